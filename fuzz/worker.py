@@ -32,7 +32,7 @@ TIMEOUT_S = 10
 BESIDE = {
     "dump": ("cli.box_tree",),
     "captions": ("formats.captions_text",),
-    "images": ("service.images.probe", "service.images.svg"),
+    "images": ("service.images.probe",),
     "archives": ("service.renders.archives",),
 }
 """Modules that one target alone needs; the others start faster without."""

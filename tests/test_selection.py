@@ -31,7 +31,7 @@ def test_a_box_reaches_what_reads_boxes():
 
 
 def test_a_room_of_the_service_reaches_its_tests_and_those_of_all_rooms():
-    found = reached("src/fragdex/service/webhooks/schedule.py")
+    found = reached("src/fragdex/service/webhooks/worker.py")
     assert {"tests/service/webhooks/test_sending.py", "tests/service/test_openapi.py"} <= found
     assert not any(
         name.startswith(("tests/rendering/", "tests/service/renders/", "tests/boxes/"))

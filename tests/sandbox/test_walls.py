@@ -17,7 +17,7 @@ from fragdex.rendering.site import Page
 from fragdex.sandbox import landlock, seccomp
 from fragdex.sandbox.child import ChildProcess
 from fragdex.sandbox.processes import memory_of_one, share_memory_among
-from fragdex.service.images import process as images
+from fragdex.service.images import probe as images
 from fragdex.speech import process as speech
 from fragdex.speech.engines import EngineChoice
 from fragdex.transcode import running as media

@@ -9,10 +9,8 @@ import threading
 from contextlib import contextmanager
 
 from fragdex.service.records.database import Database
-from fragdex.service.store.disk import DiskStore
-from fragdex.service.store.disk_draft import DiskDraft
-from fragdex.service.store.object_draft import ObjectDraft
-from fragdex.service.store.objects import ObjectStore
+from fragdex.service.store.disk import DiskDraft, DiskStore
+from fragdex.service.store.objects import ObjectDraft, ObjectStore
 
 # `path`, `draft` and `close` only make or drop what is in memory.
 _OF_STORES = ("size", "read", "source", "write", "delete", "keys", "drafts", "local", "check")

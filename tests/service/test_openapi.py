@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 import fragdex
-from fragdex.service.web.schemas import SCHEMAS
+from fragdex.service.web.documents import SCHEMAS
 from service.serving import API, serving
 
 schemathesis = pytest.importorskip("schemathesis")

@@ -8,7 +8,7 @@ import pytest
 
 import fragdex
 from fragdex.formats.captions_track import with_captions
-from fragdex.service.indexing.apart import IN_THREAD, exact_index, run_apart, run_in_child
+from fragdex.service.indexing.isolated import IN_THREAD, exact_index, run_in_child, run_isolated
 from fragdex.speech.copies import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.testing import movie
 from service.isobmff.conftest import context  # noqa: F401
@@ -20,12 +20,12 @@ PARSES = {"index", "with_captions", "Indexer", "why_not", "true_time"}
 
 WHERE = {
     "rendering/page_media/medium.py": "a child",
-    "service/indexing/apart.py": "files of at most IN_THREAD",
     "service/indexing/child.py": "a child",
+    "service/indexing/isolated.py": "files of at most IN_THREAD",
     "service/isobmff/true_sync.py": "at most IN_THREAD is read",
     "service/isobmff/true_sync_child.py": "a child",
     "service/renders/finishing.py": "what the service made itself",
-    "service/timelines/child.py": "a child",
+    "service/streaming/child.py": "a child",
     "service/unprocessed/indexing.py": "a child",
     "service/unprocessed/processing.py": "files of at most IN_THREAD",
     "service/unprocessed/structure.py": "boxes of at most IN_THREAD",
@@ -88,7 +88,7 @@ def test_a_copy_is_put_together_of_what_the_library_says(stored, tmp_path, data)
     )
     pieces = Pieces(tmp_path / PLACES, tmp_path / MADE)
     into = {PLACES: pieces.places, MADE: pieces.made}
-    run_apart(*stored(data), pieces_of_copy, into, cues=cues, language=None)
+    run_isolated(*stored(data), pieces_of_copy, into, cues=cues, language=None)
     made, copy = pieces.made.open("rb"), b""
     for start, stop in pieces:
         copy += made.read(stop - start) if start < 0 else data[start:stop]

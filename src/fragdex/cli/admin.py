@@ -104,7 +104,7 @@ def list_keys(
     """
     with extra("service"):
         from fragdex.service.records.identifiers import rfc3339
-        from fragdex.service.records.key_lists import list_keys
+        from fragdex.service.records.keys import list_keys
 
     with opened_database(data, config, database_url) as database:
         keys = list(list_keys(database))
@@ -206,7 +206,7 @@ def audit_key(
     """
     with extra("service"):
         from fragdex.service.logs import audit
-        from fragdex.service.records.key_lists import tenant_of
+        from fragdex.service.records.keys import tenant_of
 
     key_id = _id_of(key)
     tenant_id = tenant_of(database, key_id)

@@ -28,10 +28,10 @@ from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, Work, options_of
 from fragdex.service.logs import audit, explained
 from fragdex.service.opening import open_database, store_of
-from fragdex.service.records import blobs, deletion, keys, rate_leases, trash
+from fragdex.service.records import blobs, deletion, keys, trash
 from fragdex.service.records.disk_space import Reserve, disks_nearly_full
 from fragdex.service.records.identifiers import instant
-from fragdex.service.records.key_uses import KeyUses
+from fragdex.service.records.keys import KeyUses
 from fragdex.service.records.state_metrics import StateMetrics
 from fragdex.service.renders import operations as render_operations
 from fragdex.service.renders import routes as renders
@@ -48,20 +48,19 @@ from fragdex.service.tus import routes as tus
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import (
-    cors,
+    access_routes,
     documents,
+    front,
     health,
     idempotency,
-    key_routes,
-    links,
     problems,
-    usage,
+    rates,
 )
 from fragdex.service.web.auth import Authenticator
+from fragdex.service.web.events import Watcher
 from fragdex.service.web.front import Front
 from fragdex.service.web.in_process import InProcess
 from fragdex.service.web.prefix import Prefix
-from fragdex.service.web.watching import Watcher
 from fragdex.service.webhooks import operations as webhook_operations
 from fragdex.service.webhooks import routes as webhooks
 from fragdex.service.webhooks import worker as delivering
@@ -82,9 +81,9 @@ log = logging.getLogger("fragdex.service")
 ROUTERS: tuple[APIRouter, ...] = (
     images.router,
     captions.router,
-    links.router,
-    usage.router,
-    key_routes.router,
+    access_routes.token_router,
+    access_routes.usage_router,
+    access_routes.key_router,
     health.router,
     isobmff.router,
     unprocessed.router,
@@ -153,7 +152,7 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     # match a path, the one declared first answers: only whole collections may change places
     app.router.routes.extend([*hurried, *(one for one in declared if one not in hurried)])
     documents.install(app, declared)
-    cors.install(app, context.settings)
+    front.install_cors(app, context.settings)
     if context.settings.public_path:
         app.add_middleware(Prefix, path=context.settings.public_path)
     return app
@@ -269,7 +268,7 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
                     log.warning("a disk is nearly full: %s", "; ".join(little))
             reserve.renew()
             context.part(KeyUses).write(context.database)
-            rate_leases.forget_full(context.database)
+            rates.forget_full(context.database)
             resumable_uploads.expire(context)
             render_operations.give_up_unsent(context)
             deletion.expired(context.database)

@@ -99,7 +99,7 @@ def copy(tmp_path_factory):
         ("rendering/encode.py", True),
         ("rendering/browser/steady.js", True),
         ("rendering/recipe.py", False),
-        ("service/webhooks/schedule.py", False),
+        ("service/webhooks/worker.py", False),
     ],
 )
 def test_a_change_of_the_code_makes_slices_anew(file, counts, copy, monkeypatch):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.errors import Unprocessable
-from fragdex.service.images.svg import measure_svg
+from fragdex.service.images.probe import measure_svg
 
 NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
 

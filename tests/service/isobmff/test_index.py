@@ -11,7 +11,7 @@ import fragdex
 from fragdex.errors import FormatError
 from fragdex.formats import fidx, wire
 from fragdex.indexing.scan import Scan
-from fragdex.service.indexing.apart import IN_THREAD
+from fragdex.service.indexing.isolated import IN_THREAD
 from fragdex.service.isobmff import true_sync
 from fragdex.service.isobmff.true_sync_child import true_time
 from fragdex.testing import movie

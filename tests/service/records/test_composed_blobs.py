@@ -15,8 +15,7 @@ from fragdex.errors import Unavailable
 from fragdex.service.records import blobs, tables
 from fragdex.service.records.store_check import check_store
 from fragdex.service.records.tenant_limits import stored_bytes
-from fragdex.service.store.composing import ComposingStore, is_composed
-from fragdex.service.store.composition import Composition
+from fragdex.service.store.composing import ComposingStore, Composition, is_composed
 from fragdex.service.store.disk import DiskStore
 from service.records.test_blobs import expect, keep, let_all_be_due, new_tenant, rows, sha256
 

@@ -12,7 +12,7 @@ from fragdex.errors import InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.records import keys, tables
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant
-from fragdex.service.records.key_lists import list_keys
+from fragdex.service.records.keys import list_keys
 
 # what published clients insist on
 PUBLISHED = re.compile(r"^(ef_[^_]+)_(.+)$")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from fragdex import ByteRange
 from fragdex.errors import InvalidRange, SourceChanged, SourceError, SourceNotFound
-from fragdex.service.store.composing import ComposingStore
-from fragdex.service.store.composition import Composition
+from fragdex.service.store.composing import ComposingStore, Composition
 from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.opening import open_store
 
@@ -126,7 +125,7 @@ def test_a_record_of_another_head_is_refused(line):
 
 
 def test_a_record_that_unpacks_to_gigabytes_is_refused_before(monkeypatch):
-    monkeypatch.setattr("fragdex.service.store.composition.MOST_RECORD_BYTES", 1000)
+    monkeypatch.setattr("fragdex.service.store.composing.MOST_RECORD_BYTES", 1000)
     with pytest.raises(SourceError, match="damaged"):
         Composition.parsed(of_whole(made=bytes(2000), made_sizes=[2000]).built())
 

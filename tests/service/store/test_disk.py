@@ -13,7 +13,7 @@ import pytest
 
 from fragdex import ByteRange
 from fragdex.errors import ConfigError, SourceNotFound, StoreFull, Unavailable
-from fragdex.service.store import disk_draft, open_store
+from fragdex.service.store import disk, open_store
 from fragdex.service.store.disk import JUST_NOW_S, DiskStore
 from service.store.conformance import CONTENT
 
@@ -179,7 +179,7 @@ def test_what_a_failed_flush_left_in_doubt_is_not_counted(store, monkeypatch, ag
         raise OSError(errno.EIO, "lost")
 
     with monkeypatch.context() as broken:
-        broken.setattr(disk_draft, "_flush", lose)
+        broken.setattr(disk, "_flush", lose)
         with pytest.raises(Unavailable):
             draft.sync()
     assert draft.sync() == 7

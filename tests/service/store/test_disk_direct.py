@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fragdex.errors import StoreFull
 from fragdex.service.config import Settings
-from fragdex.service.store import disk, disk_direct, open_store
-from fragdex.service.store.disk_direct import BLOCK, BUFFER, LEAST, Buffers, DirectFile
+from fragdex.service.store import disk, disk_files, open_store
+from fragdex.service.store.disk_files import BLOCK, BUFFER, LEAST, Buffers, DirectFile
 
 PATTERN = bytes(range(251)) * (3 * BUFFER // 251 + 1)
 
@@ -80,7 +80,7 @@ def test_a_file_system_that_refuses(draft, monkeypatch, where, number):
             flags_or_data & os.O_DIRECT
             if where == "open"
             else len(flags_or_data) == BUFFER
-            and isinstance(flags_or_data.obj, disk_direct.mmap.mmap)
+            and isinstance(flags_or_data.obj, disk_files.mmap.mmap)
         )
         if direct:
             refusals.append(1)

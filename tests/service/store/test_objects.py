@@ -5,9 +5,8 @@ from obstore.store import S3Store
 
 from fragdex import ByteRange
 from fragdex.errors import ConfigError, Unavailable
-from fragdex.service.store import object_draft, open_store
-from fragdex.service.store.object_requests import PART_BYTES
-from fragdex.service.store.objects import ObjectStore
+from fragdex.service.store import objects, open_store
+from fragdex.service.store.objects import PART_BYTES, ObjectStore
 from service.store.conformance import CONTENT
 
 LARGE = CONTENT * (2 * PART_BYTES // len(CONTENT) + 2)
@@ -142,9 +141,9 @@ def test_a_store_that_refuses(s3_environment):
 
 def test_many_drafts_hold_little(monkeypatch):
     """Where many drafts wait at once, each puts smaller pieces."""
-    monkeypatch.setattr(object_draft, "PIECE_BYTES", 1000)
-    monkeypatch.setattr(object_draft, "LEAST_PIECE_BYTES", 100)
-    monkeypatch.setattr(object_draft, "ALL_WAITING_BYTES", 2000)
+    monkeypatch.setattr(objects, "PIECE_OBJECT_BYTES", 1000)
+    monkeypatch.setattr(objects, "LEAST_PIECE_OBJECT_BYTES", 100)
+    monkeypatch.setattr(objects, "ALL_WAITING_BYTES", 2000)
     store = open_store("memory://")
     drafts = [store.draft(f"d{number}") for number in range(50)]
     for at in range(0, 900, 90):

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from fragdex.errors import Unavailable
-from fragdex.service.streaming import decoding_turns
-from fragdex.service.streaming.decoding_turns import DecodingTurns
+from fragdex.service.streaming import derivatives
+from fragdex.service.streaming.derivatives import DecodingTurns
 
 
 async def settled():
@@ -45,7 +45,7 @@ def test_a_tenant_with_many_requests_does_not_keep_others_waiting():
 
 
 def test_too_many_are_asked_to_come_again_and_who_goes_away_leaves_room(monkeypatch):
-    monkeypatch.setattr(decoding_turns, "MOST_WAITING", 2)
+    monkeypatch.setattr(derivatives, "MOST_WAITING", 2)
 
     async def tried():
         turns, ended = DecodingTurns(), asyncio.Event()

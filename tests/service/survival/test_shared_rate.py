@@ -4,7 +4,7 @@ import itertools
 import time
 
 from fragdex.service.records import keys
-from fragdex.service.web.shared_rates import lease_of
+from fragdex.service.web.rates import lease_of
 
 PER_SECOND, BURST = 0.2, 40
 

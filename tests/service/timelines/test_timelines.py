@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import fragdex
-from fragdex.service.timelines import child
+from fragdex.service.streaming import child
 from fragdex.testing import check_hls, movie
 from service.console import films
 from service.serving import API, serving

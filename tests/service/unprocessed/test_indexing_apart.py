@@ -10,8 +10,8 @@ import pytest
 
 import fragdex
 from fragdex.indexing.scan import Scan
-from fragdex.service.indexing import apart
-from fragdex.service.indexing.apart import IN_THREAD
+from fragdex.service.indexing import isolated
+from fragdex.service.indexing.isolated import IN_THREAD
 from fragdex.service.unprocessed.looked import Looked
 from fragdex.service.unprocessed.structure import MOST_BOXES
 from fragdex.testing import repeated_to
@@ -109,13 +109,13 @@ def test_nothing_of_it_is_parsed_in_the_service_which_answers_meanwhile(served, 
 @pytest.fixture
 def started(monkeypatch):
     """The processes that index, each as it is started."""
-    seen, child = [], apart.ChildProcess
+    seen, child = [], isolated.ChildProcess
 
     def starting(*given, **more):
         seen.append(given)
         return child(*given, **more)
 
-    monkeypatch.setattr(apart, "ChildProcess", starting)
+    monkeypatch.setattr(isolated, "ChildProcess", starting)
     return seen
 
 
@@ -186,7 +186,7 @@ def test_a_process_that_is_killed_again_and_again_is_no_fault_of_the_file(served
 )
 def test_a_file_that_takes_too_much_is_refused_and_says_so(served, monkeypatch, bounds, words):
     for name, value in bounds.items():
-        monkeypatch.setattr(apart, name, value)
+        monkeypatch.setattr(isolated, name, value)
     data = repeated_to("movies", 6 << 20)
     record = announced(served.client, data)
     answer = sent(served.client, record, data)
@@ -205,7 +205,7 @@ def test_bytes_of_an_object_store_are_read_by_ranges(tmp_path, s3_url):
 
 def test_tenants_take_turns():
     """One of each tenant, two in all, in the order in which they came."""
-    turns, order, over = apart._Turns(), [], threading.Event()
+    turns, order, over = isolated._Turns(), [], threading.Event()
 
     def one_of(tenant):
         with turns.turn(tenant):

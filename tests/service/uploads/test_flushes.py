@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.store import disk_draft
+from fragdex.service.store import disk
 from service.serving import API, serving
 from service.working import announced
 
@@ -36,13 +36,13 @@ def commits(served):
 @pytest.fixture
 def flushes(served, monkeypatch):
     """Paths of the files and folders of the store that are flushed."""
-    seen, fsync, flush = [], os.fsync, disk_draft._flush
+    seen, fsync, flush = [], os.fsync, disk._flush
 
     def named(descriptor):
         seen.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
 
     monkeypatch.setattr(os, "fsync", lambda file: (named(file), fsync(file))[1])
-    monkeypatch.setattr(disk_draft, "_flush", lambda file: (named(file), flush(file))[1])
+    monkeypatch.setattr(disk, "_flush", lambda file: (named(file), flush(file))[1])
     return seen
 
 

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from fragdex.service.records import keys, tables
-from fragdex.service.records.key_uses import KeyUses
+from fragdex.service.records.keys import KeyUses
 from service.serving import API, client_of
 from service.web.conftest import web_service
 

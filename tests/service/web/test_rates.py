@@ -6,11 +6,10 @@ import threading
 import pytest
 
 from fragdex.errors import TooManyRequests
-from fragdex.service.records import rate_leases
 from fragdex.service.records.database import Database
 from fragdex.service.records.migrations import upgrade
-from fragdex.service.web import shared_rates
-from fragdex.service.web.shared_rates import SharedRates, lease_of
+from fragdex.service.web import rates
+from fragdex.service.web.rates import SharedRates, lease_of
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
 
@@ -36,10 +35,10 @@ def test_a_bucket_is_one_for_all_and_is_asked_seldom(postgres, monkeypatch):
 
     def take(*told):
         asked.append(told)
-        return rate_leases_take(*told)
+        return take_leases(*told)
 
-    rate_leases_take = rate_leases.take
-    monkeypatch.setattr(rate_leases, "take", take)
+    take_leases = rates.take_leases
+    monkeypatch.setattr(rates, "take_leases", take)
     slow = 1 / 3600
     assert lease_of(20, 100) == 10
 
@@ -56,24 +55,22 @@ def test_a_bucket_is_one_for_all_and_is_asked_seldom(postgres, monkeypatch):
     assert (found, again) == ([60, 40, 0], [0, 0, 0])
     # ten at a time; an empty bucket is asked once, however often it is refused
     assert len(asked) == 6 + (4 + 1) + 1 + 1 + 6
-    given, wait = rate_leases_take(postgres, "key", 1, slow, 100)
+    given, wait = take_leases(postgres, "key", 1, slow, 100)
     assert (given, 3000 < wait <= 3600) == (0, True)
 
 
 def test_a_bucket_fills_and_a_full_one_is_forgotten(postgres):
-    assert rate_leases.take(postgres, "key", 50, 1e9, 50) == (50, 0.0)
-    assert rate_leases.take(postgres, "key", 50, 1e9, 50) == (50, 0.0), "full within 50 ns"
-    assert rate_leases.take(postgres, "other", 3, 1e-3, 3) == (3, 0.0)
+    assert rates.take_leases(postgres, "key", 50, 1e9, 50) == (50, 0.0)
+    assert rates.take_leases(postgres, "key", 50, 1e9, 50) == (50, 0.0), "full within 50 ns"
+    assert rates.take_leases(postgres, "other", 3, 1e-3, 3) == (3, 0.0)
     with postgres.write() as connection:
-        full = rate_leases.rates.c.full_at
+        full = rates.rates.c.full_at
         connection.execute(
-            rate_leases.rates.update()
-            .where(rate_leases.rates.c.key_id == "key")
-            .values(full_at=full - 10)
+            rates.rates.update().where(rates.rates.c.key_id == "key").values(full_at=full - 10)
         )
-    rate_leases.forget_full(postgres)
+    rates.forget_full(postgres)
     with postgres.read() as connection:
-        assert connection.scalars(rate_leases.rates.select()).all() == ["other"]
+        assert connection.scalars(rates.rates.select()).all() == ["other"]
 
 
 def test_without_the_database_each_process_counts_for_itself(caplog):
@@ -95,8 +92,8 @@ def test_a_slow_database_is_not_waited_for(monkeypatch, caplog):
         assert answer.wait(60)
         return 1, 0.0
 
-    monkeypatch.setattr(rate_leases, "take", take)
-    monkeypatch.setattr(shared_rates, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(rates, "take_leases", take)
+    monkeypatch.setattr(rates, "PATIENCE_SECONDS", 0.01)
     database = Database(NOBODY)
 
     async def run():

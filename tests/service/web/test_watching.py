@@ -13,7 +13,7 @@ from fragdex.errors import RecordNotFound
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.renders.records import progress
-from fragdex.service.web.watching import Watcher
+from fragdex.service.web.events import Watcher
 from service.serving import API, serving
 from service.survival.processes import Site, until
 

@@ -20,16 +20,6 @@ from fragdex.service.web.fields import (
     media_type_of,
 )
 
-__all__ = [
-    "PARSERS",
-    "CaptionFacts",
-    "CaptionList",
-    "CaptionRecord",
-    "CaptionType",
-    "NewCaption",
-    "type_of",
-]
-
 
 class CaptionType(StrEnum):
     """The kinds of captions there are."""

@@ -28,8 +28,6 @@ from fragdex.service.uploads.file_repository import (
     need_within,
 )
 
-__all__ = ["CAPTIONS", "FAMILY", "arrival", "caption_bytes", "create_caption"]
-
 
 def _record_of(row: Any) -> CaptionRecord:
     return CaptionRecord(mime_type=row.mime_type, **facts(row))

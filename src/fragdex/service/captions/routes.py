@@ -10,8 +10,6 @@ from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.file_repository import FileStatus
 from fragdex.service.web.routing import api_router
 
-__all__ = ["router"]
-
 
 def _create(context: ServiceContext, tenant_id: str, new: NewCaption) -> tuple[CaptionRecord, bool]:
     return operations.create_caption(context, tenant_id, new, new.md5)

@@ -15,10 +15,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from fragdex.errors import RecordNotFound
-from fragdex.service.web.negotiation import has_already
+from fragdex.service.web.ranges import has_already
 from fragdex.service.web.routing import HeadRoute
-
-__all__ = ["SECTIONS", "asset", "document", "parts", "router", "version"]
 
 router = APIRouter(include_in_schema=False, route_class=HeadRoute)
 

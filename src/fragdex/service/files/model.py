@@ -18,19 +18,6 @@ from fragdex.service.web.fields import (
     written_as,
 )
 
-__all__ = [
-    "AnyFile",
-    "AnyFileList",
-    "AnyFileStatus",
-    "Deleted",
-    "FileTrack",
-    "FileType",
-    "NewAnyFile",
-    "NewName",
-    "UploadPart",
-    "UploadParts",
-]
-
 
 class FileType(StrEnum):
     """What a file is."""

@@ -1,19 +1,18 @@
-"""What can be done with files of any type; no HTTP."""
+"""What can be done with files of any type; their records, gathered from all families; no HTTP."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Row
+from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.captions import operations as captions
 from fragdex.service.captions.model import CaptionFacts
 from fragdex.service.context import ServiceContext
-from fragdex.service.files import rows
 from fragdex.service.files.model import (
     AnyFile,
     AnyFileList,
@@ -26,14 +25,16 @@ from fragdex.service.images import operations as images
 from fragdex.service.images.model import NewImage
 from fragdex.service.isobmff.model import TrackRecord
 from fragdex.service.isobmff.whole import file_with_tracks
-from fragdex.service.records import deletion
+from fragdex.service.records import deletion, pages
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, rfc3339
 from fragdex.service.records.tables import (
     caption_files,
     image_files,
     isobmff_files,
     isobmff_tracks,
+    processes,
     unprocessed_files,
+    uploads,
 )
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.unprocessed import operations as unprocessed
@@ -43,21 +44,6 @@ from fragdex.service.unprocessed.records import UNPROCESSED
 from fragdex.service.unprocessed.worker import isobmff_file
 from fragdex.service.uploads import Arrival
 from fragdex.service.web.events import Event
-
-__all__ = [
-    "Upload",
-    "create_file",
-    "delete_file",
-    "file_by_id",
-    "file_by_md5",
-    "isobmff_id",
-    "list_files",
-    "look",
-    "rename_file",
-    "type_of",
-    "upload_of",
-]
-
 
 _TABLES = {
     FileType.IMAGE: (image_files,),
@@ -120,14 +106,14 @@ def file_by_id(context: ServiceContext, tenant_id: str, file_id: str) -> AnyFile
         RecordNotFound: this tenant has none of this id.
     """
     with context.database.read() as connection:
-        row = _need(rows.by_id(connection, tenant_id, file_id))
+        row = _need(_row_by_id(connection, tenant_id, file_id))
     return _record_of(row, _tracks(context, tenant_id, row))
 
 
 def file_by_md5(context: ServiceContext, tenant_id: str, md5: bytes) -> AnyFile:
     """The file whose bytes have this md5; raises as `file_by_id`."""
     with context.database.read() as connection:
-        row = _need(rows.by_md5(connection, tenant_id, md5))
+        row = _need(_row_by_md5(connection, tenant_id, md5))
     return _record_of(row, _tracks(context, tenant_id, row))
 
 
@@ -143,7 +129,7 @@ def list_files(
     track = isobmff_tracks.c
     tracks: dict[str, list[Row[Any]]] = {}
     with context.database.read() as connection:
-        found = rows.page(connection, tenant_id, limit, cursor, type_, status)
+        found = _page_of_rows(connection, tenant_id, limit, cursor, type_, status)
         made = [row.isobmff_id for row in found.rows if row.isobmff_id is not None]
         query = sa.select(isobmff_tracks).where(track.file_id.in_(made)).order_by(track.track_id)
         for one in connection.execute(query):
@@ -155,7 +141,7 @@ def list_files(
 def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
     """Delete a file with all that was made of it; raises as `file_by_id`."""
     with context.database.write() as connection:
-        row = _need(rows.by_id(connection, tenant_id, file_id))
+        row = _need(_row_by_id(connection, tenant_id, file_id))
         if row.type == FileType.IMAGE:
             deletion.remove(connection, images.FAMILY, file_id)
         elif row.type == FileType.CAPTION:
@@ -169,7 +155,7 @@ def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
 def rename_file(context: ServiceContext, tenant_id: str, file_id: str, filename: str) -> AnyFile:
     """Give a file another name; raises as `file_by_id`."""
     with context.database.write() as connection:
-        row = _need(rows.by_id(connection, tenant_id, file_id))
+        row = _need(_row_by_id(connection, tenant_id, file_id))
         for table in _TABLES[FileType(row.type)]:
             change = table.update().where(table.c.id == file_id)
             connection.execute(change.values(filename=filename))
@@ -180,7 +166,7 @@ def rename_file(context: ServiceContext, tenant_id: str, file_id: str, filename:
 def type_of(context: ServiceContext, tenant_id: str, file_id: str) -> FileType:
     """What a file is; raises as `file_by_id`."""
     with context.database.read() as connection:
-        return FileType(_need(rows.by_id(connection, tenant_id, file_id)).type)
+        return FileType(_need(_row_by_id(connection, tenant_id, file_id)).type)
 
 
 def upload_of(context: ServiceContext, tenant_id: str, file_id: str) -> Upload:
@@ -204,7 +190,7 @@ def isobmff_id(context: ServiceContext, tenant_id: str, file_id: str, *, make: b
         Conflict: one is to be registered, and the md5 of the video is not known yet.
     """
     with context.database.read() as connection:
-        row = _need(rows.by_id(connection, tenant_id, file_id))
+        row = _need(_row_by_id(connection, tenant_id, file_id))
     if row.type != FileType.VIDEO:
         raise RecordNotFound("the file is not a video")
     if row.isobmff_id is not None:
@@ -225,7 +211,7 @@ def look(context: ServiceContext, tenant_id: str, ids: Sequence[str]) -> dict[st
         By id; those that were deleted are missing.
     """
     with context.database.read() as connection:
-        return {row.id: _event_of(row) for row in rows.by_ids(connection, tenant_id, ids)}
+        return {row.id: _event_of(row) for row in _rows_by_ids(connection, tenant_id, ids)}
 
 
 def _event_of(row: Row[Any]) -> Event:
@@ -292,3 +278,204 @@ def _record_of(row: Row[Any], tracks: list[TrackRecord] | list[Row[Any]]) -> Any
 def _pixels(told: object) -> int | None:
     """A size that a client may have told of its track in any form."""
     return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None
+
+
+_SENT, _MADE = unprocessed_files.c, isobmff_files.c
+# Two films may have one md5; one whose bytes are not known yet is taken at its word. (In two parts:
+# SQLite 3.40 finds no column of the outer query in an ORDER BY.)
+_ANY = isobmff_files.alias("any_made").c
+_OF_MD5 = sa.select(_ANY.id).where(_ANY.tenant_id == _SENT.tenant_id, _ANY.md5 == _SENT.md5)
+_MADE_OF_SENT = sa.func.coalesce(
+    *(
+        one.correlate(unprocessed_files).scalar_subquery()
+        for one in (
+            _OF_MD5.where(_ANY.sha256 == _SENT.sha256),
+            _OF_MD5.where(_ANY.sha256.is_(None) | _SENT.sha256.is_(None))
+            .order_by(
+                _ANY.sha256.is_(None).desc(),
+                _ANY.index_completed_at.is_not(None).desc(),
+                _ANY.id.desc(),
+            )
+            .limit(1),
+        )
+    )
+)
+
+
+# What some families know nothing of: NULL of a type, since in a union databases want to know.
+_UNKNOWN: Mapping[str, sa.ColumnElement[Any]] = {
+    "mime_type": sa.cast(sa.null(), sa.String(40)),
+    "width": sa.cast(sa.null(), sa.Integer),
+    "height": sa.cast(sa.null(), sa.Integer),
+    "problem": sa.cast(sa.null(), sa.JSON),
+    "progress": sa.cast(sa.null(), sa.Float),
+    "isobmff_id": sa.cast(sa.null(), sa.String(36)),
+}
+_OWN = ("id", "tenant_id", "filename", "byte_size", "md5", "created_at", "expires_at")
+
+
+def _row(
+    file: Any, type_: FileType, ready_at: sa.ColumnElement[Any], **known: sa.ColumnElement[Any]
+) -> sa.Select[Any]:
+    """A row of a family: what its file has, what is `known` beside, and NULL.
+
+    Args:
+        file: the columns of its table.
+        ready_at: since when it is ready.
+    """
+    own = {name: file[name] for name in _OWN}
+    told = {"type": sa.literal(type_.value), "ready_at": ready_at}
+    every = {**_UNKNOWN, **own, **told, **known}
+    # a union goes by place
+    return sa.select(*(every[name].label(name) for name in sorted(every)))
+
+
+def _kept_as_they_came(table: sa.Table, family: str, type_: FileType) -> sa.Select[Any]:
+    """Images and captions."""
+    file = table.c
+    complete = file.completed_at.is_not(None)
+    next_byte = sa.func.coalesce(uploads.c.next_byte, 0)
+    status = sa.case(
+        (complete, AnyFileStatus.READY.value),
+        (next_byte > 0, AnyFileStatus.UPLOADING.value),
+        else_=AnyFileStatus.CREATED.value,
+    )
+    return _row(
+        file,
+        type_,
+        file.completed_at,
+        status=status,
+        next_byte=sa.case((complete, file.byte_size), else_=next_byte),
+        **{name: file[name] for name in ("mime_type", "width", "height") if name in file},
+    ).select_from(
+        table.outerjoin(uploads, (uploads.c.family == family) & (uploads.c.record_id == file.id))
+    )
+
+
+def _videos_sent() -> sa.Select[Any]:
+    """Unprocessed files, what was made of them, and how far that is."""
+    run, newest = processes.c, processes.alias("newer").c
+    last_run = (
+        sa.select(sa.func.max(newest.id))
+        .where(newest.unprocessed_file_id == _SENT.id)
+        .correlate(unprocessed_files)
+        .scalar_subquery()
+    )
+    complete = _SENT.completed_at.is_not(None)
+    next_byte = sa.func.coalesce(uploads.c.next_byte, 0)
+    status = sa.case(
+        (_MADE.index_completed_at.is_not(None), AnyFileStatus.READY.value),
+        (_SENT.failed_at.is_not(None) | run.failed_at.is_not(None), AnyFileStatus.FAILED.value),
+        (run.id.is_not(None) & run.completed_at.is_(None), AnyFileStatus.PROCESSING.value),
+        # all bytes are here, and nobody asked for more
+        (complete, AnyFileStatus.CREATED.value),
+        (next_byte > 0, AnyFileStatus.UPLOADING.value),
+        else_=AnyFileStatus.CREATED.value,
+    )
+    return _row(
+        _SENT,
+        FileType.VIDEO,
+        _MADE.index_completed_at,
+        status=status,
+        mime_type=_SENT.mime_type,
+        next_byte=sa.case((complete, _SENT.byte_size), else_=next_byte),
+        problem=sa.func.coalesce(_SENT.problem, run.problem, type_=sa.JSON),
+        progress=run.progress,
+        isobmff_id=_MADE.id,
+    ).select_from(
+        unprocessed_files.outerjoin(
+            uploads, (uploads.c.family == "unprocessed") & (uploads.c.record_id == _SENT.id)
+        )
+        .outerjoin(isobmff_files, _MADE.id == _MADE_OF_SENT)
+        .outerjoin(processes, run.id == last_run)
+    )
+
+
+def _videos_registered(sent: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """ISOBMFF files that no unprocessed file answers for, and that are not over."""
+    now = sa.bindparam("now", callable_=instant, type_=_MADE.expires_at.type)
+    going_on = _MADE.expires_at.is_(None) | (_MADE.expires_at > now)
+    ready = _MADE.index_completed_at.is_not(None)
+    return _row(
+        _MADE,
+        FileType.VIDEO,
+        _MADE.index_completed_at,
+        status=sa.case((ready, AnyFileStatus.READY.value), else_=AnyFileStatus.CREATED.value),
+        next_byte=sa.cast(sa.func.coalesce(_MADE.byte_size, 0), sa.BigInteger),
+        isobmff_id=_MADE.id,
+    ).where(going_on, ~sa.exists().where(sent).correlate(isobmff_files))
+
+
+_AS_THEY_CAME = (
+    _kept_as_they_came(image_files, "images", FileType.IMAGE),
+    _kept_as_they_came(caption_files, "captions", FileType.CAPTION),
+    _videos_sent(),
+)
+_WITH_EACH_ID = (*_AS_THEY_CAME, _videos_registered(_SENT.id == _MADE.id))
+_WITH_EACH_MD5 = (
+    *_AS_THEY_CAME,
+    _videos_registered(
+        (_SENT.tenant_id == _MADE.tenant_id)
+        & (_SENT.md5 == _MADE.md5)
+        & ((_SENT.sha256 == _MADE.sha256) | (_MADE.id == _MADE_OF_SENT))
+    ),
+)
+
+
+def _union(
+    parts: Sequence[sa.Select[Any]],
+    tenant_id: str,
+    narrowed: Callable[[sa.Select[Any]], sa.Select[Any]],
+) -> sa.Subquery:
+    """All rows of a tenant; each part is narrowed down by itself, with its own indexes."""
+    mine = [part.where(part.selected_columns.tenant_id == tenant_id) for part in parts]
+    # a part with an order and a limit stands in a query of its own
+    return sa.union_all(*(sa.select(narrowed(one).subquery()) for one in mine)).subquery("files")
+
+
+def _row_by_id(connection: Connection, tenant_id: str, file_id: str) -> Row[Any] | None:
+    """The row of an id."""
+    return next(iter(_rows_by_ids(connection, tenant_id, [file_id])), None)
+
+
+def _rows_by_ids(connection: Connection, tenant_id: str, ids: Sequence[str]) -> Sequence[Row[Any]]:
+    """The rows of some ids."""
+    files = _union(
+        _WITH_EACH_ID, tenant_id, lambda part: part.where(part.selected_columns.id.in_(ids))
+    )
+    return connection.execute(sa.select(files)).all()
+
+
+def _row_by_md5(connection: Connection, tenant_id: str, md5: bytes) -> Row[Any] | None:
+    """The row of an md5; one that is ready before others, then the newest."""
+    files = _union(
+        _WITH_EACH_MD5, tenant_id, lambda part: part.where(part.selected_columns.md5 == md5)
+    )
+    ready = (files.c.status == AnyFileStatus.READY.value).desc()
+    query = sa.select(files).order_by(ready, files.c.id.desc()).limit(1)
+    return connection.execute(query).one_or_none()
+
+
+def _page_of_rows(
+    connection: Connection,
+    tenant_id: str,
+    limit: int,
+    cursor: str | None,
+    type_: FileType | None,
+    status: AnyFileStatus | None,
+) -> pages.Page:
+    """One page of rows, newest first; raises as `pages.page`."""
+    before = None if cursor is None else pages.last_id(cursor)
+
+    def newest(part: sa.Select[Any]) -> sa.Select[Any]:
+        column = part.selected_columns
+        if before is not None:
+            part = part.where(column.id < before)
+        if type_ is not None:
+            part = part.where(column.type == type_.value)
+        if status is not None:
+            part = part.where(column.status == status.value)
+        return part.order_by(column.id.desc()).limit(limit + 1)
+
+    files = _union(_WITH_EACH_MD5, tenant_id, newest)
+    return pages.page(connection, sa.select(files), files, limit, cursor)

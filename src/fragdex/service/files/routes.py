@@ -1,14 +1,26 @@
-"""Files of any type over HTTP."""
+"""Files of any type over HTTP, with their parts, tracks and indexes."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
-from fragdex.errors import NotReady, RecordNotFound, Unprocessable
-from fragdex.service.files import operations, part_routes, track_routes
+from fragdex.errors import (
+    Conflict,
+    IndexMismatch,
+    NotReady,
+    QuotaExceeded,
+    RecordNotFound,
+    RequestTimedOut,
+    StoreFull,
+    TooLarge,
+    Unprocessable,
+    UploadBusy,
+    UploadGap,
+)
+from fragdex.service.files import operations
 from fragdex.service.files.model import (
     AnyFile,
     AnyFileList,
@@ -17,22 +29,33 @@ from fragdex.service.files.model import (
     FileType,
     NewAnyFile,
     NewName,
+    UploadPart,
+    UploadParts,
 )
+from fragdex.service.files.operations import isobmff_id
 from fragdex.service.images.model import TYPES
 from fragdex.service.images.operations import IMAGES
 from fragdex.service.images.routes import POLICY
+from fragdex.service.isobmff import forms, indexing, tracks
+from fragdex.service.isobmff.index_routes import BODY as INDEX_BODY
+from fragdex.service.isobmff.index_routes import FORM_ANSWERS, TrackId, index_answer
+from fragdex.service.isobmff.model import FileRecord, NewTrack, TrackFacts, TrackList, TrackRecord
+from fragdex.service.isobmff.track_routes import CREATION, announced, track_routes
+from fragdex.service.records.identifiers import rfc3339
+from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.unprocessed.progress import whole
+from fragdex.service.uploads import presigned
 from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.events import LastEventId, event_answers, progress_of
-from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, RecordId
+from fragdex.service.web.fields import Cursor, Limit, RecordId
+from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import api_router
-
-__all__ = ["router"]
 
 router = api_router("files")
 routes = Family(router, "/files", "file")
@@ -155,5 +178,107 @@ def _names_json(request: Request) -> bool:
     return any("json" in asked.get(name, "").lower() for name in ("accept", "content-type"))
 
 
-# the application takes routes as they are, not routers within routers
-router.routes.extend([*part_routes.router.routes, *track_routes.router.routes])
+@router.post("/files/{id}/parts", responses=answers(RecordNotFound, Conflict, QuotaExceeded))
+def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> UploadParts:
+    """URLs of the object store to which the missing parts of a file can be put.
+
+    409 with `offered: false` where the service takes the bytes itself.
+    """
+    target = operations.upload_of(context, caller.tenant_id, id)
+    found = presigned.plan(context, caller.tenant_id, target.family, id)
+    return UploadParts(
+        parts=[
+            UploadPart(start=one.start, byte_size=one.byte_size, url=one.url) for one in found.parts
+        ],
+        missing=found.missing,
+        expires_at=rfc3339(found.expires_at) or "",
+    )
+
+
+@router.post(
+    "/files/{id}/parts/complete",
+    status_code=201,
+    responses=answers(
+        RecordNotFound, Conflict, UploadGap, UploadBusy, Unprocessable, QuotaExceeded, StoreFull
+    ),
+)
+def complete_file_parts(id: RecordId, caller: Asking, context: InContext) -> AnyFile:
+    """Make the parts of a file its bytes, once all were put; they are read, and checked so."""
+    target = operations.upload_of(context, caller.tenant_id, id)
+    presigned.assemble(context, caller.tenant_id, target.family, id, target.arrival)
+    return operations.file_by_id(context, caller.tenant_id, id)
+
+
+TRACKS = "/files/{id}/tracks"
+
+
+async def _file_id(caller: Asking, id: RecordId) -> str:
+    return id
+
+
+@router.post(
+    TRACKS,
+    status_code=201,
+    responses=CREATION,
+    dependencies=[Depends(idempotency_key)],
+)
+def create_file_track(
+    id: RecordId, new: TrackFacts, response: Response, caller: Asking, context: InContext
+) -> TrackRecord:
+    """Announce a track of a video whose bytes are a file of its own; they follow by upload."""
+    made = isobmff_id(context, caller.tenant_id, id, make=True)
+    track = NewTrack(file_id=made, **new.model_dump())
+    return announced(context, caller.tenant_id, track, response, TRACKS.format(id=id))
+
+
+@router.get(TRACKS, responses=NOT_FOUND)
+def list_file_tracks(id: RecordId, caller: Asking, context: InContext) -> TrackList:
+    """The tracks of a video whose bytes are announced, by their ids."""
+    made = isobmff_id(context, caller.tenant_id, id)
+    return tracks.list_tracks(context, caller.tenant_id, made)
+
+
+track_routes(router, TRACKS, "file_track", Annotated[str, Depends(_file_id)], isobmff_id)
+
+
+@router.post(
+    "/files/{id}/index/upload",
+    status_code=201,
+    responses=answers(
+        RecordNotFound, Conflict, Unprocessable, IndexMismatch, TooLarge, RequestTimedOut
+    ),
+    openapi_extra=INDEX_BODY,
+)
+async def upload_file_index(
+    id: RecordId, request: Request, caller: Asking, context: InContext
+) -> FileRecord:
+    """Send the index of a video; the one before it stays unless all of this one holds."""
+    made = await run_sync(lambda: isobmff_id(context, caller.tenant_id, id, make=True))
+    return await in_thread(
+        request,
+        context.settings.max_index_bytes,
+        lambda pieces: indexing.receive_index(context, caller.tenant_id, made, pieces),
+    )
+
+
+@router.get(
+    "/files/{id}/index",
+    response_class=Response,
+    responses=FORM_ANSWERS,
+)
+def get_file_index(
+    id: RecordId,
+    request: Request,
+    caller: Asking,
+    context: InContext,
+    format: Annotated[forms.IndexForm | None, Query(description="instead of Accept")] = None,
+    track: TrackId = None,
+) -> Response:
+    """The index of a video, in the form that `format` or Accept names; `track` for sidx and hls.
+
+    An `hls` without `track` is a multivariant playlist where several tracks are files of their own.
+    """
+    made = isobmff_id(context, caller.tenant_id, id)
+    return index_answer(
+        request, context, caller.tenant_id, made, format, track, tracks_at="tracks/{track_id}.mp4"
+    )

@@ -17,8 +17,6 @@ from fragdex.service.web.fields import (
     media_type_of,
 )
 
-__all__ = ["TYPES", "ImageList", "ImageRecord", "NewImage", "type_of"]
-
 TYPES = {
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",

@@ -9,13 +9,11 @@ from typing import Any
 from fragdex.errors import InvalidRequest
 from fragdex.service.context import ServiceContext
 from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage, type_of
-from fragdex.service.images.process import Prober
+from fragdex.service.images.probe import Prober
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import image_files
 from fragdex.service.uploads import Arrival, Arrived
 from fragdex.service.uploads.file_repository import FileRepository, facts, need_within
-
-__all__ = ["FAMILY", "IMAGES", "arrival", "create_image"]
 
 
 def _record_of(row: Any) -> ImageRecord:

@@ -1,20 +1,78 @@
-"""What kind an image is and how large, from its first bytes; no pixel is decoded.
+"""What kind an image is and how large, told by child processes; no pixel is decoded.
 
 A file that lies about its size costs nothing: nothing is allocated by what a header claims. Pillow
 reads the headers of JPEG and PNG; of WebP it would set up a decoder with a canvas of the claimed
-size, so those are read here.
+size, so those are read here. Of an SVG, only the root element is read: nothing it names is opened,
+no entity expanded.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import struct
 import warnings
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from fragdex.errors import Unprocessable
+from fragdex.sandbox.channel import Channel, opened
+from fragdex.sandbox.child import ChildProcess, Failures, Idle
+from fragdex.sandbox.walls import Walls
 
-__all__ = ["Size", "kind_of", "probe"]
+STALL_SECONDS: Final = 20.0
+IDLE_SECONDS: Final = 60.0
+_MOST_IDLE: Final = 2
+# No pixel is decoded; a note on an image may be a megabyte.
+_WALLS: Final = Walls(512 << 20, 1 << 20, cpu_seconds=600)
+# A bound of processor time holds for all that a child does.
+_IMAGES_OF_ONE: Final = 1000
+_FAILURES: Final = Failures("the image process", "this image")
+
+
+class _Child(ChildProcess):
+    measured = 0
+
+
+class Prober:
+    """Measures images; may be used by several threads at once. A part of the context."""
+
+    def __init__(self) -> None:
+        self._idle: Idle[_Child] = Idle(IDLE_SECONDS)
+
+    def probe(self, path: Path, mime_type: str, max_pixels: int) -> Size:
+        """Measure an image that is said to be of a type; raises as `probe`."""
+        child = self._idle.take(lambda one: 1.0 if one.alive else None) or _Child(
+            __name__, _WALLS, _FAILURES, stall_seconds=STALL_SECONDS
+        )
+        child.measured += 1
+        try:
+            with path.open("rb") as file:
+                told = child.do(
+                    "measure", files=[file.fileno()], mime_type=mime_type, max_pixels=max_pixels
+                )
+        finally:
+            if child.alive and child.measured < _IMAGES_OF_ONE:
+                self._idle.put(child, _MOST_IDLE)
+            else:
+                child.end()
+        return Size(*told["size"])
+
+    def close(self) -> None:
+        """End the children that wait."""
+        self._idle.end()
+
+
+def main(channel: Channel) -> None:
+    """What a child does: it measures images that are handed over open."""
+
+    def measure(files: list[int], mime_type: str, max_pixels: int) -> dict[str, Any]:
+        with opened(files[0], "image") as file:
+            return {"size": probe(file, mime_type, max_pixels)}
+
+    channel.serve({"measure": measure})
+
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PILLOW = {"image/jpeg": "JPEG", "image/png": "PNG"}
@@ -46,8 +104,6 @@ def probe(file: BinaryIO, mime_type: str, max_pixels: int) -> Size:
         )
     file.seek(0)
     if mime_type == "image/svg+xml":
-        from fragdex.service.images.svg import measure_svg  # with XML
-
         return Size(*measure_svg(file))
     size = _webp(file) if mime_type == "image/webp" else _pillow(file, PILLOW[mime_type])
     if min(size) < 1:
@@ -154,3 +210,119 @@ def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int, bytes]]:
         name, length = head[:4], int.from_bytes(head[4:], "little")
         yield name, length, file.read(min(length, MAX_EXIF if name == b"EXIF" else 16))
         at += 8 + length + length % 2
+
+
+ROOT = "{http://www.w3.org/2000/svg}svg"
+PIECE = 16 << 10
+MAX_PIXELS = 2**31 - 1
+
+# CSS Values 4, 6.2: absolute lengths, at 96 px an inch. Others depend on where the image is shown.
+UNITS = {
+    "": 1.0,
+    "px": 1.0,
+    "in": 96.0,
+    "cm": 96 / 2.54,
+    "mm": 96 / 25.4,
+    "q": 96 / 101.6,
+    "pt": 96 / 72,
+    "pc": 16.0,
+}
+_LENGTH = re.compile(r"\s*\+?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?\s*([a-z]*)\s*", re.IGNORECASE)
+
+# CSS 2.2, 10.3.2: what a replaced element is without a size of its own
+DEFAULT = (300, 150)
+
+
+class _Root:
+    """Takes the first element and nothing else."""
+
+    def __init__(self) -> None:
+        self.tag = ""
+        self.attributes: dict[str, str] = {}
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if not self.tag:
+            self.tag, self.attributes = tag, dict(attributes)
+
+    def end(self, tag: str) -> None:
+        pass
+
+    def data(self, text: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def measure_svg(file: BinaryIO) -> tuple[int, int]:
+    """Width and height in pixels: the root's own, else its viewBox's, else 300 × 150.
+
+    Raises:
+        Unprocessable: it is no SVG, or declares entities.
+
+    >>> import io
+    >>> measure_svg(io.BytesIO(b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 3"/>'))
+    (4, 3)
+    """
+    # XML in the child alone
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import DefusedXMLParser
+
+    root = _Root()
+    # a document type without entities is what drawing programs write
+    parser = DefusedXMLParser(target=root, forbid_dtd=False)
+    try:
+        while not root.tag and (piece := file.read(PIECE)):
+            parser.feed(piece)
+        if not root.tag:
+            parser.close()
+    except DefusedXmlException:
+        raise _refused("it declares entities or names outside documents") from None
+    except (ParseError, ValueError, LookupError) as error:
+        raise _refused(f"it is not XML ({error})") from None
+    if root.tag != ROOT:
+        raise _refused("its root is not an svg element")
+    return _size(root.attributes)
+
+
+def _size(attributes: dict[str, str]) -> tuple[int, int]:
+    width, height = _pixels(attributes.get("width")), _pixels(attributes.get("height"))
+    box = _view_box(attributes.get("viewBox"))
+    if box is not None:
+        ratio = box[0] / box[1]
+        if width is None and height is None:
+            width, height = box
+        elif width is None and height is not None:
+            width = height * ratio
+        elif height is None and width is not None:
+            height = width / ratio
+    return _whole(width or DEFAULT[0]), _whole(height or DEFAULT[1])
+
+
+def _pixels(text: str | None) -> float | None:
+    """A length in pixels; None where it is relative, missing, or no length above 0."""
+    found = _LENGTH.fullmatch(text or "")
+    unit = found and UNITS.get(found[3].lower())
+    if not found or not unit:
+        return None
+    value = float(found[1] + (found[2] or "")) * unit
+    return value if 0 < value < math.inf else None
+
+
+def _view_box(text: str | None) -> tuple[float, float] | None:
+    numbers = re.split(r"[\s,]+", (text or "").strip())
+    try:
+        _, _, width, height = map(float, numbers)
+    except ValueError:
+        return None
+    return (width, height) if 0 < width < math.inf and 0 < height < math.inf else None
+
+
+def _whole(pixels: float) -> int:
+    return max(1, min(MAX_PIXELS, math.floor(min(pixels, MAX_PIXELS) + 0.5)))
+
+
+def _refused(why: str) -> Unprocessable:
+    return Unprocessable(f"the SVG cannot be read: {why}", more={"next_byte": 0})

@@ -9,8 +9,6 @@ from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.file_repository import FileStatus
 from fragdex.service.web.routing import api_router
 
-__all__ = ["POLICY", "router"]
-
 # An SVG is a document: opened by itself it must not run, load or send anything.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox"
 

@@ -15,8 +15,6 @@ from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.sources import ParentSource
 from fragdex.seeking.model import SourceInfo
 
-__all__ = ["CHILD", "INDEX", "exact", "main", "sampled"]
-
 CHILD = __name__
 INDEX = "file.fidx"
 """An index that is made, in the folder of the child."""

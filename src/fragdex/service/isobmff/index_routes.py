@@ -33,11 +33,11 @@ from fragdex.service.isobmff.model import FileRecord, SeekAnswer
 from fragdex.service.isobmff.router import router
 from fragdex.service.web.auth import Asking, InContext, bearer_of
 from fragdex.service.web.bodies import in_thread
+from fragdex.service.web.documents import INDEX
 from fragdex.service.web.fields import RecordId, record_id
-from fragdex.service.web.negotiation import chosen, etag_of, has_already
 from fragdex.service.web.problems import answers
+from fragdex.service.web.ranges import chosen, etag_of, has_already
 from fragdex.service.web.routing import with_fast_path
-from fragdex.service.web.schemas import INDEX
 
 __all__ = ["MEDIA_TYPES", "index_answer", "router"]
 

@@ -13,8 +13,8 @@ from fragdex import FragmentIndex
 from fragdex.errors import RecordNotFound
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.apart import run_apart
 from fragdex.service.indexing.child import INDEX, sampled
+from fragdex.service.indexing.isolated import run_isolated
 from fragdex.service.isobmff.model import IndexKeys
 from fragdex.service.isobmff.opened import opened
 from fragdex.service.records import blobs, derived
@@ -37,7 +37,7 @@ def sampled_index(context: ServiceContext, tenant_id: str, blob: Blob) -> Fragme
 
     Raises:
         RecordNotFound: the bytes were deleted meanwhile.
-        FragdexError: as `fragdex.index`, and as `run_apart`.
+        FragdexError: as `fragdex.index`, and as `run_isolated`.
     """
     key = sampled_index_key(context, tenant_id, blob)
     return opened(context, IndexKeys(key, None, ())).index
@@ -58,7 +58,7 @@ def sampled_index_key(context: ServiceContext, tenant_id: str, blob: Blob) -> st
 def _make(context: ServiceContext, tenant_id: str, blob: Blob) -> None:
     with OwnFolder() as folder:
         path = folder / INDEX
-        run_apart(
+        run_isolated(
             context, tenant_id, blob.store_key, blob.byte_size, sampled, {INDEX: path},
             md5=blob.md5.hex(),
         )  # fmt: skip

@@ -35,7 +35,7 @@ def seek(
         RecordNotFound: this tenant has no such file, or it has no index yet.
         NotReady: with `verified`: the bytes of the track are not here.
         UnverifiedSync: with `verified`: they do not say it.
-        Unprocessable, Unavailable: with `verified`: as `run_apart`.
+        Unprocessable, Unavailable: with `verified`: as `run_isolated`.
         TrackNotFound: it has no such track.
         NoSyncSample: decoding of the track can start nowhere.
         InvalidRequest: the end lies before the start.

@@ -14,7 +14,7 @@ from fragdex import TrackIndex
 from fragdex.errors import BudgetExceeded
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.apart import IN_THREAD, run_apart
+from fragdex.service.indexing.isolated import IN_THREAD, run_isolated
 from fragdex.service.isobmff import tracks
 from fragdex.service.isobmff.model import IndexKeys
 from fragdex.service.isobmff.opened import alone
@@ -53,7 +53,7 @@ def verified_time(
             path = stack.enter_context(OwnFolder()) / "known.fidx"
             index.save(path)
             lent.append(stack.enter_context(path.open("rb")).fileno())
-        answer = run_apart(
+        answer = run_isolated(
             context, tenant_id, blob.store_key, blob.byte_size, verified, lent=lent,
             track=track.id, kind=track.kind, time=str(time),
         )  # fmt: skip

@@ -40,22 +40,6 @@ _EARLIER_DRAFTS = 8
 _CACHES = frozenset({"derived"})
 """Families whose bytes are not asked for by name, and end by themselves: a look never fails."""
 
-__all__ = [
-    "Blob",
-    "ComposedOf",
-    "expect",
-    "expect_again",
-    "find",
-    "keep",
-    "new_key",
-    "of_md5",
-    "release",
-    "sweep",
-    "used_by",
-    "write",
-    "write_file",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Blob:

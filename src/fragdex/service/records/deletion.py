@@ -13,18 +13,6 @@ from fragdex.service.records import blobs, tables, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import first_id, instant
 
-__all__ = [
-    "FAMILIES",
-    "Family",
-    "expired",
-    "forget_upload",
-    "hold_upload",
-    "outlived",
-    "remove",
-    "remove_made",
-    "remove_tenant",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Family:

@@ -20,8 +20,6 @@ from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import blob_uses, derived_files
 from fragdex.service.records.tables import blobs as blobs_table
 
-__all__ = ["FAMILY", "DerivedFile", "find", "keep"]
-
 FAMILY: Final = "derived"
 _ROW = derived_files.c
 _WHOLE = (

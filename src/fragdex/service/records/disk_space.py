@@ -18,8 +18,6 @@ from fragdex.service.store.disk_files import disk_reserve
 if TYPE_CHECKING:
     from fragdex.service.config import Settings
 
-__all__ = ["Reserve", "disks_nearly_full", "nearly_full"]
-
 _NEARLY = 20
 """A disk is nearly full where less than one part in so many is left, and less than a gibibyte."""
 

@@ -10,8 +10,6 @@ import uuid_utils
 from fragdex.digest import Digest, parse_digest
 from fragdex.errors import InvalidDigest, InvalidRequest
 
-__all__ = ["first_id", "instant", "md5_bytes", "md5_text", "new_id", "rfc3339"]
-
 
 def new_id() -> str:
     """A new identifier (UUIDv7, RFC 9562, 5.7): it sorts after all that this process made before.

@@ -19,8 +19,6 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import InvalidRequest
 
-__all__ = ["CURSOR", "DEFAULT_LIMIT", "MAX_LIMIT", "PAGE_BYTES", "Page", "last_id", "page"]
-
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 

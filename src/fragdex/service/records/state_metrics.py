@@ -25,8 +25,6 @@ from fragdex.service.records.tables import blobs, executors, jobs
 if TYPE_CHECKING:
     from fragdex.service.config import Settings
 
-__all__ = ["StateMetrics"]
-
 LOOK_SECONDS: Final = 10.0
 """How long a look at jobs and workers holds."""
 BYTES_SECONDS: Final = 300.0

@@ -17,8 +17,6 @@ from fragdex.service.records.database import Database
 from fragdex.service.records.deletion import FAMILIES
 from fragdex.service.store.contract import Store
 
-__all__ = ["Fault", "StoreCheck", "check_store"]
-
 _BATCH: Final = 500
 
 

@@ -16,19 +16,6 @@ from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import blobs, keys, metadata, tenants, uploads
 
-__all__ = [
-    "TenantLimits",
-    "limits_of",
-    "list_tenants",
-    "lock_tenant",
-    "need_within_quota",
-    "parse_limits",
-    "read_limits",
-    "row_bytes",
-    "set_limits",
-    "stored_bytes",
-]
-
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _KINDS: Final[Mapping[str, TypeAdapter[Any]]] = {
     # as large as a column holds; a retention of a century ends at a date

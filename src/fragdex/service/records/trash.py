@@ -20,8 +20,6 @@ from fragdex.service.records.database import Database, deletion_grace, insert
 from fragdex.service.records.identifiers import instant
 from fragdex.service.store.contract import Store
 
-__all__ = ["GRACE", "claim", "discard", "empty", "expect", "hurry", "renew"]
-
 GRACE = timedelta(hours=1)
 """How long an object waits for the record that is going to name it."""
 

@@ -13,18 +13,6 @@ from typing import Final
 
 from fragdex.service.tus.protocol import Checksum
 
-__all__ = [
-    "CONTENT_TYPE",
-    "INTEROP_VERSION",
-    "boolean",
-    "content_digest",
-    "filename_of",
-    "integer",
-    "item",
-    "limits",
-    "md5_of",
-]
-
 INTEROP_VERSION: Final = "8"
 """What drafts that can speak with each other call themselves."""
 CONTENT_TYPE: Final = "application/partial-upload"

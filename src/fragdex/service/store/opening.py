@@ -14,8 +14,6 @@ from fragdex.service.store.contract import Store
 from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.disk_files import PRIVATE, SHARED
 
-__all__ = ["open_store"]
-
 OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "memory")
 
 

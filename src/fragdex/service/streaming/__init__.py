@@ -2,7 +2,6 @@
 
 stored_titles   the bytes of a file as one title: indexes, packages
 responses       views over HTTP; playlists for who has a token in the URL
-decoding_turns  whose media are decoded next
 derivatives     pictures and waveforms, made in a process and cached in the store
 child           what that process does
 routes          all of it below `/files/ID` and `/isobmff_files/ID`

@@ -1,28 +1,30 @@
-"""Pictures and waveforms of films: found in the store, or made in a process and cached there."""
+"""Pictures and waveforms of films: found in the store, or made in a process and cached there.
+
+A few are made at once, tenants in turns; who waits holds no thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from fractions import Fraction
 from typing import Any, Final
 
 from anyio.to_thread import run_sync
 
 from fragdex.decoding.key_frames import nearest_sync
-from fragdex.errors import RecordNotFound
+from fragdex.errors import RecordNotFound, Unavailable
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.apart import run_in_child
+from fragdex.service.indexing.isolated import run_in_child
 from fragdex.service.isobmff.sampled import cached_for
 from fragdex.service.records import blobs, derived
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.derived import DerivedFile
 from fragdex.service.streaming import child
-from fragdex.service.streaming.decoding_turns import DecodingTurns
 from fragdex.service.streaming.stored_titles import Medium, Playable
-
-__all__ = ["Derivatives", "loudness", "storyboard", "thumbnail", "waveform"]
 
 _VERSION: Final = 1
 """Grows with each change of what is made."""
@@ -170,3 +172,58 @@ async def loudness(context: ServiceContext, tenant_id: str, title: Playable) -> 
     medium = title.medium("audio")
     made = await context.part(Derivatives).parts(context, tenant_id, medium, child.measure)
     return made["json"]
+
+
+MOST_AT_ONCE: Final = 2
+MOST_WAITING: Final = 64
+"""Requests of a tenant that wait; the next one is asked to come again."""
+
+
+class DecodingTurns:
+    """The turns of a process; a part of the context, used in its event loop alone."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+        self._running: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def turn(self, tenant_id: str) -> AsyncIterator[None]:
+        """Wait for the turn of a request of a tenant.
+
+        Raises:
+            Unavailable: too many of them wait.
+        """
+        if sum(one == tenant_id for one, _ in self._waiting) >= MOST_WAITING:
+            raise Unavailable("other pictures or waveforms of yours are being made", retry_after=2)
+        mine = tenant_id, asyncio.get_running_loop().create_future()
+        self._waiting.append(mine)
+        self._begin()
+        try:
+            await mine[1]
+        except asyncio.CancelledError:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+            else:
+                self._end(tenant_id)
+            raise
+        try:
+            yield
+        finally:
+            self._end(tenant_id)
+
+    def _begin(self) -> None:
+        """Let those begin for whom there is room: of the tenant first for whom least is running."""
+        while self._waiting and self._running.total() < MOST_AT_ONCE:
+            next_ = min(self._waiting, key=lambda one: self._running[one[0]])
+            self._waiting.remove(next_)
+            self._running[next_[0]] += 1
+            next_[1].set_result(None)
+
+    def _end(self, tenant_id: str) -> None:
+        self._running[tenant_id] -= 1
+        self._running += Counter()  # those of none are forgotten
+        self._begin()
+
+    def close(self) -> None:
+        """Nobody's turn comes any more."""
+        self._waiting.clear()

@@ -33,8 +33,6 @@ from fragdex.service.web.ranges import media_answers
 from fragdex.service.web.routing import PREFIX, api_router
 from fragdex.views.renditions import Rendition
 
-__all__ = ["router"]
-
 router = api_router("streaming")
 
 _REFUSALS: Final = answers(

@@ -19,16 +19,14 @@ from fragdex.rendering.outside import Blocked
 from fragdex.rendering.page_media.opening import OutsideSource
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.apart import in_turn, run_in_child
 from fragdex.service.indexing.child import INDEX, sampled
+from fragdex.service.indexing.isolated import in_turn, run_in_child
 from fragdex.service.isobmff.single_flight import SingleFlightCache
 from fragdex.views.media import Media
 from fragdex.views.package import Package
 from fragdex.views.renditions import Rendition
 from fragdex.views.segmentation import cut
 from fragdex.views.view import View
-
-__all__ = ["SCRUB", "RemoteTitle", "RemoteTitles"]
 
 SCRUB: Final = "scrub"
 """The rendition of key frames alone, for small pictures while scrubbing."""
@@ -109,7 +107,7 @@ class RemoteTitles(SingleFlightCache[RemoteTitle]):
         Raises:
             InvalidRequest: the URL may not be asked for.
             Unprocessable: it cannot be read, or packaged.
-            FragdexError: as `do`, `run_apart` and `SingleFlight.do`.
+            FragdexError: as `do`, `run_isolated` and `SingleFlight.do`.
         """
         if self._hosts is None:
             settings = context.settings

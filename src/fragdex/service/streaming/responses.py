@@ -15,8 +15,6 @@ from fragdex.service.web.auth import bearer_of
 from fragdex.service.web.problems import HTTP, problem
 from fragdex.views.view import View
 
-__all__ = ["BYTES", "LISTS", "token_of", "view_response", "with_token"]
-
 BYTES: Final = "private, max-age=3600"
 LISTS: Final = "private, no-cache"
 """Playlists tell what is there now; their entity tags say whether it changed."""

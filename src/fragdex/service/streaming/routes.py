@@ -63,8 +63,6 @@ from fragdex.service.web.routing import api_router
 from fragdex.views.package import MANIFEST
 from fragdex.views.view import View
 
-__all__ = ["Find", "router", "title_routes"]
-
 router = api_router("streaming")
 
 Find = Callable[[ServiceContext, str, str], Playable]

@@ -26,8 +26,6 @@ from fragdex.views.muxing import clip_of_several, muxed
 from fragdex.views.package import Package
 from fragdex.views.view import View
 
-__all__ = ["Medium", "Playable", "Title", "media_of_file", "original_of_file", "title_of"]
-
 _SAMPLES_IN_MEMORY: Final = 4_000_000
 """Of all packages that a process keeps: about 100 bytes each."""
 _TEXTS: Final = 256

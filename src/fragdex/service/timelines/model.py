@@ -14,8 +14,6 @@ from fragdex.service.web.fields import (
     Listed,
 )
 
-__all__ = ["MOST_FILES", "Gaps", "NewTimeline", "TimelineList", "TimelineRecord"]
-
 Gaps = TypeAliasType("Gaps", Literal["keep", "close"])
 MOST_FILES = 100
 """Of one timeline."""

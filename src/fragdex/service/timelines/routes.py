@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from fragdex.errors import InvalidRequest, RecordNotFound
+from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.streaming.routes import title_routes
 from fragdex.service.timelines import operations
 from fragdex.service.timelines.model import NewTimeline, TimelineList, TimelineRecord
 from fragdex.service.uploads.family import Family
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit
+from fragdex.service.web.fields import Cursor, Limit
 from fragdex.service.web.routing import api_router
-
-__all__ = ["router"]
 
 router = api_router("timelines")
 routes = Family(router, "/timelines", "timeline")

@@ -27,9 +27,8 @@ from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.events import counted
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
-from fragdex.service.web.negotiation import etag_of, has_already
 from fragdex.service.web.problems import answers
-from fragdex.service.web.ranges import media_answers, media_of
+from fragdex.service.web.ranges import etag_of, has_already, media_answers, media_of
 from fragdex.service.web.routing import PREFIX, api_router
 from fragdex.speech.captions import FORMS
 

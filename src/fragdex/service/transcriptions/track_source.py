@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from fragdex import FragmentIndex, TrackIndex
 from fragdex.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.apart import exact_index
+from fragdex.service.indexing.isolated import exact_index
 from fragdex.service.isobmff import operations
 from fragdex.service.isobmff.opened import alone, opened
 from fragdex.service.isobmff.operations import FILES, index_keys

@@ -24,7 +24,7 @@ from fragdex import ByteRange, Source
 from fragdex.errors import FormatError, NotReady, Unavailable, Unprocessable
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.apart import exact_index, run_apart
+from fragdex.service.indexing.isolated import exact_index, run_isolated
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.isobmff.indexing import set_index, store_index
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
@@ -256,7 +256,7 @@ def _copy(context: ServiceContext, job: Job) -> None:
         made = Pieces(folder / PLACES, folder / MADE)
         for number, blob in enumerate(sources):
             try:
-                run_apart(
+                run_isolated(
                     context, row.tenant_id, blob.store_key, blob.byte_size, pieces_of_copy,
                     {PLACES: made.places, MADE: made.made}, check=job.check,
                     cues=cues, language=transcript.language,

@@ -20,8 +20,6 @@ from fragdex.service.uploads.receiving import receive_stream
 from fragdex.service.uploads.upload_session import open_session
 from fragdex.service.web.bodies import pieces
 
-__all__ = ["append"]
-
 IN_MEMORY: Final = 1 << 20
 
 

@@ -29,17 +29,6 @@ from fragdex.service.uploads.operations import receive, state
 from fragdex.service.web.fields import Listed
 from fragdex.service.web.problems import sentence_of
 
-__all__ = [
-    "ResumableUpload",
-    "begin",
-    "begin_part",
-    "concatenate",
-    "end",
-    "expire",
-    "find",
-    "mark_complete",
-]
-
 FAMILY: Final = "tus"
 PART: Final = "application/octet-stream"
 _FAMILIES: Final = (FAMILY, "images", "captions", "unprocessed")

@@ -13,20 +13,6 @@ from typing import Any, Final
 
 from fragdex.errors import InvalidRequest
 
-__all__ = [
-    "CHECKSUMS",
-    "CONTENT_TYPE",
-    "EXTENSIONS",
-    "VERSION",
-    "Checksum",
-    "Concatenation",
-    "http_date",
-    "parse_checksum",
-    "parse_concat",
-    "parse_metadata",
-    "parse_number",
-]
-
 VERSION: Final = "1.0.0"
 EXTENSIONS: Final = (
     "creation",

@@ -38,8 +38,6 @@ from fragdex.service.web.fields import RecordId
 from fragdex.service.web.problems import problem_of
 from fragdex.service.web.routing import PREFIX, ApiRoute, Handler, api_router
 
-__all__ = ["router"]
-
 PATH: Final = "/tus"
 
 

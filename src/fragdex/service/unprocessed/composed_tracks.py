@@ -15,7 +15,7 @@ import numpy as np
 
 from fragdex.fragments.table import Int64
 from fragdex.service.records.blobs import Blob
-from fragdex.service.store.composition import MOST_RECORD_BYTES, Composition
+from fragdex.service.store.composing import MOST_RECORD_BYTES, Composition
 from fragdex.transcode.copied_ranges import COPIED_RANGE
 from fragdex.transcode.tracks import TranscodedTrack
 

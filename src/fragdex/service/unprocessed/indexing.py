@@ -12,8 +12,8 @@ from fragdex import Source, index
 from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.apart import run_apart
 from fragdex.service.indexing.child import INDEX
+from fragdex.service.indexing.isolated import run_isolated
 from fragdex.service.unprocessed.arrival import usable
 from fragdex.service.unprocessed.as_it_came import why_not
 
@@ -49,11 +49,11 @@ def index_apart(
     at the end of the context.
 
     Raises:
-        Unprocessable, Unavailable: as `run_apart`.
+        Unprocessable, Unavailable: as `run_isolated`.
     """
     with OwnFolder() as folder:
         path = folder / INDEX
-        answer = run_apart(context, tenant_id, key, size, indexed, {INDEX: path}, md5=md5.hex())
+        answer = run_isolated(context, tenant_id, key, size, indexed, {INDEX: path}, md5=md5.hex())
         if "refused" in answer:
             yield None
         else:

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection, Row
 from fragdex import FragmentIndex, open_index
 from fragdex.errors import Conflict, FragdexError, Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.apart import IN_THREAD
+from fragdex.service.indexing.isolated import IN_THREAD
 from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id

@@ -11,7 +11,7 @@ from typing import Final
 from fragdex import FragmentIndex, Indexer
 from fragdex.errors import NotISOBMFF
 from fragdex.indexing.headers import WHOLE
-from fragdex.service.indexing.apart import IN_THREAD
+from fragdex.service.indexing.isolated import IN_THREAD
 
 __all__ = ["Structure"]
 

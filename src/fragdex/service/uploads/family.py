@@ -21,14 +21,14 @@ from fragdex.errors import FragdexError, NotReady, RecordNotFound
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import md5_bytes
+from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.uploads.file_repository import StoredBytes
 from fragdex.service.uploads.model import Arrival
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.events import Batch, Event, LastEventId, event_answers, progress_of
+from fragdex.service.web.events import Batch, Event, LastEventId, Look, event_answers, progress_of
 from fragdex.service.web.fields import (
-    DEFAULT_LIMIT,
     ApiModel,
     Cursor,
     Limit,
@@ -41,7 +41,6 @@ from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, with_fast_path
-from fragdex.service.web.watching import Look
 
 __all__ = ["Family"]
 

@@ -17,8 +17,6 @@ from starlette.requests import Request
 
 from fragdex.errors import RequestTimedOut, TooLarge
 
-__all__ = ["body", "in_thread", "pieces"]
-
 T = TypeVar("T")
 
 PIECE = 1 << 20

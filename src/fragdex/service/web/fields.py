@@ -28,29 +28,7 @@ from typing_extensions import TypeAliasType
 
 from fragdex.errors import RecordNotFound
 from fragdex.service.records.identifiers import md5_bytes
-from fragdex.service.records.pages import CURSOR, DEFAULT_LIMIT, MAX_LIMIT
-
-__all__ = [
-    "DEFAULT_LIMIT",
-    "JSON_NUMBER",
-    "NO_NUL",
-    "NUMBER_OR_TEXT",
-    "VALIDATORS",
-    "ApiModel",
-    "ByteSize",
-    "Cursor",
-    "FileName",
-    "Instant",
-    "Limit",
-    "Listed",
-    "Md5InPath",
-    "Md5Text",
-    "RecordId",
-    "Seconds",
-    "media_type_of",
-    "record_id",
-    "written_as",
-]
+from fragdex.service.records.pages import CURSOR, MAX_LIMIT
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MD5 = "[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"

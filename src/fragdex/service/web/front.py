@@ -1,13 +1,19 @@
-"""What a request passes before its route: named, counted, traced, faults answered, made safe."""
+"""What a request passes before its route: named, counted, traced, faults answered, made safe.
+
+And which pages may call the service from a browser (WHATWG Fetch, 3.2).
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fragdex.errors import FragdexError
+from fragdex.service.config import Settings
 from fragdex.service.logs import REQUEST_ID, explained, request_id_of
 from fragdex.service.metrics import Metrics
 from fragdex.service.web.auth import CALLER, Caller
@@ -15,8 +21,6 @@ from fragdex.service.web.events import BrokenOff
 from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import unexpected
 from fragdex.traces import ActiveSpan, Traces
-
-__all__ = ["SAFETY", "Front"]
 
 log = logging.getLogger("fragdex.service")
 access = logging.getLogger("fragdex.access")
@@ -35,7 +39,7 @@ UNTRACED = frozenset({"/healthz", "/readyz", "/metrics"})
 """Asked every few seconds, by machines."""
 MAX_TRACESTATE = 512
 """Characters of it that have to be kept (W3C Trace Context, 3.3.1.5); it goes into each job."""
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Front:
@@ -205,3 +209,74 @@ def _with_newline(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes
         return None
     longer = b"%d" % (int(length) + 1)
     return [(name, longer if name == b"content-length" else text) for name, text in headers]
+
+
+ALLOWED_FIELDS = (
+    "Accept",
+    "Authorization",
+    "Cache-Control",
+    "Content-Digest",
+    "Content-Disposition",
+    "Content-Range",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-None-Match",
+    "If-Range",
+    "Last-Event-ID",
+    "Range",
+    # of resumable uploads, tus among them
+    "Repr-Digest",
+    "Tus-Resumable",
+    "Upload-Checksum",
+    "Upload-Complete",
+    "Upload-Concat",
+    "Upload-Defer-Length",
+    "Upload-Draft-Interop-Version",
+    "Upload-Length",
+    "Upload-Metadata",
+    "Upload-Offset",
+    "X-HTTP-Method-Override",
+    "X-Request-ID",
+)
+EXPOSED_FIELDS = (
+    "Accept-Patch",
+    "Accept-Ranges",
+    "Content-Length",
+    "Content-Range",
+    "ETag",
+    "Idempotency-Replayed",
+    "Location",
+    "Repr-Digest",
+    "Retry-After",
+    "Tus-Checksum-Algorithm",
+    "Tus-Extension",
+    "Tus-Max-Size",
+    "Tus-Resumable",
+    "Tus-Version",
+    "Upload-Complete",
+    "Upload-Concat",
+    "Upload-Expires",
+    "Upload-Length",
+    "Upload-Limit",
+    "Upload-Metadata",
+    "Upload-Offset",
+    "X-Findings",
+    "X-Request-ID",
+)
+DAY = 86_400
+
+
+def install_cors(app: FastAPI, settings: Settings) -> None:
+    """Answer preflight requests, and let answers be read by pages of the set origins.
+
+    Never with credentials: a key is sent by the page that holds it, not by the browser itself.
+    """
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors_origins),
+            allow_methods=METHODS,
+            allow_headers=ALLOWED_FIELDS,
+            expose_headers=EXPOSED_FIELDS,
+            max_age=DAY,
+        )

@@ -20,8 +20,6 @@ from fragdex.service.web.auth import the_context
 from fragdex.service.web.fields import ApiModel
 from fragdex.service.web.routing import HeadRoute, operation_id
 
-__all__ = ["router"]
-
 log = logging.getLogger("fragdex.service")
 router = APIRouter(tags=["health"], route_class=HeadRoute, generate_unique_id_function=operation_id)
 

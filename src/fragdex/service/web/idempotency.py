@@ -33,8 +33,6 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.records.tables import replays
 from fragdex.service.records.tenant_limits import need_within_quota
 
-__all__ = ["ShownOnce", "forget", "idempotency_key", "replayed"]
-
 MAX_KEY = 255
 LEASE = timedelta(seconds=10)
 """A process that has not said for so long that a first request runs is taken to be dead."""

@@ -24,8 +24,6 @@ from fragdex.service.web.auth import CALLER, Caller
 from fragdex.service.web.events import BrokenOff
 from fragdex.traces import trace_context
 
-__all__ = ["InProcess", "Reply"]
-
 _SECONDS: Final = 60.0
 
 

@@ -11,8 +11,6 @@ from contextvars import ContextVar
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["Prefix", "public_path"]
-
 OWN = ("/api/v1/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs")
 """How all paths of the service begin, but `/` itself."""
 

@@ -25,19 +25,6 @@ from fragdex.errors import FragdexError, ServiceError
 from fragdex.service.logs import explained
 from fragdex.service.web.prefix import public_path
 
-__all__ = [
-    "HTTP",
-    "PROBLEMS",
-    "Row",
-    "answers",
-    "install",
-    "problem",
-    "problem_of",
-    "row_of",
-    "sentence_of",
-    "unexpected",
-]
-
 log = logging.getLogger("fragdex.service")
 
 MEDIA_TYPE = "application/problem+json"

@@ -2,7 +2,8 @@
 
 Who answers is `MediaResponse`; it reads in threads, one hop a piece: local files by position, other
 stores by their own pieces. With `x_accel_prefix` set, a local file is named to nginx instead, which
-then answers ranges itself.
+then answers ranges itself. Which form the caller takes, and whether it has it already, is decided
+here for other answers, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import base64
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -25,12 +26,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
+from fragdex.errors import NotAcceptable
 from fragdex.service.store.contract import Store
 from fragdex.service.web.auth import the_context
-from fragdex.service.web.negotiation import etag_of, has_already
 from fragdex.service.web.problems import HTTP, problem
-
-__all__ = ["MAX_PARTS", "MediaResponse", "disconnected", "media_answers", "media_of"]
 
 MAX_PARTS = 16
 """Ranges answered in one multipart answer; whoever asks for more gets the whole (200)."""
@@ -42,7 +41,7 @@ CACHE_CONTROL = "private, max-age=3600"
 """Bytes under an id never change; a private cache may keep what a tenant may see."""
 
 
-class StoredMedia(Protocol):
+class _StoredMedia(Protocol):
     """Complete bytes, as the records of several families tell of them."""
 
     @property
@@ -58,7 +57,7 @@ class StoredMedia(Protocol):
 
 
 def media_of(
-    request: Request, found: StoredMedia, headers: Mapping[str, str] | None = None
+    request: Request, found: _StoredMedia, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The answer to GET or HEAD of stored bytes.
 
@@ -244,3 +243,64 @@ async def disconnected(receive: Receive) -> None:
     """Returns once the client is gone; a server that goes on reading for nobody wastes both."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def etag_of(md5: bytes, form: str = "") -> str:
+    """The strong entity tag of stored bytes, or of one form of what is negotiated.
+
+    >>> etag_of(bytes(16), "hls")
+    '"00000000-0000-0000-0000-000000000000-hls"'
+    """
+    digits = md5.hex()
+    dashed = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    return f'"{dashed}-{form}"' if form else f'"{dashed}"'
+
+
+def has_already(headers: Mapping[str, str], etag: str) -> bool:
+    """Whether If-None-Match names `etag`: answer 304. The comparison is the weak one.
+
+    >>> has_already({"if-none-match": 'W/"a", "b"'}, '"a"')
+    True
+    """
+    named = headers.get("if-none-match")
+    if named is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in named.split(",")]
+    return tags == ["*"] or etag in tags
+
+
+def chosen(accept: str | None, forms: Sequence[str]) -> str:
+    """The media type of `forms` that `accept` prefers; the first of equals, and by default.
+
+    Raises:
+        NotAcceptable: `accept` rules all of them out.
+
+    >>> chosen("text/html;q=0.5, application/*", ["text/html", "application/json"])
+    'application/json'
+    """
+    if not accept or not accept.strip():
+        return forms[0]
+    weights: dict[str, float] = {}
+    for part in accept.split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                try:
+                    weight = min(1.0, max(0.0, float(parameter[2:])))
+                except ValueError:
+                    weight = 0.0
+        if name:
+            weights[name] = weight
+
+    def weight_of(form: str) -> float:
+        # the most specific range decides, also where it weighs less
+        for name in (form, f"{form.partition('/')[0]}/*", "*/*"):
+            if name in weights:
+                return weights[name]
+        return 0.0
+
+    best = max(forms, key=weight_of)
+    if weight_of(best) <= 0:
+        raise NotAcceptable("none of the requested formats is available", more={"forms": [*forms]})
+    return best

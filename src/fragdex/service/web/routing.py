@@ -45,17 +45,6 @@ from fragdex.service.web.fields import VALIDATORS
 from fragdex.service.web.idempotency import ShownOnce, idempotency_key, replayed
 from fragdex.service.web.problems import answers
 
-__all__ = [
-    "PREFIX",
-    "ApiRoute",
-    "DeferredRoute",
-    "HeadRoute",
-    "api_router",
-    "needs_scope",
-    "operation_id",
-    "with_fast_path",
-]
-
 PREFIX = "/api/v1"
 
 EVERYWHERE = (Unauthenticated, Forbidden, InvalidRequest, TooManyRequests, Unavailable)

@@ -15,8 +15,6 @@ from fastapi import FastAPI
 from fragdex.service.config import Settings
 from fragdex.serving.connection import BoundedConnection, ConnectionLimits
 
-__all__ = ["Server", "server_of"]
-
 log = logging.getLogger("fragdex.service")
 
 

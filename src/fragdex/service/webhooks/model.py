@@ -18,20 +18,6 @@ from fragdex.service.web.fields import (
 )
 from fragdex.service.webhooks.sending import MAX_URL
 
-__all__ = [
-    "Delivery",
-    "DeliveryList",
-    "DeliveryStatus",
-    "NewWebhook",
-    "Replayed",
-    "Rotation",
-    "SecretWebhook",
-    "WantedReplay",
-    "Webhook",
-    "WebhookChange",
-    "WebhookList",
-]
-
 
 class DeliveryStatus(StrEnum):
     """How far a delivery is."""

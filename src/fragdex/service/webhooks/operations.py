@@ -34,21 +34,6 @@ from fragdex.service.webhooks.sending import need_url
 from fragdex.service.webhooks.worker import secret_of
 from fragdex.webhook_signature import secret_text
 
-__all__ = [
-    "MOST_WEBHOOKS",
-    "WEBHOOKS",
-    "create_webhook",
-    "delete_webhook",
-    "forget_deliveries",
-    "get_delivery",
-    "list_deliveries",
-    "ping_webhook",
-    "replay_delivery",
-    "replay_failed",
-    "rotate_secret",
-    "update_webhook",
-]
-
 MOST_WEBHOOKS: Final = 20
 """Of one tenant: each event is written down for each of them."""
 _REPLAYED_AT_ONCE: Final = 200

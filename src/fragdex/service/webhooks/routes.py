@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import Depends, Query, Response
 
 from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.uploads.family import Family
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, RecordId
+from fragdex.service.web.fields import Cursor, Limit, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.routing import PREFIX, api_router
@@ -27,8 +28,6 @@ from fragdex.service.webhooks.model import (
     WebhookChange,
     WebhookList,
 )
-
-__all__ = ["router"]
 
 router = api_router("webhooks")
 routes = Family(router, "/webhooks", "webhook")

@@ -24,8 +24,6 @@ from fragdex.outgoing import (
     is_public,
 )
 
-__all__ = ["MAX_URL", "Answer", "NotSent", "Sender", "need_url"]
-
 MAX_URL: Final = 2048
 _READ: Final = 4096
 """Bytes of a response that are read."""

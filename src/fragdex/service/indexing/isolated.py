@@ -46,7 +46,7 @@ _LARGEST_FILE: Final = 1 << 30
 _FAILURES: Final = Failures("the process that indexes files", "this file")
 
 
-def run_apart(
+def run_isolated(
     context: ServiceContext,
     tenant_id: str,
     key: str,
@@ -90,7 +90,7 @@ def run_in_child(
     taken: Path | None = None,
     **arguments: Any,
 ) -> dict[str, Any]:
-    """As `run_apart`, at once: whoever calls it sees to it that few run at a time.
+    """As `run_isolated`, at once: whoever calls it sees to it that few run at a time.
 
     Args:
         opened: opens the file.
@@ -181,7 +181,7 @@ _turns = _Turns()
 
 
 def in_turn(tenant_id: str) -> AbstractContextManager[None]:
-    """The turn of a tenant's file, as `run_apart` takes it; raises Unavailable."""
+    """The turn of a tenant's file, as `run_isolated` takes it; raises Unavailable."""
     return _turns.turn(tenant_id)
 
 
@@ -201,12 +201,12 @@ def exact_index(
 
     Raises:
         FragdexError: as `fragdex.index`.
-        Unprocessable, Unavailable: as `run_apart`.
+        Unprocessable, Unavailable: as `run_isolated`.
     """
     if size <= IN_THREAD:
         with context.store.source(key) as source:
             return fragdex.index(source, exact=True)
     with OwnFolder() as folder:
         path = folder / INDEX
-        run_apart(context, tenant_id, key, size, exact, {INDEX: path}, check=check)
+        run_isolated(context, tenant_id, key, size, exact, {INDEX: path}, check=check)
         return open_index(path)  # mapped: it stays when the folder goes

@@ -1,6 +1,7 @@
-"""`/api/v1/keys`: a key with the scope `admin` lists, makes, rotates and revokes its tenant's keys.
+"""`/api/v1/keys`, `/usage` and `/url-token`: keys, what a tenant may use, tokens that open one URL.
 
-The functions are those of `fragdex key`. Each change is a line of the log (`logs.audit`).
+A key with the scope `admin` lists, makes, rotates and revokes its tenant's keys. The functions are
+those of `fragdex key`. Each change is a line of the log (`logs.audit`).
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Request, Response
 from pydantic import Field
 
-from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, Unauthenticated
+from fragdex.errors import Conflict, Forbidden, InvalidRequest, RecordNotFound, Unauthenticated
+from fragdex.service.config import MOST_TOKEN_SECONDS
 from fragdex.service.context import ServiceContext
 from fragdex.service.logs import audit
 from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, rfc3339
-from fragdex.service.records.key_lists import ListedKey, page_of_keys, read_key
-from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.records.keys import ListedKey, page_of_keys, read_key
+from fragdex.service.records.pages import DEFAULT_LIMIT
+from fragdex.service.records.tenant_limits import limits_of, row_bytes, stored_bytes
+from fragdex.service.web import auth
+from fragdex.service.web.auth import Asking, Authenticator, InContext, own_origin
 from fragdex.service.web.fields import (
-    DEFAULT_LIMIT,
+    JSON_NUMBER,
     NO_NUL,
     ApiModel,
     Cursor,
@@ -32,14 +37,13 @@ from fragdex.service.web.fields import (
     Limit,
     Listed,
     RecordId,
+    written_as,
 )
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.routing import PREFIX, api_router, needs_scope
 
-__all__ = ["router"]
-
-router = api_router("keys")
+key_router = api_router("keys")
 
 NOT_FOUND = answers(RecordNotFound)
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -110,7 +114,7 @@ class KeyRotation(ApiModel):
     )
 
 
-@router.get("/keys")
+@key_router.get("/keys")
 @needs_scope(keys.ADMIN)
 def list_keys(
     caller: Asking, context: InContext, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
@@ -159,7 +163,7 @@ def _shown_once(endpoint: Endpoint) -> Endpoint:
     return endpoint
 
 
-@router.post(
+@key_router.post(
     "/keys",
     status_code=201,
     responses=answers(InvalidRequest, Conflict),
@@ -190,14 +194,14 @@ def create_key(
     return made
 
 
-@router.get("/keys/{id}", responses=NOT_FOUND)
+@key_router.get("/keys/{id}", responses=NOT_FOUND)
 @needs_scope(keys.ADMIN)
 def get_key(id: RecordId, caller: Asking, context: InContext) -> ApiKey:
     """A key of the tenant."""
     return ApiKey(**_facts(read_key(context.database, caller.tenant_id, id)))
 
 
-@router.delete("/keys/{id}", status_code=204, responses=answers(RecordNotFound, Conflict))
+@key_router.delete("/keys/{id}", status_code=204, responses=answers(RecordNotFound, Conflict))
 @needs_scope(keys.ADMIN)
 def delete_key(id: RecordId, caller: Asking, context: InContext) -> None:
     """Revoke a key: it, and the URL tokens that it signed, open nothing from a few seconds on.
@@ -209,7 +213,7 @@ def delete_key(id: RecordId, caller: Asking, context: InContext) -> None:
     audit("key.revoke", caller.tenant_id, caller.key_id, id)
 
 
-@router.post("/keys/{id}/rotate", responses=NOT_FOUND)
+@key_router.post("/keys/{id}/rotate", responses=NOT_FOUND)
 @needs_scope(keys.ADMIN)
 def rotate_key(
     id: RecordId, rotation: KeyRotation, caller: Asking, context: InContext
@@ -239,3 +243,132 @@ def _facts(key: ListedKey) -> dict[str, Any]:
         "previous_secret_until": rfc3339(previous) if previous and previous > instant() else None,
         "last_used_at": rfc3339(key.last_used_at),
     }
+
+
+usage_router = api_router("usage")
+
+
+class UsageLimits(ApiModel):
+    """How much the tenant may use."""
+
+    max_stored_bytes: int | None = Field(description="null: no limit")
+    max_render_seconds: float = Field(description="of work on the slices of one render")
+    max_render_cost: float | None = Field(
+        description="seconds of processor time of the slices of one render; null: no limit"
+    )
+    max_jobs: int = Field(description="unfinished jobs")
+    retention_days: float | None = Field(
+        description="after which files and finished renders are deleted; null: never"
+    )
+
+
+class Usage(ApiModel):
+    """What the tenant uses now."""
+
+    stored_bytes: int = Field(
+        description="in the store, once per SHA-256, with the announced sizes of unfinished uploads"
+    )
+    row_bytes: int = Field(
+        description="of its records: names, metadata, data, events, answers kept for an"
+        " Idempotency-Key, and 256 a record; the limit of stored bytes holds for them, too,"
+        " if it is over 1 MiB"
+    )
+    jobs: int = Field(description="unfinished jobs")
+    scope: KeyScope = Field(description="of the key that asks: what it may do")
+    limits: UsageLimits
+
+
+@usage_router.get("/usage")
+def get_usage(caller: Asking, context: InContext) -> Usage:
+    """What the tenant of the key stores and has in progress, and how much it may."""
+    settings = context.settings
+    with context.database.read() as connection:
+        own = limits_of(connection, caller.tenant_id)
+        stored = stored_bytes(connection, caller.tenant_id)
+        rows = row_bytes(connection, caller.tenant_id)
+        jobs = context.jobs.unfinished(connection, caller.tenant_id)
+    limits = UsageLimits(
+        max_stored_bytes=own.max_stored_bytes,
+        max_render_seconds=own.max_render_seconds or settings.max_render_work_seconds,
+        max_render_cost=own.max_render_cost,
+        max_jobs=own.max_jobs or settings.max_tenant_jobs,
+        retention_days=own.retention_days,
+    )
+    return Usage(
+        stored_bytes=stored,
+        row_bytes=rows,
+        jobs=jobs,
+        scope=KeyScope(caller.scope),
+        limits=limits,
+    )
+
+
+token_router = api_router("url-token")
+
+
+MOST_PARAMS = 20
+ParamValue = Annotated[str, Field(max_length=auth.MAX_URL)]
+
+
+class WantedToken(ApiModel):
+    """What is to be opened."""
+
+    url: Annotated[
+        str,
+        Field(max_length=auth.MAX_URL),
+        written_as(auth.URL, "an http URL or a path, without steps back (`..`),"),
+    ] = Field(
+        description="absolute, or a path of this service",
+        examples=["/api/v1/isobmff_tracks/0192f0c1-0000-7000-8000-000000000000/1"],
+    )
+
+    params: Annotated[dict[str, ParamValue], Field(max_length=MOST_PARAMS)] = Field(
+        {},
+        description="parameters that the query of each request must have, once each, with these "
+        "values; others may be beside them",
+        examples=[{"src": "film.mp4"}],
+    )
+
+    seconds: Annotated[int, Field(ge=1, le=MOST_TOKEN_SECONDS), JSON_NUMBER] | None = Field(
+        None,
+        description="how long it opens the URL, at most `max_url_token_seconds`; default:"
+        " `url_token_seconds`. A token ends with the key that signed it",
+    )
+
+
+class UrlToken(ApiModel):
+    """A bearer that opens GET and HEAD of the URL, and of what lies below it."""
+
+    token: str
+
+
+@token_router.post("/url-token")
+@needs_scope(keys.READ)
+def create_url_token(
+    wanted: WantedToken, request: Request, caller: Asking, context: InContext
+) -> UrlToken:
+    """Sign a token that opens GET and HEAD of a URL's path, and of what lies below it, for a while.
+
+    It is sent as `Authorization: Bearer TOKEN`, or as `?token=TOKEN` where no header can be sent.
+    """
+    if caller.grant is not None:
+        raise Forbidden("a token signs no other")
+    settings = context.settings
+    seconds = wanted.seconds or settings.url_token_seconds
+    if seconds > (most := max(settings.max_url_token_seconds, settings.url_token_seconds)):
+        raise InvalidRequest(
+            "a token may not last so long", pointer="/seconds",
+            expected=f"at most {most}", found=seconds,
+        )  # fmt: skip
+    authenticator: Authenticator = request.app.state.authenticator
+    signed = auth.sign(
+        authenticator.signing_secret(),
+        wanted.url,
+        tenant_id=caller.tenant_id,
+        key_id=caller.key_id,
+        own_origin=own_origin(request),
+        own_path=settings.public_path,
+        seconds=seconds,
+        params=wanted.params,
+    )
+    return UrlToken(token=signed)
