@@ -13,7 +13,6 @@ import av.error
 import fragdex
 from fragdex.decoding.codec import is_short_of_memory
 from fragdex.errors import FragdexError, Unprocessable
-from fragdex.transcode.copied_ranges import COPIED_RANGE, copied_ranges
 from fragdex.transcode.probe import StreamInfo, opened, probe
 from fragdex.transcode.survey import StreamSurvey, packets, survey
 from fragdex.transcode.track_writers import (
@@ -23,7 +22,7 @@ from fragdex.transcode.track_writers import (
     VideoEncoder,
     frames,
 )
-from fragdex.transcode.tracks import SCRUB_TRACK, TranscodedTrack
+from fragdex.transcode.tracks import COPIED_RANGE, SCRUB_TRACK, TranscodedTrack, copied_ranges
 
 # How much of the whole the first pass is.
 _SURVEY_PART: Final = 0.05

@@ -1,9 +1,21 @@
-"""What comes of the media work; knows nothing of FFmpeg's libraries."""
+"""Tracks that were made, and where their source has the bytes of those that were copied.
+
+A demuxer says where each packet begins, or where what it lies in does: a block with a header, a
+frame behind a header of its own. So each sample is looked for from there on. What is not found, or
+was changed on the way, is simply not told: the bytes of the track decide, not where they came from.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from fragdex import TrackIndex
+from fragdex.fragments.table import Int64
 
 SCRUB_TRACK: Final = -1
 """The track id of the low-resolution track for scrubbing."""
@@ -33,3 +45,89 @@ class TranscodedTrack:
     duration_ms: int
     probe_info: dict[str, Any]
     ranges_path: str = ""
+
+
+COPIED_RANGE: Final = np.dtype(("<i8", 3))
+"""First byte in the track's file, first byte in the source, bytes."""
+
+_AHEAD: Final = 4 << 10
+"""Bytes behind the place that a demuxer tells in which a sample may begin."""
+_RUN: Final = 1 << 20
+"""Bytes that are compared together at most, unless one sample has more."""
+_LEAST: Final = 24
+"""Shorter ranges cost more to name than to repeat."""
+
+
+def copied_ranges(track: TrackIndex, path: Path, told: Sequence[int], source: BinaryIO) -> Int64:
+    """The ranges of a track's file that a source has, as rows of `COPIED_RANGE`, ascending.
+
+    Args:
+        track: its index, with all samples.
+        path: its file.
+        told: for each sample, where the demuxer read it from; below 0: not known.
+        source: what it was copied from, seekable.
+    """
+    offsets, sizes = track.samples.offset.tolist(), track.samples.size.tolist()
+    rows: list[list[int]] = []
+    if len(told) != len(offsets):
+        return _array(rows)
+    with path.open("rb") as file:
+        end = 0  # behind what was found last
+        for first, last in _runs(offsets, sizes, told):
+            start = offsets[first]
+            file.seek(start)
+            data = file.read(offsets[last - 1] + sizes[last - 1] - start)
+            if told[first] >= 0 and _read(source, told[first], len(data)) == data:
+                end = told[first] + len(data)
+                _add(rows, start, told[first], len(data))
+                continue
+            for at in range(first, last):
+                low = offsets[at] - start
+                sample = data[low : low + sizes[at]]
+                found = _find(source, sample, (told[at], end))
+                if found is not None:
+                    end = found + len(sample)
+                    _add(rows, offsets[at], found, len(sample))
+    return _array([row for row in rows if row[2] >= _LEAST])
+
+
+def _array(rows: list[list[int]]) -> Int64:
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+def _runs(offsets: list[int], sizes: list[int], told: Sequence[int]) -> list[tuple[int, int]]:
+    """Samples that are neighbours in both files, as half-open ranges of their numbers."""
+    runs, first = [], 0
+    for at in range(1, len(offsets) + 1):
+        if (
+            at < len(offsets)
+            and offsets[at] == offsets[at - 1] + sizes[at - 1]
+            and told[at] == told[at - 1] + sizes[at - 1]
+            and offsets[at] + sizes[at] - offsets[first] <= _RUN
+        ):
+            continue
+        runs.append((first, at))
+        first = at
+    return runs if offsets else []
+
+
+def _read(source: BinaryIO, start: int, size: int) -> bytes:
+    source.seek(start)
+    return source.read(size)
+
+
+def _find(source: BinaryIO, sample: bytes, places: Sequence[int]) -> int | None:
+    """Where a source has a sample, at or soon behind one of some places."""
+    for place in places:
+        if place >= 0 and sample:
+            at = _read(source, place, len(sample) + _AHEAD).find(sample)
+            if at >= 0:
+                return place + at
+    return None
+
+
+def _add(rows: list[list[int]], start: int, place: int, size: int) -> None:
+    if rows and rows[-1][0] + rows[-1][2] == start and rows[-1][1] + rows[-1][2] == place:
+        rows[-1][2] += size
+    else:
+        rows.append([start, place, size])

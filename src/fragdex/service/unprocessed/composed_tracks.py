@@ -16,8 +16,7 @@ import numpy as np
 from fragdex.fragments.table import Int64
 from fragdex.service.records.blobs import Blob
 from fragdex.service.store.composing import MOST_RECORD_BYTES, Composition
-from fragdex.transcode.copied_ranges import COPIED_RANGE
-from fragdex.transcode.tracks import TranscodedTrack
+from fragdex.transcode.tracks import COPIED_RANGE, TranscodedTrack
 
 __all__ = ["Original", "record_of_track"]
 
