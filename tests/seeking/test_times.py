@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex import Time
-from fragdex.seeking.times import _MOST_TEXT, exact_time, floor_ticks, parse_time, ticks_of_many
+from fragdex.seeking.time_texts import _MOST_TEXT, parse_time
+from fragdex.seeking.times import exact_time, floor_ticks, ticks_of_many
 from fragdex.testing import movie
 
 SECONDS = Fraction(3, 2)

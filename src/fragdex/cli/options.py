@@ -43,7 +43,7 @@ def parse_time(text: str) -> Fraction | float:
     """
     if text == "end":
         return math.inf
-    from fragdex.seeking.times import parse_time as parse
+    from fragdex.seeking.time_texts import parse_time as parse
 
     try:
         return parse(text)

@@ -131,7 +131,7 @@ def origin(
       fragdex origin s3://bucket/films --cache /var/cache/fragdex
     """
     from fragdex.errors import MissingExtra
-    from fragdex.seeking.times import parse_time
+    from fragdex.seeking.time_texts import parse_time
 
     try:
         import uvicorn

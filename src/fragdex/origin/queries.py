@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fragdex.seeking.times import parse_time
+from fragdex.seeking.time_texts import parse_time
 
 __all__ = ["VIEWS", "Query", "flag", "number", "seconds", "track_ids", "view_options"]
 
