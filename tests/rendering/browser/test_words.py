@@ -109,7 +109,7 @@ def test_every_request_has_its_answer(url, method, answer, reason):
         ("service", "fragdex.service.app", "missing"),
         ("media", "av", "missing"),
         ("stills", "PIL.features", "missing"),
-        ("browser", "fragdex.rendering.process", "missing"),
+        ("browser", "av", "missing"),
         ("speech", "fragdex.speech.process", "missing"),
     ],
 )
