@@ -237,8 +237,8 @@ def test_a_browser_that_is_here_is_not_said_to_be_missing(monkeypatch):
 
     engine = finding.Engine(Path("/usr/bin/chromium"), False)
     monkeypatch.setattr(finding, "find_engine", lambda: engine)
-    monkeypatch.setitem(sys.modules, "fragdex.rendering.process", None)
+    monkeypatch.setitem(sys.modules, "av", None)
     parts = {part.name: part for part in doctor.browser()}
     assert parts["chromium"].state is not doctor.State.MISSING
     assert parts["renders"].state is doctor.State.MISSING
-    assert parts["renders"].advice.startswith("pip install 'fragdex[")
+    assert parts["renders"].advice == "pip install 'fragdex[render]'"
