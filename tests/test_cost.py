@@ -7,6 +7,7 @@ loops show in what they write.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import re
 import sys
@@ -23,6 +24,7 @@ import fragdex
 from fragdex.boxes import build, limits, parse
 from fragdex.cli import info
 from fragdex.cli.box_tree import box_lines, box_pieces
+from fragdex.formats import fidx
 from fragdex.formats.clip import clip
 from fragdex.indexing import embedded_index, scan
 from fragdex.testing import DIMENSIONS, movie, repeated, repeated_to
@@ -156,6 +158,43 @@ def test_a_larger_index_and_its_answers_cost_what_its_bytes_cost(
 ) -> None:
     """The others are tried at sizes of megabytes by `benchmarks/cost.py`."""
     hold(dimension, (4_000, 16_000), lambda data: asked(data, tmp_path), memory=False)
+
+
+ANSWERS: dict[str, Callable[[fragdex.FragmentIndex], object]] = {
+    "seek": lambda index: index.track(1).seek(1.5),
+    "ranges": lambda index: index.ranges(1.5, 2),
+    "ranges to the end": lambda index: index.ranges(index.duration - 0.5, math.inf),  # type: ignore[operator]
+    "plan": lambda index: index.plan(1.5),
+    "duration": lambda index: index.duration,
+    "start and end": lambda index: [(track.start, track.end) for track in index.tracks],
+    "sample_count": lambda index: [track.sample_count for track in index.tracks],
+    "exact": lambda index: index.exact,
+    "repr": repr,
+}
+"""What is asked of an opened index; `rates` says that it counts anew."""
+
+
+@functools.cache
+def short_and_long(fragmented: bool) -> list[tuple[fragdex.FragmentIndex, ...]]:
+    """Indexes of a short and a long film, as they are made and as they are saved."""
+    films = [movie(fragments=n, samples=2, tracks=2, fragmented=fragmented) for n in (80, 5120)]
+    fresh = tuple(fragdex.index(film, exact=True) for film in films)
+    saved = tuple(fidx.read(index.export("fidx", samples=True)) for index in fresh)
+    return [fresh, saved]
+
+
+@pytest.mark.parametrize("fragmented", [True, False], ids=["fragmented", "progressive"])
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_answer_costs_the_same_in_a_long_film(answer: str, fragmented: bool) -> None:
+    """Columns are read once; what is asked again bisects."""
+    for indexes in short_and_long(fragmented):
+        steps = []
+        for index in indexes:
+            ANSWERS[answer](index)  # what is read once
+            counter = Counter()
+            counter.run(lambda index=index: ANSWERS[answer](index))  # type: ignore[misc]
+            steps.append(counter.steps)
+        assert steps[1] <= 1.3 * steps[0] + 30, steps
 
 
 @pytest.mark.parametrize("form", ["json", "mfra", "csv"])

@@ -12,11 +12,15 @@ import numpy as np
 
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample
-from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable
+from fragdex.fragments.table import FragmentFlags, FragmentTable, Int64, SampleTable
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import Time, TimeLike, exact_time, floor_ticks
 
 __all__ = ["Plan", "Span", "plan", "span"]
+
+
+class _Extent(Protocol):
+    def row_behind(self, first: int, target: int) -> int: ...
 
 
 class _Track(Protocol):
@@ -36,6 +40,8 @@ class _Track(Protocol):
     def start(self) -> Time | None: ...
     @property
     def end(self) -> Time | None: ...
+    @property
+    def extent(self) -> _Extent: ...
     def seek(self, time: TimeLike) -> Hit: ...
     def samples_of(self, start: int, stop: int) -> SampleTable: ...
 
@@ -111,13 +117,6 @@ class Plan:
         return sum(part.size for part in self.reads)
 
 
-def _rows_until(track: _Track, first: int, target: int) -> int:
-    """Row behind the last fragment, from `first` on, with a sample at or before a time."""
-    starts = track.fragments.cts_min[first:]
-    shown = np.flatnonzero((starts <= target) & (starts != NULL))
-    return first + int(shown[-1]) + 1 if len(shown) else first + 1
-
-
 def span(
     tracks: Sequence[_Track],
     init: tuple[ByteRange, ...],
@@ -137,31 +136,45 @@ def span(
     begin, end = exact_time(start), exact_time(stop)
     if end < begin:
         raise ValueError(f"the span ends ({stop}) before it starts ({start})")
-    ranges: list[ByteRange] = []
+    starts: list[Int64] = []
+    stops: list[Int64] = []
     flags = 0
     for track in tracks:
         hit = track.seek(begin)
         # A sample that starts exactly at `stop` is not played any more.
         high = -floor_ticks(-end, track.timescale, -track.shift) - 1
-        last = _rows_until(track, hit.fragment, max(high, hit.cts))
+        last = track.extent.row_behind(hit.fragment, max(high, hit.cts))
         rows = track.fragments.rows(slice(hit.fragment, last))
         filled = rows.sample_count != 0
-        ends = rows.offset + rows.size
-        ranges += map(ByteRange, rows.offset[filled].tolist(), ends[filled].tolist())
+        starts.append(rows.offset[filled])
+        stops.append((rows.offset + rows.size)[filled])
         flags |= int(np.bitwise_or.reduce(rows.flags, initial=0))
     # Samples of the moov come before those of fragments.
     for track in beside:
         if len(track.fragments):
             flags |= int(track.fragments.flags[0]) & FragmentFlags.VIRTUAL
-    media = tuple(coalesce(_closed(ranges, [*tracks, *beside]), max_gap=max_gap))
+    known = _merged(starts, stops)
+    media = tuple(coalesce(_closed(known, [*tracks, *beside]), max_gap=max_gap))
     periods = len({track.period for track in tracks})
     obstacle = _obstacle(init, media, flags, periods)
     return Span(init, media, _reaches_out(tracks, begin, end), obstacle)
 
 
-def _closed(ranges: Sequence[ByteRange], tracks: Sequence[_Track]) -> list[ByteRange]:
+def _merged(starts: Sequence[Int64], stops: Sequence[Int64]) -> list[ByteRange]:
+    """Ranges in the order of their bytes; those that touch are one."""
+    if not sum(map(len, starts)):
+        return []
+    start, stop = np.concatenate(starts), np.concatenate(stops)
+    order = np.argsort(start, kind="stable")
+    start, stop = start[order], np.maximum.accumulate(stop[order])
+    first = np.append(True, start[1:] > stop[:-1])
+    last = np.append(first[1:], True)
+    full = start[first] < stop[last]
+    return list(map(ByteRange, start[first][full].tolist(), stop[last][full].tolist()))
+
+
+def _closed(known: list[ByteRange], tracks: Sequence[_Track]) -> list[ByteRange]:
     """Ranges with what the moofs in them need, which may lie behind other moofs."""
-    known = list(coalesce(ranges))
     for _ in range(MOST_TURNS):
         more = list(known)
         for track in tracks:
@@ -172,10 +185,12 @@ def _closed(ranges: Sequence[ByteRange], tracks: Sequence[_Track]) -> list[ByteR
                 out = (start < part.start) | (start + size > part.stop)
                 out &= rows.sample_count[low:high] != 0
                 more += map(ByteRange, start[out].tolist(), (start + size)[out].tolist())
-        found = list(coalesce(more))
-        if found == known:
+        if len(more) == len(known):
             return known
-        known = found
+        more = list(coalesce(more))
+        if more == known:
+            return known
+        known = more
     # Each turn reaches into the next fragment: all that hang together are taken at once.
     start = np.concatenate([track.fragments.offset for track in tracks])
     stop = start + np.concatenate([track.fragments.size for track in tracks])
@@ -238,7 +253,7 @@ def plan(tracks: Sequence[_Track], init: tuple[ByteRange, ...], time: TimeLike) 
             continue
         hits.append(hit)
         target = max(floor_ticks(time, track.timescale, track.shift), hit.cts)
-        last = _rows_until(track, hit.fragment, target)
+        last = track.extent.row_behind(hit.fragment, target)
         rows = track.fragments.rows(slice(hit.fragment, last))
         ends = rows.offset + rows.size
         ranges += map(ByteRange, rows.offset.tolist(), ends.tolist())

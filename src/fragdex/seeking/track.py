@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -51,6 +53,69 @@ class Rates:
     frame_rate: Fraction | None = None
     bit_rate: float | None = None
     peak_bit_rate: float | None = None
+
+
+class Extent:
+    """What all fragments of a track come to.
+
+    Each answer reads whole columns once; what is asked again costs no more in a long film.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> extent = fragdex.index(movie(fragments=3, samples=2, fps=1)).track(1).extent
+    >>> extent.start, extent.samples, extent.row_behind(0, extent.start)
+    (0, 6, 1)
+    """
+
+    def __init__(self, fragments: FragmentTable) -> None:
+        self._fragments = fragments
+
+    @cached_property
+    def start(self) -> int | None:
+        """Least composition time, in ticks; None where it is unknown."""
+        known = self._filled(self._fragments.cts_min)
+        return int(known.min()) if len(known) else None
+
+    @cached_property
+    def end(self) -> int | None:
+        """Greatest composition time plus duration, in ticks; None where it is unknown."""
+        known = self._filled(self._fragments.cts_end)
+        return int(known.max()) if len(known) else None
+
+    @cached_property
+    def samples(self) -> int | None:
+        """Samples of all fragments; None where those of one are unknown."""
+        counts = self._fragments.sample_count
+        return None if (counts == NULL).any() else int(counts.sum())
+
+    @cached_property
+    def is_hybrid(self) -> bool:
+        """Whether samples of the moov are followed by fragments."""
+        virtual = (self._fragments.flags & FragmentFlags.VIRTUAL) != 0
+        return bool(virtual.any()) and not bool(virtual.all())
+
+    def row_behind(self, first: int, target: int) -> int:
+        """Row behind the last fragment, from row `first` on, with a sample at or before a time.
+
+        Args:
+            first: a row of the fragment table; it counts in any case.
+            target: composition time in ticks.
+        """
+        return max(first + 1, bisect_right(self._starts, target))
+
+    @cached_property
+    def _starts(self) -> memoryview:
+        """For each row the least composition time of it and of all behind it, which only rise."""
+        starts = self._fragments.cts_min
+        known = np.where(starts == NULL, np.iinfo(np.int64).max, starts)
+        return np.ascontiguousarray(np.minimum.accumulate(known[::-1])[::-1]).data
+
+    def _filled(self, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The known values; a fragment without samples only moves the decode time on."""
+        known: npt.NDArray[np.int64] = column[
+            (column != NULL) & (self._fragments.sample_count != 0)
+        ]
+        return known
 
 
 class _Track(Protocol):
@@ -172,6 +237,7 @@ class TrackIndex:
 
     __slots__ = (
         "_deferred",
+        "_extent",
         "_load",
         "_samples",
         "_samples_checked",
@@ -207,6 +273,7 @@ class TrackIndex:
         self._load, self._samples = load_samples, samples
         self.home: Home | None = None
         self._seeker: Seeker | None = None
+        self._extent: Extent | None = None
         self._deferred: SavedTables | None = None
         self._samples_checked = False
 
@@ -234,7 +301,7 @@ class TrackIndex:
         track = cls.__new__(cls)
         track.info, track.shift, track.period, track.exact = info, shift, period, exact
         track.movie_timescale = movie_timescale
-        track._load = track._seeker = track.home = None
+        track._load = track._seeker = track._extent = track.home = None
         track._deferred, track._samples_checked = tables, False
         return track
 
@@ -262,7 +329,7 @@ class TrackIndex:
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._load = self._seeker = self._deferred = None
+        self._load = self._seeker = self._extent = self._deferred = None
         self._samples_checked = False
         if "_deferred" not in state:
             self._samples = None
@@ -304,8 +371,15 @@ class TrackIndex:
     @property
     def sample_count(self) -> int | None:
         """Samples in the track, or None where the index has only fragments."""
-        counts = self.fragments.sample_count
-        return None if (counts == NULL).any() else int(counts.sum())
+        return self.extent.samples
+
+    @property
+    def extent(self) -> Extent:
+        """What all fragments come to: where they begin and end."""
+        fragments = self.fragments
+        if self._extent is None:
+            self._extent = Extent(fragments)
+        return self._extent
 
     @property
     def has_samples(self) -> bool:
@@ -378,7 +452,7 @@ class TrackIndex:
 
         The least presentation time, without what the edit list hides.
         """
-        first = self._edge(self.fragments.cts_min, min)
+        first = self.extent.start if self.timescale else None
         if first is None or not self.segments:
             return None if first is None else self.presentation(first)
         begin = self.segments[0].start * self.timescale
@@ -390,7 +464,7 @@ class TrackIndex:
 
         The greatest presentation time plus duration, or the end of the edit list.
         """
-        last = self._edge(self.fragments.cts_end, max)
+        last = self.extent.end if self.timescale else None
         if last is None or not self.segments:
             return None if last is None else self.presentation(last)
         ends = [self._end_of(segment, last) for segment in self.segments]
@@ -402,23 +476,13 @@ class TrackIndex:
         start = segment.start * self.timescale
         media = start + last - segment.media_time
         # The moov of a hybrid file was written when the rest was not there yet.
-        if segment.stop is None or self._hybrid:
+        if segment.stop is None or self.extent.is_hybrid:
             return media
         stop = segment.stop * self.timescale
         return min(media, stop) if segment.rate else stop
 
-    @property
-    def _hybrid(self) -> bool:
-        """Whether samples of the moov are followed by fragments."""
-        virtual = (self.fragments.flags & FragmentFlags.VIRTUAL) != 0
-        return bool(virtual.any()) and not bool(virtual.all())
-
     def _time(self, ticks: Fraction) -> Time:
         return Time(ticks.numerator if ticks.denominator == 1 else ticks, self.timescale)
-
-    def _edge(self, column: npt.NDArray[np.int64], pick: Callable[[Any], Any]) -> int | None:
-        known = column[(column != NULL) & (self.fragments.sample_count != 0)]
-        return int(pick(known)) if len(known) and self.timescale else None
 
     def seek(
         self,
