@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,10 +17,10 @@ import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, NoSyncSample
-from fragdex.fragments.table import FAR, NULL, FragmentTable, SyncTable
+from fragdex.fragments.table import FAR, NULL, FragmentFlags, FragmentTable, SyncTable
 from fragdex.seeking.times import Time, presentation
 
-__all__ = ["Hit", "Hits", "Seeker"]
+__all__ = ["Extent", "Hit", "Hits", "Seeker"]
 
 
 class Hit(NamedTuple):
@@ -138,6 +139,69 @@ class Finder(Protocol):
     def find_many(self, targets: npt.NDArray[np.int64]) -> Hits: ...
 
 
+class Extent:
+    """What all fragments of a track come to.
+
+    Each answer reads whole columns once; what is asked again costs no more in a long film.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> extent = fragdex.index(movie(fragments=3, samples=2, fps=1)).track(1).extent
+    >>> extent.start, extent.samples, extent.row_behind(0, extent.start)
+    (0, 6, 1)
+    """
+
+    def __init__(self, fragments: FragmentTable) -> None:
+        self._fragments = fragments
+
+    @cached_property
+    def start(self) -> int | None:
+        """Least composition time, in ticks; None where it is unknown."""
+        known = self._filled(self._fragments.cts_min)
+        return int(known.min()) if len(known) else None
+
+    @cached_property
+    def end(self) -> int | None:
+        """Greatest composition time plus duration, in ticks; None where it is unknown."""
+        known = self._filled(self._fragments.cts_end)
+        return int(known.max()) if len(known) else None
+
+    @cached_property
+    def samples(self) -> int | None:
+        """Samples of all fragments; None where those of one are unknown."""
+        counts = self._fragments.sample_count
+        return None if (counts == NULL).any() else int(counts.sum())
+
+    @cached_property
+    def is_hybrid(self) -> bool:
+        """Whether samples of the moov are followed by fragments."""
+        virtual = (self._fragments.flags & FragmentFlags.VIRTUAL) != 0
+        return bool(virtual.any()) and not bool(virtual.all())
+
+    def row_behind(self, first: int, target: int) -> int:
+        """Row behind the last fragment, from row `first` on, with a sample at or before a time.
+
+        Args:
+            first: a row of the fragment table; it counts in any case.
+            target: composition time in ticks.
+        """
+        return max(first + 1, bisect_right(self._starts, target))
+
+    @cached_property
+    def _starts(self) -> memoryview:
+        """For each row the least composition time of it and of all behind it, which only rise."""
+        starts = self._fragments.cts_min
+        known = np.where(starts == NULL, np.iinfo(np.int64).max, starts)
+        return np.ascontiguousarray(np.minimum.accumulate(known[::-1])[::-1]).data
+
+    def _filled(self, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The known values; a fragment without samples only moves the decode time on."""
+        known: npt.NDArray[np.int64] = column[
+            (column != NULL) & (self._fragments.sample_count != 0)
+        ]
+        return known
+
+
 class Seeker:
     """The tables of one track, made ready for many seeks.
 
@@ -161,19 +225,7 @@ class Seeker:
         self._offset, self._size = _quick(fragments.offset), _quick(fragments.size)
         self._ends = _quick(fragments.cts_end)
         self._tested = False
-        self._ended = False
-        self._end: int | None = None
-
-    @property
-    def end(self) -> int | None:
-        """Greatest composition time plus duration, in ticks; None where it is unknown."""
-        if not self._ended:
-            # A fragment without samples only moves the decode time on.
-            ends = self._fragments.cts_end
-            known = ends[(ends != NULL) & (self._fragments.sample_count != 0)]
-            self._end = int(known.max()) if len(known) else None
-            self._ended = True
-        return self._end
+        self._extent = Extent(fragments)
 
     def find(self, target: int) -> Place:
         """The sync sample for a composition time in ticks.
@@ -211,7 +263,7 @@ class Seeker:
             raise _damaged("sample", f"one of fragment {row}", sample)
         # Where the fragment ends behind the time, so does the track: its columns stay unread.
         if not clamped and (self._ends[row] <= target or not self._counts[row]):
-            end = self.end
+            end = self._extent.end
             clamped = end is not None and target >= end
         dts = self._dts[run]
         cts += turn * step
@@ -232,7 +284,7 @@ class Seeker:
             self._test()
         run = np.searchsorted(sync.cts, targets, side="right") - 1
         clamped = run < 0
-        end = self.end
+        end = self._extent.end
         if end is not None:
             clamped |= targets >= end
         np.maximum(run, 0, out=run)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,14 +15,13 @@ import numpy.typing as npt
 from fragdex.errors import InexactIndex, LimitExceeded
 from fragdex.fragments.table import (
     NULL,
-    FragmentFlags,
     FragmentTable,
     SampleTable,
     SyncTable,
 )
 from fragdex.fragments.track_info import SampleGroup, Segment, TrackInfo
 from fragdex.seeking import registry
-from fragdex.seeking.seek import Finder, Hit, Hits, Seeker
+from fragdex.seeking.seek import Extent, Finder, Hit, Hits, Seeker
 from fragdex.seeking.times import Time, TimeLike, floor_ticks, presentation, ticks_of_many
 
 if TYPE_CHECKING:
@@ -53,69 +50,6 @@ class Rates:
     frame_rate: Fraction | None = None
     bit_rate: float | None = None
     peak_bit_rate: float | None = None
-
-
-class Extent:
-    """What all fragments of a track come to.
-
-    Each answer reads whole columns once; what is asked again costs no more in a long film.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> extent = fragdex.index(movie(fragments=3, samples=2, fps=1)).track(1).extent
-    >>> extent.start, extent.samples, extent.row_behind(0, extent.start)
-    (0, 6, 1)
-    """
-
-    def __init__(self, fragments: FragmentTable) -> None:
-        self._fragments = fragments
-
-    @cached_property
-    def start(self) -> int | None:
-        """Least composition time, in ticks; None where it is unknown."""
-        known = self._filled(self._fragments.cts_min)
-        return int(known.min()) if len(known) else None
-
-    @cached_property
-    def end(self) -> int | None:
-        """Greatest composition time plus duration, in ticks; None where it is unknown."""
-        known = self._filled(self._fragments.cts_end)
-        return int(known.max()) if len(known) else None
-
-    @cached_property
-    def samples(self) -> int | None:
-        """Samples of all fragments; None where those of one are unknown."""
-        counts = self._fragments.sample_count
-        return None if (counts == NULL).any() else int(counts.sum())
-
-    @cached_property
-    def is_hybrid(self) -> bool:
-        """Whether samples of the moov are followed by fragments."""
-        virtual = (self._fragments.flags & FragmentFlags.VIRTUAL) != 0
-        return bool(virtual.any()) and not bool(virtual.all())
-
-    def row_behind(self, first: int, target: int) -> int:
-        """Row behind the last fragment, from row `first` on, with a sample at or before a time.
-
-        Args:
-            first: a row of the fragment table; it counts in any case.
-            target: composition time in ticks.
-        """
-        return max(first + 1, bisect_right(self._starts, target))
-
-    @cached_property
-    def _starts(self) -> memoryview:
-        """For each row the least composition time of it and of all behind it, which only rise."""
-        starts = self._fragments.cts_min
-        known = np.where(starts == NULL, np.iinfo(np.int64).max, starts)
-        return np.ascontiguousarray(np.minimum.accumulate(known[::-1])[::-1]).data
-
-    def _filled(self, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The known values; a fragment without samples only moves the decode time on."""
-        known: npt.NDArray[np.int64] = column[
-            (column != NULL) & (self._fragments.sample_count != 0)
-        ]
-        return known
 
 
 class _Track(Protocol):

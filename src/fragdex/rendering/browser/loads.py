@@ -97,8 +97,7 @@ class WithLoads:
         def draw() -> None:
             nonlocal picture, needed
             # what came since the last frame may have been drawn where nobody looked
-            has_come = self._come > self._drawn or self._done > self._shown
-            picture = self._clock.capture(needed or has_come)
+            picture = self._clock.capture(needed or not self._is_shown())
             needed = True
 
         self._draw(draw)
