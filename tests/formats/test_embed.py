@@ -292,6 +292,43 @@ def test_chunk_offsets_move_and_grow(
     assert mended_box(moov, 0, shifted(0)) == moov
 
 
+@pytest.mark.parametrize("code", ["stco", "co64"])
+def test_chunks_in_another_file_stay_where_they_are(code: str) -> None:
+    def entry(reference: int) -> Box:
+        return make_box("avc1", data_reference_index=reference)
+
+    dinf = make_box(
+        "dinf",
+        children=[
+            make_box(
+                "dref",
+                children=[
+                    make_box("url ", flags=1),
+                    make_box("url ", flags=0, location="other.mp4"),
+                    make_box("url ", flags=0),
+                ],
+            )
+        ],
+    )
+    tables = make_box(
+        "stbl",
+        children=[
+            make_box("stsd", children=[entry(1), entry(2), entry(3)]),
+            make_box("stsc", entries=[(1, 1, 1), (2, 1, 2), (4, 1, 3)]),
+            make_box(code, entries=[(at,) for at in (100, 200, 300, 400, 500)]),
+        ],
+    )
+    minf = make_box("minf", children=[dinf, tables])
+    moov = make_box(
+        "moov", children=[make_box("trak", children=[make_box("mdia", children=[minf])])]
+    )
+    (out,) = parse(mended_box(build(moov), 0, shifted(10)))
+    moved = out.find(f"trak/mdia/minf/stbl/{code}")
+    assert moved is not None
+    # A reference that names no file is taken for this one, as the index takes it.
+    assert moved["entries"]["chunk_offset"].tolist() == [110, 200, 300, 410, 510]
+
+
 def test_a_moov_that_grows_moves_what_it_speaks_of_once_more() -> None:
     # A file with samples in its moov, the last chunk of which lies just below 4 GiB.
     data = movie(2)

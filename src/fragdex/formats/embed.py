@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.box_header import read_header
 from fragdex.boxes import Box, build, make_box, parse_box
@@ -23,7 +24,7 @@ from fragdex.formats.clip_movie import with_next_id, with_relative
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments, period_of, reference_track, subsegments
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
-from fragdex.indexing.moov import plain_init
+from fragdex.indexing.moov import entries_elsewhere, plain_init
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
 BASE_DATA_OFFSET = 0x1
@@ -79,9 +80,12 @@ def mended_box(data: bytes, offset: int, shifts: Shifts) -> bytes:
     return data if mended is box else build(mended)
 
 
-def _mended(box: Box, shifts: Shifts) -> Box:
+def _mended(box: Box, shifts: Shifts, away: npt.NDArray[np.bool_] | None = None) -> Box:
+    """A box moved; `away` tells which chunks of its track lie in another file, and stay."""
+    if box.type == "trak":
+        away = _chunks_elsewhere(box)
     if box.type in ("stco", "co64") and not box.opaque:
-        return _chunks(box, shifts)
+        return _chunks(box, shifts, away)
     if box.type == "saio" and not box.opaque:
         return _auxiliary(box, shifts)
     if box.type == "iloc" and box.opaque:
@@ -90,15 +94,30 @@ def _mended(box: Box, shifts: Shifts) -> Box:
         except IndexError:  # a damaged one, which names no item
             return box
         return box if data == box["data"] else box.replace(data=data)
-    children = [_mended(child, shifts) for child in box.children]
+    children = [_mended(child, shifts, away) for child in box.children]
     if all(new is old for new, old in zip(children, box.children, strict=True)):
         return box
     return box.replace(children=children)
 
 
-def _chunks(box: Box, shifts: Shifts) -> Box:
+def _chunks_elsewhere(trak: Box) -> npt.NDArray[np.bool_] | None:
+    """Which chunks of a track lie in other files, by their sample entries; None: none."""
+    entries, stsc = entries_elsewhere(trak), trak.find("mdia/minf/stbl/stsc")
+    chunks = trak.find("mdia/minf/stbl/stco") or trak.find("mdia/minf/stbl/co64")
+    if not entries or stsc is None or stsc.opaque or chunks is None or chunks.opaque:
+        return None
+    rows = np.sort(stsc["entries"], order="first_chunk")
+    away = np.isin(rows["sample_description_index"], list(entries))
+    numbers = np.arange(1, len(chunks["entries"]) + 1)
+    row = np.searchsorted(rows["first_chunk"], numbers, "right") - 1
+    return away[np.maximum(row, 0)] if len(away) else None
+
+
+def _chunks(box: Box, shifts: Shifts, away: npt.NDArray[np.bool_] | None) -> Box:
     old = box["entries"]["chunk_offset"].astype(np.int64)
     new = shifts.of(old)
+    if away is not None:
+        new = np.where(away, old, new)
     if np.array_equal(old, new):
         return box
     rows = np.zeros(len(new), [("chunk_offset", ">u8")])

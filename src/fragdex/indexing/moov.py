@@ -334,10 +334,12 @@ def _audit(trak: Box, track: int, findings: Findings) -> bool:
         )
     if dref is None or not dref.children:
         return False
-    return _audit_references(dref, entries, track, findings)
+    return _audit_references(dref, trak, entries, track, findings)
 
 
-def _audit_references(dref: Box, entries: Sequence[Box], track: int, findings: Findings) -> bool:
+def _audit_references(
+    dref: Box, trak: Box, entries: Sequence[Box], track: int, findings: Findings
+) -> bool:
     path = "moov/trak/mdia/minf/dinf/dref"
     if dref.get("entry_count") not in (None, len(dref.children)):
         findings.add(
@@ -347,8 +349,8 @@ def _audit_references(dref: Box, entries: Sequence[Box], track: int, findings: F
             path=path,
             track=track,
         )
-    away = 0
-    for entry in entries:
+    away = entries_elsewhere(trak)
+    for described, entry in enumerate(entries, 1):
         number = entry.get("data_reference_index")
         if number is None:
             continue
@@ -365,9 +367,8 @@ def _audit_references(dref: Box, entries: Sequence[Box], track: int, findings: F
         reference = dref.children[number - 1]
         if reference.type not in REFERENCES or reference.get("flags", 0) & SELF_CONTAINED:
             continue
-        name = _name(reference)
-        if name:
-            away += 1
+        if described in away:
+            name = _name(reference)
             findings.add(
                 "media-elsewhere",
                 f"the samples are in another file, {name}; they are left out",
@@ -384,7 +385,25 @@ def _audit_references(dref: Box, entries: Sequence[Box], track: int, findings: F
                 path=path,
                 track=track,
             )
-    return away == len(entries)
+    return len(away) == len(entries)
+
+
+def entries_elsewhere(trak: Box) -> frozenset[int]:
+    """Numbers (from 1) of the sample entries whose samples lie in another file, by its dref.
+
+    A reference that names no file is taken for this one (ISO/IEC 14496-12, 8.7.2).
+    """
+    dref = trak.find("mdia/minf/dinf/dref")
+    references = dref.children if dref is not None else ()
+    away = {
+        number
+        for number, reference in enumerate(references, 1)
+        if reference.type in REFERENCES
+        and not reference.get("flags", 0) & SELF_CONTAINED
+        and _name(reference)
+    }
+    entries = enumerate(trak.find_all("mdia/minf/stbl/stsd/*"), 1)
+    return frozenset(n for n, entry in entries if entry.get("data_reference_index") in away)
 
 
 def _name(reference: Box) -> str:
