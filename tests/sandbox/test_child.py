@@ -203,7 +203,7 @@ def test_only_plain_files_are_taken_from_a_child(tmp_path):
 
 class Kept:
     def __init__(self, fit):
-        self.fit, self.ended = fit, False
+        self.fit, self.ended, self.alive = fit, False, True
 
     def end(self):
         self.ended = True
@@ -220,6 +220,17 @@ def test_of_what_is_kept_the_fittest_is_taken_and_the_oldest_goes():
     idle.end()
     assert three.ended
     assert not two.ended
+
+
+def test_what_died_while_it_was_kept_is_not_taken():
+    idle = Idle(60.0)
+    dead, other = Kept(2), Kept(1)
+    for kept in (dead, other):
+        idle.put(kept, most=2)
+    dead.alive = False
+    assert idle.take(lambda kept: kept.fit) is other
+    assert dead.ended
+    assert idle.take(lambda kept: kept.fit) is None
 
 
 def test_what_nobody_takes_ends():

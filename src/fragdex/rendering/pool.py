@@ -61,6 +61,10 @@ class _Idle:
     key: str
     child: RenderProcess
 
+    @property
+    def alive(self) -> bool:
+        return self.child.alive
+
     def end(self) -> None:
         self.child.end()
 

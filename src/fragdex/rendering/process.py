@@ -103,6 +103,11 @@ class RenderProcess:
         """Of the process, and of the session that all of its processes belong to."""
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.alive
+
     def look(self, view: View, *, check: Check = nothing) -> PageFacts:
         """What the page tells of itself, seen through a view."""
         told = self._do("look", check, nothing, view=messages.view_as_json(view))

@@ -252,7 +252,7 @@ class Slicer:
     def _standing(self, view: View, first: int, *, all_drawn: bool = False) -> Stage:
         """A stage that stands at a frame or before it."""
         fits = self._view == view and self._at <= first and not (all_drawn and self._skipped)
-        if self._stage is not None and fits:
+        if self._stage is not None and fits and self._stage.is_alive():
             return self._stage
         self.close()
         self._player = _Player(view, self._site, self._outside)

@@ -339,12 +339,16 @@ class Failures:
         return kind(f"{self.what} ended with {ending}: {words}")
 
 
-class _Ends(Protocol):
+class _Keepable(Protocol):
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+
     def end(self) -> None:
         """End it."""
 
 
-One = TypeVar("One", bound=_Ends)
+One = TypeVar("One", bound=_Keepable)
 
 
 class Idle(Generic[One]):
@@ -361,11 +365,12 @@ class Idle(Generic[One]):
         self._timer: threading.Timer | None = None
 
     def take(self, fitness: Callable[[One], float | None]) -> One | None:
-        """The fittest one, of several the one kept last; it is kept no longer.
+        """The fittest one that runs, of several the one kept last; it is kept no longer.
 
         Args:
             fitness: None: it does not fit at all.
         """
+        self.end(lambda one: not one.alive)
         with self._lock:
             best: tuple[float, int] | None = None
             for place, (one, _) in enumerate(self._kept):

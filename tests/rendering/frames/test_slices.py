@@ -122,6 +122,32 @@ def test_a_kept_process_goes_on_where_it_stands(tmp_path, pool):
     assert [read_rows(p)[0] for _, p in decoded(joined.path)] == list(range(60))
 
 
+@pytest.mark.parametrize("killed", ["the browser", "the page's process", "our process"])
+def test_a_kept_process_that_died_is_replaced(tmp_path, pool, killed):
+    """Nobody drew when it died, so no drawing fails for it."""
+    page = PageSource("a", Page(numbers_page(Fraction(30))))
+    view = View(320, 180, Fraction(30))
+    first, second = plan(view, range(40), slices=2).slices
+    cold = Path(pool.draw(page, RenderSpec(), view, second, tmp_path).path).read_bytes()
+    pool.drop("a")
+    pool.draw(page, RenderSpec(), view, first, tmp_path)
+    with pool.child(page, view, second.start) as child:
+        below = processes_of(child.pid)
+    lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in below - {child.pid}}
+    victims = {
+        "the browser": {pid for pid, line in lines.items() if b"--type=" not in line},
+        "the page's process": {pid for pid, line in lines.items() if b"=renderer" in line},
+        "our process": {child.pid},
+    }[killed]
+    assert victims
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    while processes_of(child.pid) & victims:
+        time.sleep(0.01)
+    made = pool.draw(page, RenderSpec(), view, second, tmp_path)
+    assert Path(made.path).read_bytes() == cold
+
+
 def test_a_slice_says_what_it_depends_on(tmp_path, pool):
     (tmp_path / "index.html").write_text(
         "<link rel=stylesheet href=a.css><p>Hello<script>"

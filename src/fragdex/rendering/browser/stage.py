@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from fragdex.errors import PageFailed
+from fragdex.errors import BrowserGone, PageFailed
 from fragdex.rendering.browser import page_data
 from fragdex.rendering.browser.bridge import Bridge
 from fragdex.rendering.browser.clocks import Clock
@@ -135,6 +135,14 @@ class Stage:
         self.close()
         if error is not None:
             _tell_more(error, self.notes)
+
+    def is_alive(self) -> bool:
+        """Whether the browser answers; one that was kept may have been killed meanwhile."""
+        try:
+            self._pipe.call("Browser.getVersion")
+        except BrowserGone:
+            return False
+        return True
 
     @property
     def reads(self) -> dict[str, str | None]:

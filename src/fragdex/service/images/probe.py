@@ -43,7 +43,7 @@ class Prober:
 
     def probe(self, path: Path, mime_type: str, max_pixels: int) -> Size:
         """Measure an image that is said to be of a type; raises as `probe`."""
-        child = self._idle.take(lambda one: 1.0 if one.alive else None) or _Child(
+        child = self._idle.take(lambda _: 1.0) or _Child(
             __name__, _WALLS, _FAILURES, stall_seconds=STALL_SECONDS
         )
         child.measured += 1
