@@ -24,6 +24,7 @@ ROOMS = (
     "errors",
     "_native",
     "byterange",
+    "responses",
     "box_header",
     "digest",
     "webhook_signature",

@@ -1,6 +1,7 @@
 """HLS and DASH: what playlists say of segments is what segments are."""
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ import fragdex
 from fragdex.boxes import find_all, parse
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.testing import check_cmaf, check_dash, check_hls, movie
+from fragdex.views import playlists
 from fragdex.views.segments import STYP
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -169,6 +171,44 @@ def test_names_that_are_not_there():
     ):
         with pytest.raises(KeyError):
             made[name]
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_it_is_a_mapping_and_is_saved_as_a_folder(tmp_path, growing):
+    films = {}
+    for name, size in (("low", 5), ("high", 10)):
+        films[name] = tmp_path / f"{name}.mp4"
+        films[name].write_bytes(movie(8, samples=size, fps=size))
+    indexes = [fragdex.index(path, exact=True) for path in films.values()]
+    made = fragdex.package(indexes, seconds=2, growing=growing)
+    assert isinstance(made, Mapping)
+    assert len(made) == len([*made]) == len(dict(made))
+    assert "v2/init.mp4" in made
+    assert "v3/init.mp4" not in made
+    assert {made: 1}[made] == 1
+    made.save(tmp_path / "a" / "b")
+    made.save(tmp_path / "c", source=[*films.values()])
+    for name, view in made.items():
+        data = view.read()
+        assert (tmp_path / "a" / "b" / name).read_bytes() == data
+        assert (tmp_path / "c" / name).read_bytes() == data
+    with pytest.raises(ValueError, match="1 sources are given for 2 files"):
+        made.save(tmp_path / "d", source=[films["low"]])
+
+
+def test_a_playlist_is_written_once(monkeypatch):
+    made = packaged(movie(5, samples=5, fps=5), seconds=1)
+    calls = []
+    for name in ("multivariant", "write", "media", "iframes"):
+        plain = getattr(playlists, name)
+        monkeypatch.setattr(
+            playlists, name, lambda *args, plain=plain: (calls.append(1), plain(*args))[1]
+        )
+    lists = [name for name in made if name.endswith((".m3u8", ".mpd"))]
+    first = {name: (made[name].read(), made[name].etag) for name in lists}
+    assert len(calls) == len(lists)
+    assert {name: (made[name].read(), made[name].etag) for name in lists} == first
+    assert len(calls) == len(lists)
 
 
 @given(MOVIES, st.sampled_from([None, 0.3, 1]))

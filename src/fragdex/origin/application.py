@@ -29,7 +29,7 @@ from fragdex.lru_cache import LRUCache
 from fragdex.origin import film_pages
 from fragdex.origin.access_log import AccessLog
 from fragdex.origin.addresses import Address, parse_address
-from fragdex.origin.answers import answer, has_already
+from fragdex.origin.answers import answer
 from fragdex.origin.film_list_answer import list_answer
 from fragdex.origin.growing_films import NotYet
 from fragdex.origin.package_files import package_file
@@ -39,6 +39,7 @@ from fragdex.origin.previews import PREVIEW, preview_of
 from fragdex.origin.queries import view_options
 from fragdex.origin.signing import may_pass
 from fragdex.origin.titles import Film, Titles
+from fragdex.responses import has_already
 from fragdex.views.view import View
 
 __all__ = ["Settings", "make_app"]

@@ -29,6 +29,10 @@ def package_file(package: Package, index: FragmentIndex, name: str) -> View:
     growth = package.title.growth
     if name not in (MULTIVARIANT, MANIFEST, IMAGES) or (growth is not None and not growth.ended):
         return package[name]
+    return package.kept(f"{name} with its storyboard", lambda: _listing(package, index, name))
+
+
+def _listing(package: Package, index: FragmentIndex, name: str) -> View:
     layout = _layout(index)
     sheets = f"../{SHEETS}"
     if name == IMAGES:

@@ -243,7 +243,9 @@ class FragmentIndex:
         chosen = self._chosen(tracks)
         periods = {track.period for track in chosen}
         beside = [track for track in self.tracks if track.period in periods]
-        return plan.span(chosen, self._inits(chosen), start, stop, max_gap, beside)
+        return plan.span(
+            chosen, self._inits(chosen), start, stop, max_gap, beside, file=self.source
+        )
 
     def plan(self, time: TimeLike, *, tracks: Iterable[int] | None = None) -> plan.Plan:
         """What a seek would read: requests, bytes, samples to decode, and why.

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 import numpy as np
 
 from fragdex.byterange import ByteRange, coalesce
-from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample
+from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample, SourceNotFound
 from fragdex.fragments.table import FragmentFlags, FragmentTable, Int64, SampleTable
+from fragdex.responses import Fields, Response, respond
+from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import Time, TimeLike, exact_time, floor_ticks
+from fragdex.sources import SourceLike, open_source
 
 __all__ = ["Plan", "Span", "plan", "span"]
 
@@ -33,6 +37,8 @@ class _Track(Protocol):
     @property
     def id(self) -> int: ...
     @property
+    def kind(self) -> str: ...
+    @property
     def timescale(self) -> int: ...
     @property
     def has_samples(self) -> bool: ...
@@ -46,6 +52,8 @@ class _Track(Protocol):
     def samples_of(self, start: int, stop: int) -> SampleTable: ...
 
 
+_AT_ONCE: Final = 4 << 20
+"""Bytes that are read at once."""
 MOST_COUNTED = 1 << 20
 """Samples that are counted to say how many a seek decodes: a kilobyte may claim millions."""
 
@@ -62,15 +70,22 @@ class Span:
         obstacle: why the bytes of `init` and then `media`, one behind the other, do not play
             alone, and what does; "" where they do. They do of a fragmented file. An index from a
             sidx or mfra has not read the fragments, and supposes it.
+        file: what the index knows of its file.
+        media_type: `video/mp4`, or `audio/mp4` where there is no track of video.
 
-    >>> Span((), (ByteRange(0, 10), ByteRange(20, 30))).size
-    20
+    >>> span = Span((ByteRange(0, 2),), (ByteRange(4, 6),))
+    >>> list(span)
+    [ByteRange(start=0, stop=2), ByteRange(start=4, stop=6)]
+    >>> span.read(b"abcdefgh")
+    b'abef'
     """
 
     init: tuple[ByteRange, ...]
     media: tuple[ByteRange, ...]
     clamped: bool = False
     obstacle: str = ""
+    file: SourceInfo = field(default=SourceInfo(), compare=False, repr=False)
+    media_type: str = field(default="video/mp4", compare=False, repr=False)
 
     @property
     def plays(self) -> bool:
@@ -81,6 +96,75 @@ class Span:
     def size(self) -> int:
         """Bytes of media."""
         return sum(part.size for part in self.media)
+
+    def __iter__(self) -> Iterator[ByteRange]:
+        """The ranges in the order in which a player needs them: `init`, then `media`."""
+        return iter((*self.init, *self.media))
+
+    def read(self, source: SourceLike | None = None) -> bytes:
+        """The bytes of `init` and then `media`, all in memory.
+
+        Args:
+            source: the media in any form that `fragdex.open_source` takes; None: the file that
+                the index was made from.
+
+        Raises:
+            SourceChanged: it is not the file that was indexed.
+            SourceError: it cannot be read.
+        """
+        whole = ByteRange(0, sum(part.size for part in self))
+        return b"".join(self.chunks(whole, source=source))
+
+    def chunks(
+        self, range: ByteRange, *, source: SourceLike | None = None
+    ) -> Generator[bytes, None, None]:
+        """Bytes of what `read` gives, piece by piece, in bounded memory; raises as that.
+
+        Args:
+            range: bytes of it, counted from 0; behind its end there are none.
+            source: as of `read`; open until the last piece is taken, or `close()`.
+        """
+        if source is None and self.file.name[:1] in ("", "<"):
+            raise SourceNotFound(
+                "the index was not made from a file or URL that has a name",
+                advice="give the media with source=",
+            )
+        opened = open_source(self.file.name if source is None else source)
+        try:
+            known = self.file
+            known.refuse_other(
+                opened.name, size=opened.size, etag=opened.etag, mtime_ns=opened.mtime_ns
+            )
+            at = 0
+            for part in self:
+                wanted = range.intersection(part.shift(at - part.start))
+                while wanted is not None and wanted.size:
+                    piece = ByteRange(wanted.start, min(wanted.stop, wanted.start + _AT_ONCE))
+                    yield opened.read(piece.shift(part.start - at))
+                    wanted = ByteRange(piece.stop, wanted.stop)
+                at += part.size
+        finally:
+            if opened is not source:
+                opened.close()
+
+    def respond(
+        self, method: str, headers: Fields, *, source: SourceLike | None = None
+    ) -> Response:
+        """What a web server answers with the bytes of `init` and `media`; as `View.respond`.
+
+        They play where `plays` says so; `obstacle` says what does where they do not.
+        """
+        import hashlib  # which seeks do without
+
+        told = repr((self.file.size, self.file.etag, self.file.md5, self.file.mtime_ns, [*self]))
+        return respond(
+            method,
+            headers,
+            size=sum(part.size for part in self),
+            etag=f'"{hashlib.md5(told.encode(), usedforsecurity=False).hexdigest()}"',
+            media_type=self.media_type,
+            chunks=partial(self.chunks, source=source),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +208,7 @@ def span(
     stop: TimeLike,
     max_gap: int,
     beside: Sequence[_Track] = (),
+    file: SourceInfo = SourceInfo(),  # noqa: B008 — frozen
 ) -> Span:
     """The fragments of all tracks from the sync sample at `start` until before `stop`.
 
@@ -132,6 +217,7 @@ def span(
         init: the ranges of their initialization segment.
         start, stop, max_gap: as `FragmentIndex.ranges` takes them.
         beside: all tracks that the same moovs describe.
+        file: where the bytes are.
     """
     begin, end = exact_time(start), exact_time(stop)
     if end < begin:
@@ -157,7 +243,9 @@ def span(
     media = tuple(coalesce(_closed(known, [*tracks, *beside]), max_gap=max_gap))
     periods = len({track.period for track in tracks})
     obstacle = _obstacle(init, media, flags, periods)
-    return Span(init, media, _reaches_out(tracks, begin, end), obstacle)
+    clamped = _reaches_out(tracks, begin, end)
+    has_video = any(track.kind == "video" for track in tracks)
+    return Span(init, media, clamped, obstacle, file, "video/mp4" if has_video else "audio/mp4")
 
 
 def _merged(starts: Sequence[Int64], stops: Sequence[Int64]) -> list[ByteRange]:

@@ -7,12 +7,13 @@ to the tick.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from hashlib import md5
 from os import PathLike
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from fragdex.boxes import Box, parse
@@ -23,6 +24,7 @@ from fragdex.formats.clip_movie import init_of_track, traks_of
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
+from fragdex.lru_cache import LRUCache
 from fragdex.seeking.model import FragmentIndex, Period
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike
@@ -43,10 +45,14 @@ HLS: Final = "application/vnd.apple.mpegurl"
 DASH: Final = "application/dash+xml"
 
 
-class Package:
+_KEPT: Final = 8 << 20
+"""Bytes of playlists and manifests that a package keeps."""
+
+
+class Package(Mapping[str, View]):
     """The files of a title in HLS and DASH, by their names; made by `package`.
 
-    Names are `master.m3u8`, `playlists.mpd`, and for each rendition `NAME.m3u8`, `NAME/init.mp4`,
+    Names are `master.m3u8`, `manifest.mpd`, and for each rendition `NAME.m3u8`, `NAME/init.mp4`,
     `NAME/TIME.m4s` for the segment that begins at TIME ticks, and for video
     `NAME-iframes.m3u8`. Where each rendition is a single file, that is `NAME.mp4` instead of
     initialization segment and segments. Subtitles have `NAME/TIME.vtt`, and `NAME.vtt` where they
@@ -78,6 +84,7 @@ class Package:
     ) -> None:
         self.title, self.sources, self._recipe = title, tuple(sources), recipe
         self._left_out = tuple(left_out)
+        self._kept: LRUCache[View] = LRUCache(_KEPT)
 
     @cached_property
     def findings(self) -> tuple[str, ...]:
@@ -109,6 +116,62 @@ class Package:
                 yield from _fragments(text.rendition)
             else:
                 yield f"{text.name}.vtt"
+
+    @cached_property
+    def _count(self) -> int:
+        return sum(1 for _ in self)
+
+    def __len__(self) -> int:
+        return self._count if self.title.growth is None else sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KeyError:
+            return False
+
+    def __repr__(self) -> str:
+        renditions = ", ".join(self._renditions)
+        return f"<Package: {renditions} of {', '.join(one.name for one in self.sources)}>"
+
+    def save(self, folder: str | PathLike[str], *, source: Any = None) -> None:
+        """Write all files into a folder, each atomically; the playlists last.
+
+        Args:
+            folder: made where it is not there; what else is in it stays.
+            source: the media, as of `View.read`; of several files, one for each of `sources`.
+
+        Raises: as `View.save`.
+        """
+        given = source if isinstance(source, (list, tuple)) else [source] * len(self.sources)
+        if len(given) != len(self.sources):
+            raise ValueError(f"{len(given)} sources are given for {len(self.sources)} files")
+        for name in sorted(self, key=lambda name: name.endswith((".m3u8", ".mpd"))):
+            view = self[name]
+            path = Path(folder, *name.split("/"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            view.save(path, source=[given[self._number(one)] for one in view.sources])
+
+    def _number(self, file: SourceInfo) -> int:
+        if file in self.sources:
+            return self.sources.index(file)
+        return [one.name for one in self.sources].index(file.name)  # it grows
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other  # a mapping would make every file of both
+
+    def kept(self, name: str, make: Callable[[], View]) -> View:
+        """A text that is made once, and then kept while there is room; of a growing title never.
+
+        Args:
+            name: of the file.
+            make: makes it.
+        """
+        if self.title.growth is not None:
+            return make()
+        return self._kept.get_or_make(name, _KEPT, make, weight=lambda view: view.size)
 
     def __getitem__(self, name: str) -> View:
         """A file as a view.
@@ -159,11 +222,14 @@ class Package:
         return one.made.view(segment.number, one.source, recipe)
 
     def _text(self, media_type: str, name: str, write: Callable[[], bytes]) -> View:
-        text = write()
-        recipe = [self._recipe, name]
-        if self.title.growth is not None:
-            recipe.append(md5(text, usedforsecurity=False).hexdigest())
-        return View(media_type, self.sources, recipe, [len(text)], _only(text))
+        def make() -> View:
+            text = write()
+            recipe = [self._recipe, name]
+            if self.title.growth is not None:
+                recipe.append(md5(text, usedforsecurity=False).hexdigest())
+            return View(media_type, self.sources, recipe, [len(text)], _only(text))
+
+        return self.kept(name, make)
 
 
 def _fragments(one: Rendition) -> Iterator[str]:

@@ -12,8 +12,9 @@ import io
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -22,8 +23,10 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import SourceNotFound
 from fragdex.fragments.table import Int64
 from fragdex.indexing import native
+from fragdex.responses import Fields, Response, respond
 from fragdex.seeking.origin import SourceInfo
 from fragdex.sources import Source, open_source
+from fragdex.sources.files import write_file
 
 if TYPE_CHECKING:
     from typing import Self
@@ -414,8 +417,67 @@ class View:
             SourceChanged: a source is not the one that was indexed, or changes meanwhile.
             SourceError: it cannot be read.
         """
+        return b"".join(self.chunks(range, source=source))
+
+    def chunks(
+        self, range: ByteRange | None = None, *, source: Any = None
+    ) -> Generator[bytes, None, None]:
+        """The bytes of a range, or of the whole view, piece by piece, in bounded memory.
+
+        Args: as of `read`; the source stays open until the last piece is taken, or `close()`.
+
+        Raises: as `read`.
+
+        >>> view = View("text/plain", (), "", [3, 2], lambda block: [b"abc", b"de"][block:][:1])
+        >>> list(view.chunks(ByteRange(1, 5)))
+        [b'bc', b'de']
+        """
         with Sources(self.sources, source) as sources:
-            return b"".join(sources.bytes_of(self.blocks(range)))
+            yield from sources.bytes_of(self.blocks(range))
+
+    def respond(self, method: str, headers: Fields, *, source: Any = None) -> Response:
+        """What a web server answers to a request for this view, in any framework.
+
+        Args:
+            method: of the request; GET and HEAD are answered, others by 405.
+            headers: of the request: a mapping, or pairs; Range, If-Range, If-None-Match and
+                If-Match decide (RFC 9110, sections 13 and 14).
+            source: as in `read`.
+
+        Returns: `status`, `headers` and `chunks`, which gives the body piece by piece.
+
+        Raises: as `read`, before anything is sent.
+
+        >>> view = View("text/plain", (), "", [5], lambda block: [b"abcde"])
+        >>> response = view.respond("GET", {"Range": "bytes=3-"})
+        >>> response.status, response.headers["Content-Length"], list(response.chunks)
+        (206, '2', [b'de'])
+        """
+        return respond(
+            method,
+            headers,
+            size=self.size,
+            etag=self.etag,
+            media_type=self.media_type,
+            chunks=partial(self.chunks, source=source),
+            more=self.fields,
+        )
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Header fields of every answer with it: `X-Findings`, where there are any."""
+        return {"X-Findings": _in_a_header(self.findings)} if self.findings else {}
+
+    def save(self, path: str | os.PathLike[str], *, source: Any = None) -> None:
+        """Write the whole view to a file: atomically, never half of one.
+
+        Args:
+            path: of the file; what stood there is as it was when anything fails.
+            source: as in `read`.
+
+        Raises: as `read`; OSError: it cannot be written.
+        """
+        write_file(path, self.chunks(source=source))
 
     def write_to(self, file: Any, *, source: Any = None) -> int:
         """Write the whole view into an open binary file; returns how many bytes that were.
@@ -426,9 +488,8 @@ class View:
 
         Raises: as `read`.
         """
-        with Sources(self.sources, source) as sources:
-            for piece in sources.bytes_of(self.blocks()):
-                file.write(piece)
+        for piece in self.chunks(source=source):
+            file.write(piece)
         return self.size
 
     def open(self, *, source: Any = None) -> io.BufferedReader:
@@ -464,6 +525,22 @@ class View:
 
     def __repr__(self) -> str:
         return f"<View: {self.media_type}, {self.size:,} bytes>"
+
+
+_MOST_TOLD: Final = 1000
+"""Characters of a header of findings; proxies refuse answers with some thousand in all headers."""
+
+
+def _in_a_header(sentences: Sequence[str]) -> str:
+    """What a header can hold of sentences, of which a file may have thousands, with its words."""
+    shown, room = [], _MOST_TOLD
+    for sentence in sentences:
+        room -= len(sentence) + 2
+        if room < 0:
+            break
+        shown.append("".join(letter if " " <= letter <= "~" else "?" for letter in sentence))
+    more = len(sentences) - len(shown)
+    return "; ".join([*shown, f"and {more} more"] if more else shown)
 
 
 def _cut(part: Block, low: int, high: int) -> Block:

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from fragdex.errors import RecordNotFound
-from fragdex.service.web.ranges import has_already
+from fragdex.responses import has_already
 from fragdex.service.web.routing import HeadRoute
 
 router = APIRouter(include_in_schema=False, route_class=HeadRoute)

@@ -27,6 +27,7 @@ from fragdex.errors import (
     UnverifiedSync,
 )
 from fragdex.formats import FORMS as ALL_FORMS
+from fragdex.responses import has_already
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff import forms, indexing, opened, operations, seeking
 from fragdex.service.isobmff.model import FileRecord, SeekAnswer
@@ -36,7 +37,7 @@ from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.documents import INDEX
 from fragdex.service.web.fields import RecordId, record_id
 from fragdex.service.web.problems import answers
-from fragdex.service.web.ranges import chosen, etag_of, has_already
+from fragdex.service.web.ranges import chosen, etag_of
 from fragdex.service.web.routing import with_fast_path
 
 __all__ = ["MEDIA_TYPES", "index_answer", "router"]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import Body, Depends, Path, Request, Response
 
 from fragdex.errors import Conflict, NotReady, RecordNotFound, Unprocessable
+from fragdex.responses import has_already
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.transcriptions import operations
 from fragdex.service.transcriptions.model import (
@@ -28,7 +29,7 @@ from fragdex.service.web.events import counted
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.ranges import etag_of, has_already, media_answers, media_of
+from fragdex.service.web.ranges import etag_of, media_answers, media_of
 from fragdex.service.web.routing import PREFIX, api_router
 from fragdex.speech.captions import FORMS
 

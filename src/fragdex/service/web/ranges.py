@@ -20,13 +20,13 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from anyio.to_thread import run_sync
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
 from fragdex.errors import NotAcceptable
+from fragdex.responses import has_already, may_be_partial
 from fragdex.service.store.contract import Store
 from fragdex.service.web.auth import the_context
 from fragdex.service.web.problems import HTTP, problem
@@ -89,7 +89,7 @@ def media_of(
             del fields["Accept-Ranges"]  # nginx would say it twice
             return Response(headers={**fields, "X-Accel-Redirect": named})
     wanted = asked.get("range")
-    if request.method != "GET" or not _may_be_partial(asked, etag):
+    if request.method != "GET" or not may_be_partial(asked, etag):
         wanted = None
     verdict = parse_range(wanted, size, max_ranges=MAX_PARTS)
     if verdict is RangeVerdict.UNSATISFIABLE:
@@ -112,12 +112,6 @@ def media_answers(*types: str) -> dict[int | str, dict[str, Any]]:
         304: {"description": "The caller has them already"},
         416: {"description": HTTP[416].title, "content": refused},
     }
-
-
-def _may_be_partial(asked: Headers, etag: str) -> bool:
-    """If-Range compares strongly: only our own tag, as it is, will do (RFC 9110, 13.1.5)."""
-    condition = asked.get("if-range")
-    return condition is None or condition.strip() == etag
 
 
 def _named(prefix: str, folder: Path, path: Path) -> str | None:
@@ -254,19 +248,6 @@ def etag_of(md5: bytes, form: str = "") -> str:
     digits = md5.hex()
     dashed = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
     return f'"{dashed}-{form}"' if form else f'"{dashed}"'
-
-
-def has_already(headers: Mapping[str, str], etag: str) -> bool:
-    """Whether If-None-Match names `etag`: answer 304. The comparison is the weak one.
-
-    >>> has_already({"if-none-match": 'W/"a", "b"'}, '"a"')
-    True
-    """
-    named = headers.get("if-none-match")
-    if named is None:
-        return False
-    tags = [tag.strip().removeprefix("W/") for tag in named.split(",")]
-    return tags == ["*"] or etag in tags
 
 
 def chosen(accept: str | None, forms: Sequence[str]) -> str:
