@@ -73,7 +73,6 @@ SERVICE_ROOMS = (
     "captions",
     "unprocessed",
     "files",
-    "tus",
     "resumable",
     "renders",
     "streaming",

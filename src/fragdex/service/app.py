@@ -36,15 +36,14 @@ from fragdex.service.records.state_metrics import StateMetrics
 from fragdex.service.renders import operations as render_operations
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
-from fragdex.service.resumable import routes as resumable
-from fragdex.service.resumable.running import RunningUploads
+from fragdex.service.resumable import draft, tus
+from fragdex.service.resumable import operations as resumable_uploads
+from fragdex.service.resumable.appending import RunningUploads
 from fragdex.service.streaming import routes as streaming
 from fragdex.service.timelines import routes as timelines
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.transcriptions.engines import engine_state
-from fragdex.service.tus import operations as resumable_uploads
-from fragdex.service.tus import routes as tus
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import (
@@ -89,7 +88,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     unprocessed.router,
     files.router,
     tus.router,
-    resumable.router,
+    draft.router,
     renders.router,
     streaming.router,
     timelines.router,

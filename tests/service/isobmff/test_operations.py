@@ -248,10 +248,10 @@ def test_a_track_is_told_by_its_own_upload(context, tenant, file_id):
     new = NewTrack(file_id=file_id, track_id=3, type="audio", byte_size=10, duration_ms=1.6)
     record, is_new = tracks.create_track(context, tenant, new)
     assert (is_new, record.duration_ms, record.next_byte) == (True, 2, 0)
-    from fragdex.service import uploads
+    from fragdex.service.uploads.operations import receive
 
     name = tracks.track_name(file_id, 3)
-    uploads.receive(
+    receive(
         context,
         tenant,
         tracks.FAMILY,
@@ -261,7 +261,7 @@ def test_a_track_is_told_by_its_own_upload(context, tenant, file_id):
         arrival=tracks.ARRIVAL,
     )
     assert tracks.track_by_id(context, tenant, file_id, 3).next_byte == 4
-    uploads.receive(
+    receive(
         context, tenant, tracks.FAMILY, name, "bytes 4-9/10", iter([b"efghij"]),
         arrival=tracks.ARRIVAL,
     )  # fmt: skip

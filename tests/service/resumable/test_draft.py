@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.resumable import running, structured_fields
+from fragdex.service.resumable import appending, structured_fields
 from fragdex.service.uploads import upload_session
 from service.killing import service
 from service.serving import API, serving
@@ -211,7 +211,7 @@ def test_no_104_where_it_may_break_something(line, http, fields):
 
 
 def test_the_offset_is_told_while_bytes_come(served, line, monkeypatch):
-    monkeypatch.setattr(running, "SECONDS", 0.05)
+    monkeypatch.setattr(appending, "SECONDS", 0.05)
     monkeypatch.setattr(upload_session, "SYNC_BYTES", 1 << 20)
     size = 8 << 20
     url = begin(served, size).headers["Location"]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from fragdex.errors import InvalidRequest
 from fragdex.service.records import deletion, tables
 from fragdex.service.records.identifiers import instant
-from fragdex.service.tus.operations import expire
-from fragdex.service.tus.protocol import parse_checksum, parse_concat, parse_metadata
+from fragdex.service.resumable.operations import expire
+from fragdex.service.resumable.tus import parse_checksum, parse_concat, parse_metadata
 from service.serving import API, serving
 
 TUS = {"Tus-Resumable": "1.0.0"}

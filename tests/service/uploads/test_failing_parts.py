@@ -11,8 +11,9 @@ from fragdex import ByteRange
 from fragdex.errors import StoreFull, Unavailable
 from fragdex.service.records import blobs, tables
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.service.uploads import begin, hashing, receive, state
-from fragdex.service.uploads.ordered_workers import FairBudget, OrderedWorker
+from fragdex.service.uploads import hashing
+from fragdex.service.uploads.hashing import FairBudget, OrderedWorker
+from fragdex.service.uploads.operations import begin, receive, state
 
 from .conftest import row_of
 

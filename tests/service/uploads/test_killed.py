@@ -13,7 +13,7 @@ from fragdex import ByteRange
 from fragdex.errors import UploadBusy
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import new_id
-from fragdex.service.uploads import begin, receive, state
+from fragdex.service.uploads.operations import begin, receive, state
 
 from .upload_program import CONTENT
 

@@ -10,7 +10,7 @@ import pytest
 from fragdex.client import Client
 from fragdex.errors import FragdexError
 from fragdex.service.records import blobs
-from fragdex.service.uploads import presigned, requests
+from fragdex.service.uploads import presigned, receiving
 from service.serving import API, serving
 from service.working import fixture_bytes, md5_of
 
@@ -53,7 +53,7 @@ def test_a_push_goes_past_the_service(served, tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("bytes came to the service")
 
-    monkeypatch.setattr(requests, "open_session", never)
+    monkeypatch.setattr(receiving, "open_session", never)
     data = os.urandom((33 << 20) + 17)
     path = tmp_path / "film.bin"
     path.write_bytes(data)

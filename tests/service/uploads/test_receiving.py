@@ -12,8 +12,10 @@ from fragdex import ByteRange
 from fragdex.errors import RecordNotFound, StoreFull, Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import new_id
-from fragdex.service.uploads import Arrival, begin, receiving, state, upload_session
-from fragdex.service.uploads.ordered_workers import FairBudget
+from fragdex.service.uploads import receiving, upload_session
+from fragdex.service.uploads.hashing import FairBudget
+from fragdex.service.uploads.model import Arrival
+from fragdex.service.uploads.operations import begin, state
 from fragdex.service.uploads.upload_session import UploadSession
 
 from .conftest import row_of

@@ -20,7 +20,9 @@ from fragdex.errors import (
 )
 from fragdex.service.records import blobs, deletion, tables
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.service.uploads import Arrival, begin, hashing, no_bytes, receive, state
+from fragdex.service.uploads import hashing
+from fragdex.service.uploads.model import Arrival
+from fragdex.service.uploads.operations import begin, no_bytes, receive, state
 from fragdex.service.uploads.upload_session import open_session
 from fragdex.testing import movie
 

@@ -11,7 +11,9 @@ from types import SimpleNamespace
 
 from fragdex.service.records.database import Database
 from fragdex.service.store import open_store
-from fragdex.service.uploads import Arrival, receive, upload_session
+from fragdex.service.uploads import upload_session
+from fragdex.service.uploads.model import Arrival
+from fragdex.service.uploads.operations import receive
 
 CONTENT = bytes(range(251)) * 4000
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
 from fragdex.formats.captions_track import Cue
-from fragdex.service.uploads.file_repository import FileStatus
+from fragdex.service.uploads.repository import FileStatus
 from fragdex.service.web.fields import (
     ApiModel,
     ByteSize,

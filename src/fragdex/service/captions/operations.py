@@ -20,8 +20,8 @@ from fragdex.service.captions.model import (
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import caption_files
-from fragdex.service.uploads import Arrival, Arrived
-from fragdex.service.uploads.file_repository import (
+from fragdex.service.uploads.model import Arrival, Arrived, Target
+from fragdex.service.uploads.repository import (
     FileRepository,
     StoredBytes,
     facts,
@@ -88,6 +88,11 @@ def caption_bytes(context: ServiceContext, tenant_id: str, caption_id: str) -> S
 def arrival(context: ServiceContext) -> Arrival:
     """What becomes of the bytes of captions: they are parsed, and the record is complete."""
     return CAPTIONS.arrival(context, _examine)
+
+
+def target(context: ServiceContext, caption_id: str) -> Target:
+    """Where the bytes of captions go."""
+    return Target(FAMILY, caption_id, arrival(context), context.settings.max_caption_bytes)
 
 
 def _examine(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:

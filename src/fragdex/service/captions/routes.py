@@ -7,7 +7,7 @@ from fragdex.service.captions.model import CaptionList, CaptionRecord, CaptionTy
 from fragdex.service.captions.operations import CAPTIONS
 from fragdex.service.context import ServiceContext
 from fragdex.service.uploads.family import Family
-from fragdex.service.uploads.file_repository import FileStatus
+from fragdex.service.uploads.repository import FileStatus
 from fragdex.service.web.routing import api_router
 
 
@@ -24,9 +24,7 @@ routes.by_md5(CaptionRecord, CAPTIONS.find)
 routes.upload(
     CaptionRecord,
     CAPTIONS.get,
-    operations.FAMILY,
-    operations.arrival,
-    lambda settings: settings.max_caption_bytes,
+    operations.target,
 )
 routes.record(CaptionRecord, CAPTIONS.get)
 routes.media(tuple(CaptionType), operations.caption_bytes)

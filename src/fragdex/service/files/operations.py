@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -42,7 +41,7 @@ from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.unprocessed.records import UNPROCESSED
 from fragdex.service.unprocessed.worker import isobmff_file
-from fragdex.service.uploads import Arrival
+from fragdex.service.uploads.model import Target
 from fragdex.service.web.events import Event
 
 _TABLES = {
@@ -51,15 +50,6 @@ _TABLES = {
     FileType.VIDEO: (unprocessed_files, isobmff_files),
 }
 """Where the files of a type stand; a video in one of them or in both, under one id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """How the family of a file takes its bytes."""
-
-    family: str
-    arrival: Arrival
-    limit: int
 
 
 def create_file(context: ServiceContext, tenant_id: str, new: NewAnyFile) -> tuple[AnyFile, bool]:
@@ -169,14 +159,16 @@ def type_of(context: ServiceContext, tenant_id: str, file_id: str) -> FileType:
         return FileType(_need(_row_by_id(connection, tenant_id, file_id)).type)
 
 
-def upload_of(context: ServiceContext, tenant_id: str, file_id: str) -> Upload:
+def target_of(context: ServiceContext, tenant_id: str, file_id: str) -> Target:
     """Where the bytes of a file go; raises as `file_by_id`."""
-    type_, settings = type_of(context, tenant_id, file_id), context.settings
-    if type_ is FileType.IMAGE:
-        return Upload(images.FAMILY, images.arrival(context), settings.max_image_bytes)
-    if type_ is FileType.CAPTION:
-        return Upload(captions.FAMILY, captions.arrival(context), settings.max_caption_bytes)
-    return Upload(unprocessed.FAMILY, unprocessed.arrival(context), settings.max_unprocessed_bytes)
+    return _TARGETS[type_of(context, tenant_id, file_id)](context, file_id)
+
+
+_TARGETS = {
+    FileType.IMAGE: images.target,
+    FileType.CAPTION: captions.target,
+    FileType.VIDEO: unprocessed.target,
+}
 
 
 def isobmff_id(context: ServiceContext, tenant_id: str, file_id: str, *, make: bool = False) -> str:

@@ -47,7 +47,7 @@ from fragdex.service.unprocessed.progress import whole
 from fragdex.service.uploads import presigned
 from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.operations import state
-from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.uploads.receiving import BODY, REFUSALS, need_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.events import LastEventId, event_answers, progress_of
@@ -115,10 +115,8 @@ async def upload_file(
 ) -> AnyFile:
     """Send bytes of a file, whole or in chunks; 202 while some are missing."""
     tenant_id = caller.tenant_id
-    upload = await run_sync(operations.upload_of, context, tenant_id, id)
-    progress = await receive_request(
-        request, tenant_id, upload.family, id, upload.arrival, upload.limit
-    )
+    target = await run_sync(operations.target_of, context, tenant_id, id)
+    progress = await receive_request(request, tenant_id, target)
     response.status_code = 201 if progress.complete else 202
     return await run_sync(operations.file_by_id, context, tenant_id, id)
 
@@ -126,8 +124,8 @@ async def upload_file(
 @router.get("/files/{id}/upload", responses=NOT_FOUND)
 def get_file_upload(id: RecordId, caller: Asking, context: InContext) -> AnyFile:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    upload = operations.upload_of(context, caller.tenant_id, id)
-    need_complete(state(context, caller.tenant_id, upload.family, id))
+    target = operations.target_of(context, caller.tenant_id, id)
+    need_complete(state(context, caller.tenant_id, target.family, id))
     return operations.file_by_id(context, caller.tenant_id, id)
 
 
@@ -184,7 +182,7 @@ def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> Uploa
 
     409 with `offered: false` where the service takes the bytes itself.
     """
-    target = operations.upload_of(context, caller.tenant_id, id)
+    target = operations.target_of(context, caller.tenant_id, id)
     found = presigned.plan(context, caller.tenant_id, target.family, id)
     return UploadParts(
         parts=[
@@ -204,7 +202,7 @@ def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> Uploa
 )
 def complete_file_parts(id: RecordId, caller: Asking, context: InContext) -> AnyFile:
     """Make the parts of a file its bytes, once all were put; they are read, and checked so."""
-    target = operations.upload_of(context, caller.tenant_id, id)
+    target = operations.target_of(context, caller.tenant_id, id)
     presigned.assemble(context, caller.tenant_id, target.family, id, target.arrival)
     return operations.file_by_id(context, caller.tenant_id, id)
 

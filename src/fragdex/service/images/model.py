@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from fragdex.service.uploads.file_repository import FileStatus
+from fragdex.service.uploads.repository import FileStatus
 from fragdex.service.web.fields import (
     JSON_NUMBER,
     ApiModel,

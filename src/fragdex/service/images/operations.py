@@ -12,8 +12,8 @@ from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage
 from fragdex.service.images.probe import Prober
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import image_files
-from fragdex.service.uploads import Arrival, Arrived
-from fragdex.service.uploads.file_repository import FileRepository, facts, need_within
+from fragdex.service.uploads.model import Arrival, Arrived, Target
+from fragdex.service.uploads.repository import FileRepository, facts, need_within
 
 
 def _record_of(row: Any) -> ImageRecord:
@@ -59,6 +59,11 @@ def create_image(
 def arrival(context: ServiceContext) -> Arrival:
     """What becomes of an image's bytes: they are measured, and the record is complete."""
     return IMAGES.arrival(context, _examine)
+
+
+def target(context: ServiceContext, image_id: str) -> Target:
+    """Where the bytes of an image go."""
+    return Target(FAMILY, image_id, arrival(context), context.settings.max_image_bytes)
 
 
 def _examine(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from fragdex.service.images import operations
 from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage
 from fragdex.service.images.operations import IMAGES
 from fragdex.service.uploads.family import Family
-from fragdex.service.uploads.file_repository import FileStatus
+from fragdex.service.uploads.repository import FileStatus
 from fragdex.service.web.routing import api_router
 
 # An SVG is a document: opened by itself it must not run, load or send anything.
@@ -21,9 +21,7 @@ routes.by_md5(ImageRecord, IMAGES.find)
 routes.upload(
     ImageRecord,
     IMAGES.get,
-    operations.FAMILY,
-    operations.arrival,
-    lambda settings: settings.max_image_bytes,
+    operations.target,
 )
 routes.record(ImageRecord, IMAGES.get, said="The record, with the size in pixels once it is known.")
 routes.media(

@@ -18,7 +18,8 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff import tracks
 from fragdex.service.isobmff.model import MAX_TRACK_ID, NewTrack, TrackList, TrackRecord
 from fragdex.service.isobmff.router import router
-from fragdex.service.uploads.requests import BODY, REFUSALS, receive_request
+from fragdex.service.uploads.model import Target
+from fragdex.service.uploads.receiving import BODY, REFUSALS, receive_request
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import record_id
 from fragdex.service.web.idempotency import idempotency_key
@@ -129,9 +130,8 @@ def track_routes(
         tenant_id, limit = caller.tenant_id, context.settings.max_track_bytes
         found = await run_sync(own, context, tenant_id, named)
         name = tracks.track_name(found, track_id)
-        progress = await receive_request(
-            request, tenant_id, tracks.FAMILY, name, tracks.ARRIVAL, limit
-        )
+        target = Target(tracks.FAMILY, name, tracks.ARRIVAL, limit)
+        progress = await receive_request(request, tenant_id, target)
         response.status_code = 201 if progress.complete else 202
         return await run_sync(tracks.track_by_id, context, tenant_id, found, track_id)
 

@@ -18,7 +18,8 @@ from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
-from fragdex.service.uploads import Arrival, Arrived, begin, no_bytes
+from fragdex.service.uploads.model import Arrival, Arrived
+from fragdex.service.uploads.operations import begin, no_bytes
 
 __all__ = [
     "ARRIVAL",

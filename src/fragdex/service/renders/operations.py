@@ -31,10 +31,9 @@ from fragdex.service.renders.records import (
 from fragdex.service.renders.request import NewRender, NewRenderBatch, need_agreement
 from fragdex.service.renders.worker import RENDER
 from fragdex.service.renders.workspaces import bounds_of
-from fragdex.service.uploads import Arrival, Arrived, begin, no_bytes
-from fragdex.service.uploads.file_repository import StoredBytes
-from fragdex.service.uploads.model import Progress
-from fragdex.service.uploads.operations import state
+from fragdex.service.uploads.model import Arrival, Arrived, Progress, Target
+from fragdex.service.uploads.operations import begin, no_bytes, state
+from fragdex.service.uploads.repository import StoredBytes
 
 _RENDER = renders.c
 _WHY_GIVEN_UP: Final = {"error": "Conflict", "detail": "its page did not come in time"}
@@ -210,6 +209,12 @@ def upload_of(context: ServiceContext, tenant_id: str, render_id: str) -> Progre
 def arrival(context: ServiceContext) -> Arrival:
     """What becomes of the bytes: the archive is read through, and the render queued."""
     return Arrival(finished=partial(_finished, context), examine=partial(_examine, context))
+
+
+def target(context: ServiceContext, render_id: str) -> Target:
+    """Where the bytes of a site go."""
+    limit = context.settings.max_render_upload_bytes
+    return Target(FAMILY, render_id, arrival(context), limit)
 
 
 def cancel_render(context: ServiceContext, tenant_id: str, render_id: str) -> RenderRecord:

@@ -33,11 +33,10 @@ from fragdex.service.renders.request import NewRender, NewRenderBatch
 from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.operations import receive
-from fragdex.service.uploads.receiving import drain
-from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
-from fragdex.service.uploads.upload_range import announced
+from fragdex.service.uploads.receiving import BODY, REFUSALS, drain, need_complete, receive_request
+from fragdex.service.uploads.upload_session import announced
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.bodies import in_thread
+from fragdex.service.web.bodies import content_length, in_thread
 from fragdex.service.web.events import LastEventId, counted, event_answers, progress_of
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
@@ -131,8 +130,7 @@ async def upload_render(
     if size is None:
         sent = await _receive_unmeasured(request, context, tenant_id, id)
     else:
-        how, limit = operations.arrival(context), context.settings.max_render_upload_bytes
-        sent = await receive_request(request, tenant_id, FAMILY, id, how, limit)
+        sent = await receive_request(request, tenant_id, operations.target(context, id))
     response.status_code = 201 if sent.complete else 202
     return await run_sync(RENDERS.get, context, tenant_id, id)
 
@@ -215,8 +213,7 @@ def _announced(request: Request, settings: Settings) -> tuple[int | None, int]:
                 found=repr(field),
             )
         return total, named.start
-    length = request.headers.get("content-length", "")
-    return (int(length) if length.isdecimal() else None), 0
+    return content_length(request), 0
 
 
 async def _receive_unmeasured(

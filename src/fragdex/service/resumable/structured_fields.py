@@ -11,7 +11,7 @@ from email.message import Message
 from email.utils import collapse_rfc2231_value
 from typing import Final
 
-from fragdex.service.tus.protocol import Checksum
+from fragdex.service.resumable.operations import Checksum
 
 INTEROP_VERSION: Final = "8"
 """What drafts that can speak with each other call themselves."""

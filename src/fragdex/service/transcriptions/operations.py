@@ -41,7 +41,7 @@ from fragdex.service.transcriptions.records import (
 from fragdex.service.transcriptions.track_source import end_ms, need_sound_of
 from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.uploads.file_repository import StoredBytes
+from fragdex.service.uploads.repository import StoredBytes
 from fragdex.service.web.events import Event
 from fragdex.speech.captions import FORMS, as_document
 from fragdex.speech.engines import make_engine, need_language

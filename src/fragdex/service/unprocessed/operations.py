@@ -29,8 +29,8 @@ from fragdex.service.unprocessed.model import (
 )
 from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED, file_data
 from fragdex.service.unprocessed.staging import StagedTrack
-from fragdex.service.uploads import Arrival, Arrived, Upload
-from fragdex.service.uploads.file_repository import need_within
+from fragdex.service.uploads.model import Arrival, Arrived, Target, Upload
+from fragdex.service.uploads.repository import need_within
 
 __all__ = [
     "FAMILY",
@@ -132,6 +132,11 @@ def arrival(context: ServiceContext) -> Arrival:
     return Arrival(
         finished=partial(_finished, context), watch=_watch, examine=partial(_examine, context)
     )
+
+
+def target(context: ServiceContext, file_id: str) -> Target:
+    """Where the bytes of a file go."""
+    return Target(FAMILY, file_id, arrival(context), context.settings.max_unprocessed_bytes)
 
 
 @dataclass(frozen=True, slots=True)

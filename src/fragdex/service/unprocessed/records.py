@@ -18,8 +18,7 @@ from fragdex.service.unprocessed.model import (
     UnprocessedFileList,
     UnprocessedStatus,
 )
-from fragdex.service.uploads.file_repository import FileRepository, facts
-from fragdex.service.uploads.repository import Repository
+from fragdex.service.uploads.repository import FileRepository, Repository, facts
 
 __all__ = ["FAMILY", "PROCESSES", "PROCESSING", "UNPROCESSED", "file_data", "process_record"]
 

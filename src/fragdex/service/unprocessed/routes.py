@@ -18,7 +18,7 @@ from fragdex.service.unprocessed.model import (
     UnprocessedStatus,
 )
 from fragdex.service.unprocessed.progress import look, whole
-from fragdex.service.unprocessed.records import FAMILY, PROCESSES, UNPROCESSED
+from fragdex.service.unprocessed.records import PROCESSES, UNPROCESSED
 from fragdex.service.uploads.family import Family
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import RecordId
@@ -49,9 +49,7 @@ routes.record(UnprocessedFile, UNPROCESSED.get)
 routes.upload(
     UnprocessedFile,
     UNPROCESSED.get,
-    FAMILY,
-    operations.arrival,
-    lambda settings: settings.max_unprocessed_bytes,
+    operations.target,
     said="Send bytes of a file, whole or in chunks; 202 while some are missing.",
 )
 

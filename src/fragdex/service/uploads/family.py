@@ -18,14 +18,13 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from fragdex.errors import FragdexError, NotReady, RecordNotFound
-from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.pages import DEFAULT_LIMIT
-from fragdex.service.uploads.file_repository import StoredBytes
-from fragdex.service.uploads.model import Arrival
+from fragdex.service.uploads.model import Target
 from fragdex.service.uploads.operations import state
-from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.uploads.receiving import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.uploads.repository import StoredBytes
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.events import Batch, Event, LastEventId, Look, event_answers, progress_of
 from fragdex.service.web.fields import (
@@ -232,30 +231,27 @@ class Family:
         self,
         record: type[Record],
         find: Callable[[ServiceContext, str, str], Record],
-        family: str,
-        arrival: Callable[[ServiceContext], Arrival],
-        limit: Callable[[Settings], int],
+        target: Callable[[ServiceContext, str], Target],
         *,
         said: str = "",
     ) -> None:
         """POST of bytes, whole or in chunks, and GET of the record once they are complete.
 
         Args:
-            family: its word in `uploads`.
-            limit: bytes that a whole body may have.
+            target: of the record of an id, whether there is one or not.
         """
         at = f"{self._path}/{{id}}/upload"
 
         async def post(
             id: RecordId, request: Request, response: Response, caller: Asking, context: InContext
         ) -> Any:
-            tenant_id, most = caller.tenant_id, limit(context.settings)
-            progress = await receive_request(request, tenant_id, family, id, arrival(context), most)
+            tenant_id = caller.tenant_id
+            progress = await receive_request(request, tenant_id, target(context, id))
             response.status_code = 201 if progress.complete else 202
             return await run_sync(find, context, tenant_id, id)
 
         def get(id: RecordId, caller: Asking, context: InContext) -> Any:
-            need_complete(state(context, caller.tenant_id, family, id))
+            need_complete(state(context, caller.tenant_id, target(context, id).family, id))
             return find(context, caller.tenant_id, id)
 
         missing = {"model": record, "description": "Bytes are missing"}

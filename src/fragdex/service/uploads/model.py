@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 from sqlalchemy.engine import Connection
 
-__all__ = ["Arrival", "Arrived", "Progress", "Upload", "Watcher"]
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -99,3 +97,18 @@ class Arrival:
     finished: Callable[[Connection, Arrived], object] = _nothing
     watch: Callable[[Upload], Watcher | None] | None = None
     examine: Callable[[Arrived], object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the bytes of requests go, by whatever protocol they come.
+
+    Attributes:
+        family, record_id: the upload.
+        limit: bytes that a request may have.
+    """
+
+    family: str
+    record_id: str
+    arrival: Arrival
+    limit: int

@@ -1,7 +1,8 @@
-"""A request's body as an asynchronous stream: joined to pieces, worked on in a few threads.
+"""The body of a request becomes bytes of an upload, whatever protocol it came by.
 
-While some pieces are written and hashed the next one is gathered. A client that sends slowly holds
-no thread; what is gathered in all uploads together is bounded, and so are the threads.
+It is joined to pieces, which are worked on in a few threads. While some are written and hashed the
+next one is gathered. A client that sends slowly holds no thread; what is gathered in all uploads
+together is bounded, and so are the threads.
 """
 
 from __future__ import annotations
@@ -11,15 +12,28 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import replace
 from functools import cache, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from fragdex.errors import ServiceError
-from fragdex.service.uploads.model import Progress
-from fragdex.service.uploads.ordered_workers import FairBudget, SerialExecutor
-from fragdex.service.uploads.upload_session import UploadSession
+from starlette.requests import Request
 
-__all__ = ["drain", "receive_stream"]
+from fragdex.errors import (
+    FragdexError,
+    RecordNotFound,
+    RequestTimedOut,
+    ServiceError,
+    StoreFull,
+    TooLarge,
+    Unprocessable,
+    UploadBusy,
+    UploadGap,
+)
+from fragdex.service.uploads.hashing import FairBudget, SerialExecutor
+from fragdex.service.uploads.model import Progress, Target
+from fragdex.service.uploads.upload_session import UploadSession, open_session
+from fragdex.service.web.auth import the_context
+from fragdex.service.web.bodies import content_length, pieces
 
 THREADS = 16
 ENDING_THREADS = 64
@@ -137,3 +151,89 @@ async def drain(stream: AsyncIterator[bytes]) -> None:
                     return
     except Exception:  # noqa: BLE001
         return  # whatever became of the client, the refusal is what is to be told
+
+
+REFUSALS: tuple[type[FragdexError], ...] = (
+    RecordNotFound,
+    UploadGap,
+    UploadBusy,
+    Unprocessable,
+    TooLarge,
+    RequestTimedOut,
+    StoreFull,
+)
+"""What the upload of a chunk may be refused with, for `answers`."""
+
+BODY: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": "Content-Range",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "description": "`bytes START-END/TOTAL`, END inclusive; without it the body is whole",
+            "example": "bytes 0-4/5",
+        }
+    ],
+    "requestBody": {
+        "description": "bytes, whatever Content-Type says",
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    },
+}
+"""What an upload route adds to its operation in the OpenAPI document (`openapi_extra`)."""
+
+
+async def receive_request(request: Request, tenant_id: str, target: Target) -> Progress:
+    """Receive a request's body: the whole file, or the chunk that Content-Range names.
+
+    A chunk is held to `max_chunk_bytes` too. Raises as `receive_body` and `web.bodies.pieces`.
+    """
+    chunk, limit = request.headers.get("content-range"), target.limit
+    if chunk is not None:
+        limit = min(limit, the_context(request).settings.max_chunk_bytes)
+    return await receive_body(
+        request, tenant_id, replace(target, limit=limit), chunk, pieces(request, limit)
+    )
+
+
+async def receive_body(
+    request: Request,
+    tenant_id: str,
+    target: Target,
+    content_range: str | None,
+    body: AsyncIterator[bytes],
+) -> Progress:
+    """Receive the body of a request as bytes of an upload.
+
+    Args:
+        content_range: which of them; None: the body is the whole file.
+        body: the request's, and what a protocol sees to on the way.
+
+    Raises as `receive`.
+    """
+    opened = partial(
+        open_session,
+        the_context(request),
+        tenant_id,
+        target.family,
+        target.record_id,
+        content_range,
+        limit=target.limit,
+        length=content_length(request),
+        arrival=target.arrival,
+    )
+    return await receive_stream(opened, body)
+
+
+def need_complete(progress: Progress) -> None:
+    """Published clients ask before they upload: what is not complete is not found.
+
+    Raises:
+        RecordNotFound: bytes are missing; `next_byte` says from where.
+    """
+    if not progress.complete:
+        raise RecordNotFound(
+            "bytes of this upload are missing",
+            more={"next_byte": progress.next_byte, "byte_size": progress.byte_size},
+        )

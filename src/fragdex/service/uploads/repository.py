@@ -1,19 +1,30 @@
-"""Records of one table that belong to tenants: found by their ids, and listed newest first."""
+"""Records of one table that belong to tenants: found by their ids, and listed newest first.
+
+`FileRepository` is of files that are kept as they came. Its table has `filename`, `mime_type`,
+`byte_size`, `md5`, `created_at`, `completed_at` and `expires_at`; what else its records tell is the
+family's own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Generic, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.errors import RecordNotFound
+from fragdex.errors import NotReady, RecordNotFound, TooLarge
 from fragdex.service.context import ServiceContext
+from fragdex.service.outbox import emit
+from fragdex.service.records import deletion
+from fragdex.service.records.identifiers import instant, md5_text, new_id, rfc3339
 from fragdex.service.records.pages import page
+from fragdex.service.records.tables import blob_uses, blobs, uploads
+from fragdex.service.uploads.model import Arrival, Arrived
+from fragdex.service.uploads.operations import begin, no_bytes
 from fragdex.service.web.fields import Listed
-
-__all__ = ["Repository"]
 
 Record = TypeVar("Record")
 Page = TypeVar("Page", bound=Listed)
@@ -105,3 +116,263 @@ class Repository(Generic[Record, Page]):
     def not_found(self) -> RecordNotFound:
         """What is raised where there is no such record."""
         return RecordNotFound(f"there is no such {self._noun}")
+
+
+class FileStatus(StrEnum):
+    """How far a file is."""
+
+    CREATED = "created"
+    UPLOADING = "uploading"
+    READY = "ready"
+
+
+_TYPES: Final = {"images": "image", "captions": "caption"}
+"""What events call files that are ready with their last byte, by their families."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """Where the bytes of a complete file are, and what they are."""
+
+    store_key: str
+    byte_size: int
+    md5: bytes
+    sha256: bytes
+    mime_type: str
+    filename: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file to come; `empty` is all there is of one that has no bytes."""
+
+    record_id: str
+    tenant_id: str
+    byte_size: int
+    md5: bytes | None
+    empty: Arrived | None
+
+
+class FileRepository(Repository[Record, Page]):
+    """The records of one family of files.
+
+    Args:
+        family: its word in `uploads` and `blob_uses`.
+        told: a row (of the table, with `next_byte`) as the record that callers see.
+        statuses: which rows a list of one status shows; None: the three of `FileStatus`.
+    """
+
+    def __init__(
+        self,
+        family: str,
+        table: sa.Table,
+        noun: str,
+        told: Callable[[Any], Record],
+        listed: type[Page],
+        statuses: Mapping[Any, sa.ColumnElement[bool]] | None = None,
+    ) -> None:
+        begun = sa.func.coalesce(uploads.c.next_byte, 0) > 0
+        complete = table.c.completed_at.is_not(None)
+        self._complete = complete
+        order = (complete.desc(), table.c.id.desc())
+        statuses = statuses or {
+            FileStatus.READY: complete,
+            FileStatus.UPLOADING: ~complete & begun,
+            FileStatus.CREATED: ~complete & ~begun,
+        }
+        self.family, self.record = family, told
+        # no parameters but those with names: it is part of a fast read
+        of_family = uploads.c.family == sa.literal_column(f"'{family}'")
+        own = of_family & (uploads.c.record_id == table.c.id)
+        joined = table.outerjoin(uploads, own)
+        super().__init__(
+            table, noun, lambda _, found: [told(row) for row in found], listed, statuses,
+            sa.select(table, uploads.c.next_byte).select_from(joined),
+        )  # fmt: skip
+        # nor a limit, which has one of its own; there are few of an md5
+        of_tenant = self._rows.where(table.c.tenant_id == sa.bindparam("tenant"))
+        self._by_md5 = of_tenant.where(table.c.md5 == sa.bindparam("md5")).order_by(*order)
+
+    def announce(
+        self,
+        context: ServiceContext,
+        tenant_id: str,
+        byte_size: int,
+        md5: bytes | None,
+        arrival: Arrival,
+        values: Mapping[str, Any],
+    ) -> tuple[Record, bool]:
+        """A record for a file to come, and whether it is a new one; `values` are its other columns.
+
+        One of the same md5 and size is given again.
+        Raises as `begin`.
+        """
+        new = self.new(context, tenant_id, byte_size, md5, arrival)
+        with context.database.write() as connection:
+            known = None if md5 is None else self.known(connection, tenant_id, md5, byte_size)
+            if known is not None:
+                return self.record(known), False
+            return self.add(context, connection, new, arrival, values), True
+
+    def new(
+        self,
+        context: ServiceContext,
+        tenant_id: str,
+        byte_size: int,
+        md5: bytes | None,
+        arrival: Arrival,
+    ) -> NewFile:
+        """What `add` needs of a file to come; raises as `uploads.no_bytes`."""
+        record_id = new_id()
+        empty = no_bytes(context, tenant_id, self.family, record_id, byte_size, md5, arrival)
+        return NewFile(record_id, tenant_id, byte_size, md5, empty)
+
+    def add(
+        self,
+        context: ServiceContext,
+        connection: Connection,
+        new: NewFile,
+        arrival: Arrival,
+        values: Mapping[str, Any],
+    ) -> Record:
+        """A new record, and the upload of its bytes begun, in the caller's transaction."""
+        own = {"tenant_id": new.tenant_id, "byte_size": new.byte_size, "md5": new.md5}
+        row = {"id": new.record_id, **own, "created_at": instant(), **values}
+        connection.execute(self.table.insert().values(row))
+        begin(
+            context, connection, new.tenant_id, self.family, new.record_id, new.byte_size, new.md5,
+            arrival, new.empty,
+        )  # fmt: skip
+        return self.read(connection, new.tenant_id, new.record_id)
+
+    def find(self, context: ServiceContext, tenant_id: str, md5: bytes) -> Record:
+        """The record of an md5; a complete one before others, then the newest.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+        """
+        rows = context.database.rows(self._by_md5, tenant=tenant_id, md5=md5)
+        if not rows:
+            raise self.not_found()
+        return self.record(rows[0])
+
+    def known(
+        self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int
+    ) -> Row[Any] | None:
+        """A row to give again where one of this md5 and size is asked for; a complete one first."""
+        same = self._by_md5.where(self.table.c.byte_size == byte_size).limit(1)
+        return connection.execute(same, {"tenant": tenant_id, "md5": md5}).first()
+
+    def delete(self, context: ServiceContext, tenant_id: str, record_id: str) -> None:
+        """Delete a record; its bytes go with the last record that needs them.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+        """
+        with context.database.write() as connection:
+            self.row(connection, tenant_id, record_id)
+            deletion.remove(connection, self.family, record_id)
+
+    def arrival(
+        self,
+        context: ServiceContext,
+        examine: Callable[[ServiceContext, Arrived, str], Mapping[str, Any]],
+    ) -> Arrival:
+        """What becomes of the bytes of a file: they are examined, and the record is complete.
+
+        Args:
+            examine: given the type that was announced; returns values of more columns. Not asked
+                where there are no bytes: those are complete at once, as for every family.
+        """
+        row = self.table.c
+
+        def look(arrived: Arrived) -> Mapping[str, Any] | None:
+            if not arrived.byte_size:
+                return None
+            declared = sa.select(row.mime_type).where(row.id == arrived.record_id)
+            with context.database.read() as connection:
+                mime_type = connection.scalar(declared)
+            if mime_type is None:
+                raise self.not_found()
+            return examine(context, arrived, mime_type)
+
+        def finished(connection: Connection, arrived: Arrived) -> None:
+            values = {"md5": arrived.md5, "completed_at": instant(), **(arrived.found or {})}
+            mine = self.table.update().where(row.id == arrived.record_id)
+            connection.execute(mine.values(**values))
+            if self.family not in _TYPES:
+                return
+            data = {
+                "id": arrived.record_id,
+                "type": _TYPES[self.family],
+                "md5": md5_text(arrived.md5),
+                "byte_size": arrived.byte_size,
+            }
+            emit(context, connection, arrived.tenant_id, "file.uploaded", data)
+            emit(context, connection, arrived.tenant_id, "file.ready", data)
+
+        return Arrival(finished=finished, examine=look)
+
+    def stored(self, context: ServiceContext, tenant_id: str, record_id: str) -> StoredBytes:
+        """Where the bytes of a record are.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+            NotReady: they are not all here yet.
+        """
+        table = self.table
+        use = blob_uses.c
+        own = (use.tenant_id == table.c.tenant_id) & (use.record_id == table.c.id)
+        used = (blobs.c.tenant_id == use.tenant_id) & (blobs.c.sha256 == use.sha256)
+        columns = (blobs.c.store_key, blobs.c.byte_size, blobs.c.md5, blobs.c.sha256)
+        mine = (table.c.id == record_id) & (table.c.tenant_id == tenant_id) & self._complete
+        wanted = sa.select(*columns, table.c.mime_type, table.c.filename).select_from(
+            table.join(blob_uses, own & (use.family == self.family)).join(blobs, used)
+        )
+        with context.database.read() as connection:
+            row = connection.execute(wanted.where(mine)).first()
+            if row is None:
+                status = _status(self.row(connection, tenant_id, record_id))
+                raise NotReady(f"bytes of this {self._noun} are missing", more={"state": status})
+        return StoredBytes(*row)
+
+
+def facts(row: Any) -> dict[str, Any]:
+    """What every record tells of its file, out of a row with `next_byte`."""
+    return {
+        "id": row.id,
+        "filename": row.filename,
+        "byte_size": row.byte_size,
+        "next_byte": _next_byte(row),
+        "complete": row.completed_at is not None,
+        "status": _status(row),
+        "md5": None if row.md5 is None else md5_text(row.md5),
+        "created_at": rfc3339(row.created_at),
+        "completed_at": rfc3339(row.completed_at),
+        "expires_at": rfc3339(row.expires_at),
+    }
+
+
+def _next_byte(row: Any) -> int:
+    held: int = row.byte_size if row.completed_at is not None else row.next_byte or 0
+    return held
+
+
+def _status(row: Any) -> FileStatus:
+    if row.completed_at is not None:
+        return FileStatus.READY
+    return FileStatus.UPLOADING if row.next_byte else FileStatus.CREATED
+
+
+def need_within(byte_size: int, limit: int, noun: str) -> None:
+    """Refuse a file that is announced as larger than one may be.
+
+    Raises:
+        TooLarge: with the limit.
+    """
+    if byte_size > limit:
+        raise TooLarge(
+            f"the {noun} is over the limit of {limit} bytes",
+            pointer="/byte_size",
+            more={"limit": limit},
+        )

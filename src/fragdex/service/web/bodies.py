@@ -1,6 +1,7 @@
 """Request bodies: limited and timed while they come in, and handed to a thread.
 
-Nothing here looks at Content-Type: published clients send JSON's on every request.
+But for `need_content_type`, nothing here looks at Content-Type: published clients send JSON's on
+every request.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 from anyio.to_thread import run_sync
 from starlette.requests import Request
 
-from fragdex.errors import RequestTimedOut, TooLarge
+from fragdex.errors import RequestTimedOut, TooLarge, UnsupportedMediaType
 
 T = TypeVar("T")
 
@@ -31,6 +32,25 @@ AHEAD = 2
 _END = object()
 
 
+def content_length(request: Request) -> int | None:
+    """The Content-Length of a request, or None: the body tells where it ends."""
+    sent = request.headers.get("content-length", "")
+    return int(sent) if sent.isdecimal() else None
+
+
+def need_content_type(request: Request, expected: str) -> None:
+    """Refuse a body of another media type.
+
+    Raises:
+        UnsupportedMediaType: parameters of the type do not count.
+    """
+    found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if found != expected:
+        raise UnsupportedMediaType(
+            f"Content-Type must be {expected}", expected=expected, found=found
+        )
+
+
 async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
     """The body as it comes in, no more than `limit` bytes.
 
@@ -39,8 +59,7 @@ async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
         RequestTimedOut: nothing came for `body_timeout_seconds`, or too little for longer.
         ClientDisconnect: the client is gone.
     """
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > limit:
+    if (content_length(request) or 0) > limit:
         raise _too_large(limit)
     pause = request.app.state.context.settings.body_timeout_seconds
     size = 0

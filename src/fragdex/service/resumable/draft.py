@@ -32,7 +32,9 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations as files
 from fragdex.service.files.model import AnyFile
 from fragdex.service.records.identifiers import instant
-from fragdex.service.resumable.running import announce, progress_told, running_of
+from fragdex.service.resumable import operations
+from fragdex.service.resumable.appending import announce, append, progress_told, running_of
+from fragdex.service.resumable.operations import ResumableUpload
 from fragdex.service.resumable.structured_fields import (
     CONTENT_TYPE,
     boolean,
@@ -43,11 +45,9 @@ from fragdex.service.resumable.structured_fields import (
     limits,
     md5_of,
 )
-from fragdex.service.tus import operations
-from fragdex.service.tus.appending import append
-from fragdex.service.tus.operations import ResumableUpload
 from fragdex.service.uploads.receiving import drain
 from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.bodies import content_length, need_content_type
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import answers, problem_of, row_of
@@ -141,7 +141,7 @@ def limits_of(
     """`Upload-Limit`; a smallest size, though it is 0, says that the length has to be known."""
     age = None
     if upload is not None:
-        most = upload.limit
+        most = upload.target.limit
         if upload.expires_at is not None:
             left = upload.expires_at.astimezone(UTC) - instant()
             age = max(0, int(left.total_seconds()))
@@ -246,11 +246,7 @@ async def append_upload(
 ) -> Response:
     """Append the next bytes to a resumable upload."""
     upload = await _alone(request, context, caller.tenant_id, id)
-    found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if found != CONTENT_TYPE:
-        raise UnsupportedMediaType(
-            "bytes of an upload have a type of their own", expected=CONTENT_TYPE, found=found
-        )
+    need_content_type(request, CONTENT_TYPE)
     complete, offset = _completeness(request), integer(_text(request, "upload-offset"))
     if offset is None:
         raise InvalidRequest("Upload-Offset is needed", pointer="Upload-Offset")
@@ -307,9 +303,9 @@ def _completeness(request: Request) -> bool:
 def _length(request: Request, offset: int, complete: bool) -> int | None:
     """The length of the whole that a request tells, in one way or two."""
     told = integer(_text(request, "upload-length"))
-    sent = request.headers.get("content-length", "")
-    if complete and sent.isdecimal():
-        whole = offset + int(sent)
+    sent = content_length(request)
+    if complete and sent is not None:
+        whole = offset + sent
         if told not in (None, whole):
             raise UploadLengthMismatch(
                 "Upload-Length is not what Content-Length says", expected=whole, found=told
@@ -321,7 +317,7 @@ def _length(request: Request, offset: int, complete: bool) -> int | None:
 def _need_open(request: Request, upload: ResumableUpload) -> None:
     if not upload.marked:
         return
-    if request.headers.get("content-length") != "0":
+    if content_length(request) != 0:
         raise UploadLengthMismatch("the upload is complete; there are bytes after its end")
     raise UploadCompleted("the upload is complete", more={"file": upload.id})
 
@@ -335,12 +331,12 @@ async def _appended(
     complete: bool,
 ) -> ResumableUpload:
     """The upload with the content of a request; it is deleted where it can never be completed."""
-    sent = request.headers.get("content-length", "")
-    if sent.isdecimal() and offset + int(sent) > upload.byte_size:
+    sent = content_length(request) or 0
+    if offset + sent > upload.byte_size:
         raise UploadLengthMismatch(
             "the bytes pass the length of the upload",
             expected=f"at most {upload.byte_size - offset} bytes",
-            found=int(sent),
+            found=sent,
         )
     digest = content_digest(_text(request, "content-digest"))
     if digest is not None:  # the content is held until all of it is right

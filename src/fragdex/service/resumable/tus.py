@@ -1,7 +1,14 @@
-"""tus 1.0.0 over HTTP: core, and the extensions that `protocol.EXTENSIONS` names."""
+"""tus 1.0.0 over HTTP (https://tus.io/protocols/resumable-upload): headers as values, and routes."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from functools import partial
 from typing import Any, Final
 
@@ -13,30 +20,153 @@ from fragdex.errors import (
     FragdexError,
     InvalidRequest,
     TooLarge,
-    UnsupportedMediaType,
     UnsupportedVersion,
     UploadGap,
 )
 from fragdex.service.context import ServiceContext
-from fragdex.service.tus import operations
-from fragdex.service.tus.appending import append
-from fragdex.service.tus.operations import ResumableUpload
-from fragdex.service.tus.protocol import (
-    CHECKSUMS,
-    CONTENT_TYPE,
-    EXTENSIONS,
-    VERSION,
-    http_date,
-    parse_checksum,
-    parse_concat,
-    parse_metadata,
-    parse_number,
-)
+from fragdex.service.resumable import operations
+from fragdex.service.resumable.appending import append
+from fragdex.service.resumable.operations import Checksum, ResumableUpload
 from fragdex.service.uploads.receiving import drain
 from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.bodies import content_length, need_content_type
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.problems import problem_of
 from fragdex.service.web.routing import PREFIX, ApiRoute, Handler, api_router
+
+VERSION: Final = "1.0.0"
+EXTENSIONS: Final = (
+    "creation",
+    "creation-with-upload",
+    "expiration",
+    "checksum",
+    "termination",
+    "concatenation",
+)
+CHECKSUMS: Final[Mapping[str, Callable[..., Any]]] = {
+    "sha1": hashlib.sha1,
+    "sha256": hashlib.sha256,
+    "md5": hashlib.md5,
+}
+CONTENT_TYPE: Final = "application/offset+octet-stream"
+MOST_METADATA: Final = 8 << 10
+"""Characters of Upload-Metadata; servers of HTTP take about so much of all headers."""
+MOST_PARTS: Final = 1000
+"""Uploads that one is put together of."""
+
+_KEY = re.compile(r"[^\s,]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenation:
+    """A part of an upload (`partial`), or what several parts make; their ids in order."""
+
+    partial: bool
+    parts: tuple[str, ...] = ()
+
+
+def parse_metadata(text: str | None) -> dict[str, str]:
+    """`Upload-Metadata`: keys and values in base64, a value may be missing.
+
+    Values that are no UTF-8 are left out: they are given back, and mean nothing here.
+
+    Raises:
+        InvalidRequest: it cannot be read.
+
+    >>> parse_metadata("filename ZmlsbS5tcDQ=,is_confidential")
+    {'filename': 'film.mp4', 'is_confidential': ''}
+    """
+    found: dict[str, str] = {}
+    if text is None or not text.strip():
+        return found
+    if len(text) > MOST_METADATA:
+        raise _invalid("Upload-Metadata", f"at most {MOST_METADATA} characters", len(text))
+    for pair in text.split(","):
+        key, _, value = pair.strip().partition(" ")
+        if not _KEY.fullmatch(key) or key in found:
+            raise _invalid("Upload-Metadata", "keys and values in base64", repr(pair[:80]))
+        try:
+            found[key] = base64.b64decode(value.strip(), validate=True).decode()
+        except UnicodeDecodeError:
+            continue
+        except ValueError as error:
+            raise _invalid("Upload-Metadata", "base64", repr(value[:80])) from error
+    return found
+
+
+def parse_number(name: str, text: str | None) -> int:
+    """A header that is a number of bytes.
+
+    Raises:
+        InvalidRequest: it is missing, or no number.
+
+    >>> parse_number("Upload-Offset", "10")
+    10
+    """
+    if text is None or not re.fullmatch(r"[0-9]{1,18}", text):
+        raise _invalid(name, "a number of bytes", text)
+    return int(text)
+
+
+def parse_checksum(text: str | None) -> Checksum | None:
+    """`Upload-Checksum`: an algorithm and the digest in base64.
+
+    Raises:
+        InvalidRequest: it cannot be read, or the algorithm is none of `CHECKSUMS`.
+
+    >>> parse_checksum("sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=").algorithm
+    'sha1'
+    """
+    if text is None:
+        return None
+    algorithm, _, value = text.strip().partition(" ")
+    try:
+        digest = base64.b64decode(value, validate=True)
+    except ValueError as error:
+        raise _invalid("Upload-Checksum", "base64", repr(value[:80])) from error
+    known = CHECKSUMS.get(algorithm)
+    if known is None or len(digest) != known(usedforsecurity=False).digest_size:
+        names = ", ".join(CHECKSUMS)
+        raise _invalid("Upload-Checksum", f"a digest of {names}", repr(text[:80]))
+    return Checksum(algorithm, digest)
+
+
+def parse_concat(text: str | None) -> Concatenation | None:
+    """`Upload-Concat`: `partial`, or `final;` and the URLs of parts; of these the ids.
+
+    Raises:
+        InvalidRequest: it is neither.
+
+    >>> parse_concat("final;/api/v1/tus/a https://example.org/api/v1/tus/b").parts
+    ('a', 'b')
+    """
+    if text is None:
+        return None
+    if text == "partial":
+        return Concatenation(partial=True)
+    kind, _, urls = text.partition(";")
+    parts = tuple(url.split("?")[0].rstrip("/").rpartition("/")[2] for url in urls.split())
+    if kind != "final" or not parts or not all(parts) or len(parts) > MOST_PARTS:
+        raise _invalid(
+            "Upload-Concat", f"partial, or final; and up to {MOST_PARTS} URLs", repr(text[:80])
+        )
+    return Concatenation(partial=False, parts=parts)
+
+
+def http_date(moment: datetime) -> str:
+    """A moment as HTTP writes it (RFC 9110, 5.6.7).
+
+    >>> http_date(datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC))
+    'Wed, 02 Jan 2030 03:04:05 GMT'
+    """
+    return format_datetime(moment.astimezone(UTC).replace(microsecond=0), usegmt=True)
+
+
+def _invalid(name: str, expected: str, found: object) -> InvalidRequest:
+    return InvalidRequest(
+        f"the header {name} cannot be read", pointer=name, expected=expected, found=found
+    )
+
 
 PATH: Final = "/tus"
 
@@ -98,7 +228,7 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
     if wanted is not None and not wanted.partial:
         made = await run_sync(
             partial(operations.concatenate, metadata=metadata, concat=concat or ""),
-            context, tenant_id, wanted, known,
+            context, tenant_id, wanted.parts, known,
         )  # fmt: skip
     else:
         if "upload-defer-length" in sent:
@@ -136,7 +266,7 @@ async def patch_tus_upload(
     id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> Response:
     """Send the next bytes."""
-    _need_content_type(request)
+    need_content_type(request, CONTENT_TYPE)
     offset = parse_number("Upload-Offset", request.headers.get("upload-offset"))
     upload = await run_sync(operations.find, context, caller.tenant_id, id)
     upload = await _receive(request, context, caller.tenant_id, upload, offset)
@@ -174,18 +304,10 @@ def _headers(upload: ResumableUpload) -> dict[str, str]:
 
 
 def _has_bytes(request: Request) -> bool:
-    if request.headers.get("content-length", "0") == "0":
+    if not content_length(request):
         return "transfer-encoding" in request.headers
-    _need_content_type(request)
+    need_content_type(request, CONTENT_TYPE)
     return True
-
-
-def _need_content_type(request: Request) -> None:
-    found = request.headers.get("content-type", "").partition(";")[0].strip()
-    if found != CONTENT_TYPE:
-        raise UnsupportedMediaType(
-            "bytes of an upload have a type of their own", expected=CONTENT_TYPE, found=found
-        )
 
 
 async def _receive(
@@ -199,8 +321,7 @@ async def _receive(
             expected=upload.next_byte,
             found=offset,
         )
-    sent = request.headers.get("content-length", "")
-    if sent.isdecimal() and int(sent) > upload.byte_size - offset:
+    if (content_length(request) or 0) > upload.byte_size - offset:
         await drain(request.stream())
         raise TooLarge(
             "the bytes pass the length of the upload", more={"limit": upload.byte_size - offset}

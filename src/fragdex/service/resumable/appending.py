@@ -1,4 +1,4 @@
-"""One request at a time for each upload, and interim responses while it runs.
+"""The next bytes of a resumable upload, from the body of a request: one request at a time.
 
 A client that lost its connection comes again while its first request still looks alive here (the
 draft's chapter "Concurrency"): a later request ends the one before it. Requests that other
@@ -12,22 +12,33 @@ they do not know, so that none is sent through one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import IO, Final
 
 from anyio.to_thread import run_sync
-from starlette.requests import Request
+from fastapi import Request
 
-from fragdex.errors import FragdexError, UploadBusy
+from fragdex.errors import ChecksumMismatch, FragdexError, Unprocessable, UploadBusy
 from fragdex.service.context import ServiceContext
+from fragdex.service.resumable import operations
+from fragdex.service.resumable.operations import Checksum, ResumableUpload
 from fragdex.service.resumable.structured_fields import INTEROP_VERSION
-from fragdex.service.tus.operations import ResumableUpload
 from fragdex.service.uploads.operations import state
+from fragdex.service.uploads.receiving import receive_body
+from fragdex.service.web.bodies import content_length, pieces
 from fragdex.serving.connection import INTERIM
 
 PATIENCE: Final = 30.0
 """Seconds that a request may take to make durable what it has."""
+VERSION: Final = "Upload-Draft-Interop-Version"
+FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-proto", "x-real-ip")
+SECONDS = 5.0
+"""Between two responses that tell how far an upload is."""
+IN_MEMORY: Final = 1 << 20
+"""Bytes of a body that are held in memory until its checksum is right; more go into a file."""
 
 
 class RunningUpload:
@@ -111,12 +122,6 @@ def running_of(request: Request) -> RunningUploads:
     return found
 
 
-VERSION: Final = "Upload-Draft-Interop-Version"
-FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-proto", "x-real-ip")
-SECONDS = 5.0
-"""Between two responses that tell how far an upload is."""
-
-
 def announce(request: Request, fields: Mapping[str, str]) -> bool:
     """Send an interim response; False where none may be sent."""
     send = request.scope.get("extensions", {}).get(INTERIM)
@@ -139,7 +144,7 @@ async def progress_told(
         while True:
             await asyncio.sleep(SECONDS)
             try:
-                found = await run_sync(state, context, tenant_id, upload.family, upload.id)
+                found = await run_sync(state, context, tenant_id, upload.target.family, upload.id)
             except FragdexError:
                 continue
             if found.next_byte > last:
@@ -153,3 +158,68 @@ async def progress_told(
     finally:
         telling.cancel()
         await asyncio.wait([telling])
+
+
+async def append(
+    request: Request,
+    context: ServiceContext,
+    tenant_id: str,
+    upload: ResumableUpload,
+    offset: int,
+    checksum: Checksum | None,
+    watched: Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]] | None = None,
+) -> ResumableUpload:
+    """The upload after the body of a request was taken, whose first byte is at `offset`.
+
+    A body of no announced length may end before the upload does. With a checksum, all bytes are
+    taken or none.
+
+    Args:
+        watched: the body goes through it; what it raises ends the request, and keeps the bytes.
+
+    Raises:
+        ChecksumMismatch: the bytes have another one.
+        Unprocessable: more bytes than the upload has.
+        and as `uploads.receive`.
+    """
+    length, target = content_length(request), upload.target
+    if length == 0 or offset == upload.byte_size:
+        return upload
+    stop = upload.byte_size if length is None else offset + length
+    limit = min(target.limit, context.settings.max_chunk_bytes) if checksum else target.limit
+    body = pieces(request, limit)
+    if watched is not None:
+        body = watched(body)
+    with tempfile.SpooledTemporaryFile(IN_MEMORY) as held:
+        if checksum is not None:
+            await _checked(body, checksum, held)
+            body = _again(held)
+        try:
+            span = f"bytes {offset}-{stop - 1}/{upload.byte_size}"
+            await receive_body(request, tenant_id, target, span, body)
+        except Unprocessable:
+            after = await run_sync(operations.find, context, tenant_id, upload.id)
+            if length is not None or after.next_byte <= offset:
+                raise
+            return after  # a body of no announced length ended where it ended
+    return await run_sync(operations.find, context, tenant_id, upload.id)
+
+
+async def _checked(body: AsyncIterator[bytes], checksum: Checksum, held: IO[bytes]) -> None:
+    """Hold the bytes of a request until all of them are right: of a wrong one nothing is taken.
+
+    Raises:
+        ChecksumMismatch: they are not.
+    """
+    digest = hashlib.new(checksum.algorithm, usedforsecurity=False)
+    async for piece in body:
+        digest.update(piece)
+        await run_sync(held.write, piece)
+    if digest.digest() != checksum.digest:
+        raise ChecksumMismatch("the bytes have another checksum; nothing of them was taken")
+    held.seek(0)
+
+
+async def _again(held: IO[bytes]) -> AsyncIterator[bytes]:
+    while piece := await run_sync(held.read, 1 << 20):
+        yield piece

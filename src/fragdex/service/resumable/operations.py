@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -22,10 +22,9 @@ from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import tus_uploads, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
-from fragdex.service.tus.protocol import Concatenation
-from fragdex.service.uploads import Arrival
-from fragdex.service.uploads.file_repository import FileRepository, StoredBytes, facts, need_within
+from fragdex.service.uploads.model import Arrival, Target
 from fragdex.service.uploads.operations import receive, state
+from fragdex.service.uploads.repository import FileRepository, StoredBytes, facts, need_within
 from fragdex.service.web.fields import Listed
 from fragdex.service.web.problems import sentence_of
 
@@ -44,27 +43,36 @@ PARTS: FileRepository[dict[str, Any], _Parts] = FileRepository(
 
 
 @dataclass(frozen=True, slots=True)
+class Checksum:
+    """What the bytes of a request must hash to, by a function of hashlib."""
+
+    algorithm: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ResumableUpload:
-    """An upload, and how its family takes the bytes.
+    """An upload that goes on where it ended, by whatever protocol.
 
     Attributes:
         byte_size, next_byte: of all, and of those that are durable.
         metadata, concat: as they were sent, or None.
         expires_at: when it is deleted, if it is unfinished then; None: not by this protocol.
-        limit: bytes of a request.
         marked: whether its sender said that it is complete; also where nothing is remembered of it.
     """
 
-    id: str
-    family: str
+    target: Target
     byte_size: int
     next_byte: int
     metadata: str | None
     concat: str | None
     expires_at: datetime | None
-    arrival: Arrival
-    limit: int
     marked: bool
+
+    @property
+    def id(self) -> str:
+        """Of the file that it becomes, or of a part."""
+        return self.target.record_id
 
 
 def begin(
@@ -152,7 +160,7 @@ def begin_part(
 def concatenate(
     context: ServiceContext,
     tenant_id: str,
-    wanted: Concatenation,
+    part_ids: Sequence[str],
     known: Mapping[str, str],
     *,
     metadata: str | None,
@@ -165,7 +173,7 @@ def concatenate(
         Conflict: bytes of a part are missing.
         and as `begin`, and as an upload that ends.
     """
-    parts = [_complete_part(context, tenant_id, one) for one in wanted.parts]
+    parts = [_complete_part(context, tenant_id, one) for one in part_ids]
     size = sum(part.byte_size for part in parts)
     made = begin(context, tenant_id, size, known, metadata=metadata, concat=concat)
     upload = find(context, tenant_id, made)
@@ -178,15 +186,15 @@ def concatenate(
         receive(
             context,
             tenant_id,
-            upload.family,
+            upload.target.family,
             made,
             None,
             pieces(),
-            limit=upload.limit,
+            limit=upload.target.limit,
             length=size,
-            arrival=upload.arrival,
+            arrival=upload.target.arrival,
         )
-    for one in dict.fromkeys(wanted.parts):
+    for one in dict.fromkeys(part_ids):
         PARTS.delete(context, tenant_id, one)
     return made
 
@@ -204,20 +212,17 @@ def find(context: ServiceContext, tenant_id: str, upload_id: str) -> ResumableUp
         row = connection.execute(query).first()
     if row is not None and row.concat == "partial":
         most = context.settings.max_unprocessed_bytes
-        target = files.Upload(FAMILY, _part_arrival(context), most)
+        target = Target(FAMILY, upload_id, _part_arrival(context), most)
     else:
-        target = files.upload_of(context, tenant_id, upload_id)
+        target = files.target_of(context, tenant_id, upload_id)
     progress = state(context, tenant_id, target.family, upload_id)
     return ResumableUpload(
-        upload_id,
-        target.family,
+        target,
         progress.byte_size,
         progress.next_byte,
         None if row is None else row.metadata,
         None if row is None else row.concat,
         None if row is None or progress.complete else row.expires_at,
-        target.arrival,
-        target.limit,
         progress.complete and (row is None or row.completed_at is not None),
     )
 
@@ -232,7 +237,7 @@ def mark_complete(context: ServiceContext, tenant_id: str, upload_id: str) -> No
 def end(context: ServiceContext, tenant_id: str, upload_id: str) -> None:
     """Delete an upload, or the file that it became; raises as `find`."""
     upload = find(context, tenant_id, upload_id)
-    if upload.family == FAMILY:
+    if upload.target.family == FAMILY:
         PARTS.delete(context, tenant_id, upload_id)
         return
     files.delete_file(context, tenant_id, upload_id)
