@@ -401,6 +401,7 @@ class ServiceError(FragdexError):
     Args:
         message: one sentence for the caller; never a path, a query or another tenant's data.
         pointer: JSON pointer (RFC 6901) into the request body, or the name of a parameter.
+        header: the name of a header field, where the fault is there.
         more: members for the answer besides the standard ones (`next_byte`, `limit` …).
         retry_after: seconds after which the same request may succeed.
     """
@@ -410,12 +411,14 @@ class ServiceError(FragdexError):
         message: str,
         *,
         pointer: str | None = None,
+        header: str | None = None,
         more: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
         **place: Any,
     ) -> None:
         super().__init__(message, **place)
         self.pointer = pointer
+        self.header = header
         self.more = dict(more or {})
         self.retry_after = retry_after
 
@@ -433,7 +436,7 @@ class Forbidden(ServiceError):
 
 
 class InvalidRequest(ServiceError, ValueError):
-    """A field or parameter that breaks a rule; `pointer` names it."""
+    """A field or parameter that breaks a rule; `pointer` or `header` names it."""
 
 
 class IdempotencyMismatch(InvalidRequest):

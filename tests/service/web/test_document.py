@@ -204,13 +204,13 @@ def test_a_parameter_that_nobody_knows_is_named_with_those_there_are(server, doc
     for path, method, operation in operations(document):
         if not path.startswith(API):
             continue
-        answer = server.client.request(method.upper(), placed(path, film), params={"limt": "1"})
+        answer = server.client.request(method.upper(), placed(path, film), params={"Limt": "1"})
         assert answer.status_code == 422, (method, path)
         if method == "head":
             continue
         problem = answer.json()
         assert problem["type"] == "/docs#invalid-request"
-        assert problem["errors"][0]["parameter"] == "limt"
+        assert problem["errors"][0]["parameter"] == "Limt"
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "query":
                 assert parameter["name"] in problem["detail"], path

@@ -55,7 +55,7 @@ from fragdex.service.web.fields import Cursor, Limit, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
-from fragdex.service.web.routing import api_router
+from fragdex.service.web.routing import api_router, get_and_head
 
 router = api_router("files")
 routes = Family(router, "/files", "file")
@@ -157,8 +157,7 @@ def post_file_deletion(id: RecordId, caller: Asking, context: InContext) -> Dele
     return Deleted(id=id)
 
 
-@router.get("/files/{id}", response_class=Response, responses=_record_or_bytes())
-@router.head("/files/{id}", response_class=Response, responses=_record_or_bytes())
+@get_and_head(router, "/files/{id}", responses=_record_or_bytes())
 def get_file(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
     """The record; of an image its bytes, unless Accept or Content-Type names JSON."""
     record = operations.file_by_id(context, caller.tenant_id, id)

@@ -25,7 +25,7 @@ from fragdex.service.web.fields import record_id
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
-from fragdex.service.web.routing import PREFIX, with_fast_path
+from fragdex.service.web.routing import PREFIX, get_and_head, with_fast_path
 
 __all__ = ["CREATION", "NOT_FOUND", "OfFile", "announced", "router", "track_routes"]
 
@@ -181,14 +181,13 @@ def track_routes(
         response_model=TrackRecord,
         responses=NOT_FOUND,
     )(get)
-    for method in (router.head, router.get):
-        method(
-            at,
-            name=f"download_{noun}",
-            description="The bytes of a track, whole or by ranges.",
-            response_class=Response,
-            responses=MEDIA,
-        )(media)
+    get_and_head(
+        router,
+        at,
+        name=f"download_{noun}",
+        description="The bytes of a track, whole or by ranges.",
+        responses=MEDIA,
+    )(media)
     router.delete(
         at,
         name=f"delete_{noun}",

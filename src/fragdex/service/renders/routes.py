@@ -42,7 +42,7 @@ from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
-from fragdex.service.web.routing import PREFIX, ApiRoute, api_router
+from fragdex.service.web.routing import PREFIX, ApiRoute, api_router, get_and_head
 
 # A character of html may take so many bytes in JSON.
 _ESCAPED: Final = 6
@@ -171,20 +171,17 @@ def _result(suffix: str) -> None:
     types = dict.fromkeys(TYPES.values()) if suffix == "mp4" else (TYPES[suffix],)
     refused = answers(RecordNotFound, NotReady)
 
+    @get_and_head(
+        router,
+        f"/renders/{{id}}.{suffix}",
+        name=f"download_render_{suffix}",
+        description="The result, with its true type, whatever that is."
+        if suffix == "mp4"
+        else f"The result of a render that makes a .{suffix}.",
+        responses={**refused, **media_answers(*types)},
+    )
     def get(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
-        found = operations.result_of(context, caller.tenant_id, id, suffix)
-        return media_of(request, found)
-
-    for method in (router.head, router.get):
-        method(
-            f"/renders/{{id}}.{suffix}",
-            name=f"download_render_{suffix}",
-            description="The result, with its true type, whatever that is."
-            if suffix == "mp4"
-            else f"The result of a render that makes a .{suffix}.",
-            response_class=Response,
-            responses={**refused, **media_answers(*types)},
-        )(get)
+        return media_of(request, operations.result_of(context, caller.tenant_id, id, suffix))
 
 
 for _suffix in dict.fromkeys(map(suffix_of, TYPES)):
@@ -208,7 +205,7 @@ def _announced(request: Request, settings: Settings) -> tuple[int | None, int]:
         if total is None or named is None:
             raise InvalidRequest(
                 "the total number of bytes is needed",
-                pointer="Content-Range",
+                header="Content-Range",
                 expected="bytes START-END/TOTAL",
                 found=repr(field),
             )

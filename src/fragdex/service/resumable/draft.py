@@ -185,7 +185,7 @@ async def create_upload(request: Request, caller: Asking, context: InContext) ->
     if length is None:
         raise InvalidRequest(
             "the length of an upload is needed at its beginning",
-            pointer="Upload-Length",
+            header="Upload-Length",
             expected="Upload-Length, or Upload-Complete: ?1 with Content-Length",
         )
     sent = request.headers
@@ -249,7 +249,7 @@ async def append_upload(
     need_content_type(request, CONTENT_TYPE)
     complete, offset = _completeness(request), integer(_text(request, "upload-offset"))
     if offset is None:
-        raise InvalidRequest("Upload-Offset is needed", pointer="Upload-Offset")
+        raise InvalidRequest("Upload-Offset is needed", header="Upload-Offset")
     _need_open(request, upload)
     if offset != upload.next_byte:
         raise UploadOffsetMismatch(
@@ -295,7 +295,7 @@ def _completeness(request: Request) -> bool:
     found = boolean(_text(request, "upload-complete"))
     if found is None:
         raise InvalidRequest(
-            "Upload-Complete is needed", pointer="Upload-Complete", expected="?0 or ?1"
+            "Upload-Complete is needed", header="Upload-Complete", expected="?0 or ?1"
         )
     return found
 

@@ -113,7 +113,7 @@ def begin(
         named = ".".join(map(str, first["loc"]))
         raise InvalidRequest(
             f"Upload-Metadata does not describe a file: {named}: {sentence_of(first)}",
-            pointer="Upload-Metadata",
+            header="Upload-Metadata",
         ) from error
     with context.database.write() as connection:
         # what was sent is kept beside the file, which is made in a transaction of its own

@@ -1,4 +1,7 @@
-"""tus 1.0.0 over HTTP (https://tus.io/protocols/resumable-upload): headers as values, and routes."""
+"""tus 1.0.0 over HTTP: its headers as values, and routes.
+
+https://tus.io/protocols/resumable-upload
+"""
 
 from __future__ import annotations
 
@@ -164,7 +167,7 @@ def http_date(moment: datetime) -> str:
 
 def _invalid(name: str, expected: str, found: object) -> InvalidRequest:
     return InvalidRequest(
-        f"the header {name} cannot be read", pointer=name, expected=expected, found=found
+        f"the header {name} cannot be read", header=name, expected=expected, found=found
     )
 
 
@@ -233,7 +236,7 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
     else:
         if "upload-defer-length" in sent:
             raise InvalidRequest(
-                "Upload-Length is needed at the beginning", pointer="Upload-Defer-Length"
+                "Upload-Length is needed at the beginning", header="Upload-Defer-Length"
             )
         size = parse_number("Upload-Length", sent.get("upload-length"))
         if wanted is not None:
@@ -292,7 +295,7 @@ async def override_tus_method(
         return await run_sync(delete_tus_upload, id, caller, context)
     raise InvalidRequest(
         "POST to an upload is PATCH or DELETE by X-HTTP-Method-Override",
-        pointer="X-HTTP-Method-Override",
+        header="X-HTTP-Method-Override",
     )
 
 

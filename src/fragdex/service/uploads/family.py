@@ -39,7 +39,7 @@ from fragdex.service.web.fields import (
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
-from fragdex.service.web.routing import PREFIX, with_fast_path
+from fragdex.service.web.routing import PREFIX, get_and_head, with_fast_path
 
 __all__ = ["Family"]
 
@@ -282,18 +282,15 @@ class Family:
     ) -> None:
         """GET and HEAD of the bytes of a record, whole or by ranges."""
 
+        @get_and_head(
+            self._router,
+            f"{self._path}/{{id}}",
+            name=f"download_{self._name}",
+            description=f"The bytes of a complete {self._noun}.",
+            responses={**answers(RecordNotFound, NotReady), **media_answers(*types)},
+        )
         def get(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
-            found = find(context, caller.tenant_id, id)
-            return media_of(request, found, headers)
-
-        for method in (self._router.head, self._router.get):
-            method(
-                f"{self._path}/{{id}}",
-                name=f"download_{self._name}",
-                description=f"The bytes of a complete {self._noun}.",
-                response_class=Response,
-                responses={**answers(RecordNotFound, NotReady), **media_answers(*types)},
-            )(get)
+            return media_of(request, find(context, caller.tenant_id, id), headers)
 
     def deletion(
         self, delete: Callable[[ServiceContext, str, str], None], *, said: str = ""

@@ -55,14 +55,14 @@ def announced(content_range: str | None, limit: int | None) -> tuple[ByteRange |
     except InvalidRange as error:
         raise InvalidRequest(
             error.message,
-            pointer="Content-Range",
+            header="Content-Range",
             expected="bytes START-END/TOTAL",
             found=error.found,
         ) from None
     if named.range is None:
         raise InvalidRequest(
             "this Content-Range names no bytes",
-            pointer="Content-Range",
+            header="Content-Range",
             expected="bytes START-END/TOTAL",
             found=repr(content_range),
         )
@@ -92,7 +92,7 @@ def span_of(
     if total is not None and total != size:
         raise Unprocessable(
             "the total of Content-Range is not the byte_size of the record",
-            pointer="Content-Range",
+            header="Content-Range",
             more={"byte_size": size, "next_byte": upload.next_byte},
             expected=size,
             found=total,
@@ -101,7 +101,7 @@ def span_of(
     if span.stop > size:
         raise Unprocessable(
             "Content-Range ends after the byte_size of the record",
-            pointer="Content-Range",
+            header="Content-Range",
             more={"byte_size": size, "next_byte": upload.next_byte},
             expected=f"at most {size}",
             found=span.stop,

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 from pydantic import Field
@@ -41,12 +40,11 @@ from fragdex.service.web.fields import (
 )
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.routing import PREFIX, api_router, needs_scope
+from fragdex.service.web.routing import PREFIX, api_router, needs_scope, with_secret
 
 key_router = api_router("keys")
 
 NOT_FOUND = answers(RecordNotFound)
-Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 LONGEST_GRACE = 30 * 86_400  # seconds
 
 
@@ -124,7 +122,7 @@ def list_keys(
     return ApiKeyList(keys=[ApiKey(**_facts(one)) for one in found], next_cursor=next_cursor)
 
 
-class _KeyShownOnce:
+class _KeySecret:
     """The secret of a new key is made of the bearer and the Idempotency-Key that asked for it.
 
     So the same request gets the same answer, and no secret is stored.
@@ -158,11 +156,6 @@ def _secret_of(request: Request, key_id: str) -> str | None:
     return hmac.new(bearer.encode(), text.encode(), "sha256").hexdigest()
 
 
-def _shown_once(endpoint: Endpoint) -> Endpoint:
-    endpoint.secret = _KeyShownOnce()  # type: ignore[attr-defined]
-    return endpoint
-
-
 @key_router.post(
     "/keys",
     status_code=201,
@@ -170,7 +163,7 @@ def _shown_once(endpoint: Endpoint) -> Endpoint:
     dependencies=[Depends(idempotency_key)],
 )
 @needs_scope(keys.ADMIN)
-@_shown_once
+@with_secret(_KeySecret())
 def create_key(
     new: NewKey, request: Request, response: Response, caller: Asking, context: InContext
 ) -> SecretApiKey:

@@ -120,7 +120,7 @@ async def replayed(
     key = request.headers["idempotency-key"]
     if not 0 < len(key) <= MAX_KEY:
         raise InvalidRequest(
-            f"an Idempotency-Key has 1 to {MAX_KEY} characters", pointer="Idempotency-Key"
+            f"an Idempotency-Key has 1 to {MAX_KEY} characters", header="Idempotency-Key"
         )
     context: ServiceContext = request.app.state.context
     asked = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
@@ -201,7 +201,7 @@ def _claim(
         first = connection.execute(select(replays).where(claim.row)).first()
     if first is not None and first.request_hash != request_hash:
         raise IdempotencyMismatch(
-            "this Idempotency-Key was sent with another request", pointer="Idempotency-Key"
+            "this Idempotency-Key was sent with another request", header="Idempotency-Key"
         )
     if first is None or first.status is None:
         raise _busy()

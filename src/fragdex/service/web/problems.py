@@ -174,10 +174,12 @@ def problem_of(error: FragdexError) -> Response:
     errors: list[dict[str, Any]] = []
     if isinstance(error, ServiceError):
         more.update(error.more)
-        if error.pointer is not None:
-            place = _place(error.pointer)
-            mark = "#" if place == "pointer" else ""
-            errors.append({"detail": error.message, place: f"{mark}{error.pointer}"})
+        if error.header is not None:
+            errors.append({"detail": error.message, "header": error.header})
+        elif error.pointer is not None:
+            in_body = error.pointer.startswith("/")
+            place = {"pointer": f"#{error.pointer}"} if in_body else {"parameter": error.pointer}
+            errors.append({"detail": error.message, **place})
         if error.retry_after is not None:
             headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if error.path is not None:
@@ -197,13 +199,6 @@ def problem_of(error: FragdexError) -> Response:
     if row.status == 408:
         headers["Connection"] = "close"
     return problem(row, detail, errors=errors, more=more, headers=headers)
-
-
-def _place(name: str) -> str:
-    """What an error names: a place in the body, a header field, or a parameter."""
-    if name.startswith("/"):
-        return "pointer"
-    return "header" if name[:1].isupper() else "parameter"
 
 
 def unexpected(error: BaseException) -> Response:

@@ -85,11 +85,38 @@ def api_router(tag: str, route_class: type[ApiRoute] | None = None) -> APIRouter
     )
 
 
+def get_and_head(
+    router: APIRouter, path: str, **declaration: Any
+) -> Callable[[Endpoint], Endpoint]:
+    """Declare a route that answers GET, with HEAD as an operation of its own in the document.
+
+    Args:
+        declaration: as of `APIRouter.get`; the endpoint gives a Response.
+    """
+
+    def declared(endpoint: Endpoint) -> Endpoint:
+        for method in (router.head, router.get):
+            method(path, response_class=Response, **declaration)(endpoint)
+        return endpoint
+
+    return declared
+
+
 def needs_scope(scope: str) -> Callable[[Endpoint], Endpoint]:
     """Have a route need another scope than its method says, one of `keys.SCOPES`."""
 
     def marked(endpoint: Endpoint) -> Endpoint:
         endpoint.scope = scope  # type: ignore[attr-defined]
+        return endpoint
+
+    return marked
+
+
+def with_secret(secret: ShownOnce) -> Callable[[Endpoint], Endpoint]:
+    """Keep a part of what a route answers out of what is kept under an Idempotency-Key."""
+
+    def marked(endpoint: Endpoint) -> Endpoint:
+        endpoint.secret = secret  # type: ignore[attr-defined]
         return endpoint
 
     return marked
