@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from fragdex.service.jobs.seats import Seats
+from fragdex.service.jobs.turns import Seats
 
 
 class Guests:

@@ -9,7 +9,7 @@ from fragdex.errors import InvalidRequest, PageFailed
 from fragdex.rendering.browser.model import PageFacts
 from fragdex.rendering.pool import ChildPool, PageSource
 from fragdex.service.records.tables import render_parts, renders
-from fragdex.service.renders import parting, slicing
+from fragdex.service.renders import slices, worker
 from service.serving import API, serving
 
 HD = 1920 * 1080
@@ -69,10 +69,10 @@ def test_what_the_page_decides_is_held_to_the_same_budget(
     monkeypatch.setattr(ChildPool, "look", lambda *_, **__: facts)
     workspace = PageSource("", site=None)
     if allowed:
-        assert parting.part(served.context, row, workspace, lambda: None).frames == 100
+        assert slices.part(served.context, row, workspace, lambda: None).frames == 100
         return
     with pytest.raises(InvalidRequest, match="over the limit"):
-        parting.part(served.context, row, workspace, lambda: None)
+        slices.part(served.context, row, workspace, lambda: None)
 
 
 def test_work_on_a_render_ends_with_its_budget(served):
@@ -86,10 +86,10 @@ def test_work_on_a_render_ends_with_its_budget(served):
             new = {"render_id": row.id, "number": number, "first": number, "stop": number + 1}
             connection.execute(render_parts.insert().values(**new, seconds=seconds))
 
-    slicing._Budget(context, job, row).check()
+    worker._Budget(context, job, row).check()
     spend(start=1.0, capture=4.0, encode=100.0)  # encoding goes on beside the rest
     spend()
-    slicing._Budget(context, job, row).check()
+    worker._Budget(context, job, row).check()
     spend(replay=5.5)
     with pytest.raises(PageFailed, match="more than 10 s of work"):
-        slicing._Budget(context, job, row).check()
+        worker._Budget(context, job, row).check()

@@ -8,8 +8,8 @@ import av
 import pytest
 
 import fragdex
-from fragdex.service.unprocessed.arrival import Look
-from fragdex.service.unprocessed.as_it_came import why_not
+from fragdex.service.unprocessed.inspection import Look
+from fragdex.service.unprocessed.passthrough import why_not
 from service.serving import API
 from service.working import FIXTURES, announced, events_of, fixture_bytes, md5_of, uploaded
 

@@ -12,8 +12,7 @@ import fragdex
 from fragdex.indexing.scan import Scan
 from fragdex.service.indexing import isolated
 from fragdex.service.indexing.isolated import IN_THREAD
-from fragdex.service.unprocessed.looked import Looked
-from fragdex.service.unprocessed.structure import MOST_BOXES
+from fragdex.service.unprocessed.inspection import MOST_BOXES, Looked
 from fragdex.testing import repeated_to
 from service.descendants import descendants
 from service.serving import API, client_of, serving

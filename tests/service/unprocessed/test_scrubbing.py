@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from fragdex.service.jobs.api import Job
 from fragdex.service.records import tables
-from fragdex.service.unprocessed import scrubbing
+from fragdex.service.unprocessed import worker
 from fragdex.transcode.tracks import SCRUB_TRACK
 from service.serving import API
 from service.working import events_of, fixture_bytes, uploaded
@@ -31,7 +31,7 @@ def tracks(client, process):
 
 def run(served, process):
     job = Job(f"scrub-{process['id']}", "scrub", process["id"], {}, 1, lambda _: True, None)
-    scrubbing.WORK.run(served.context, job)
+    worker.WORK.run(served.context, job)
     work = served.context.settings.data / "work"
     assert not work.exists() or not list(work.iterdir())
 
@@ -96,8 +96,8 @@ def test_a_file_that_is_deleted_gets_none(server, when, monkeypatch):
         assert server.client.delete(place).status_code == 204
         return real(*args)
 
-    real = scrubbing.keep if when == "meanwhile" else scrubbing._video
-    monkeypatch.setattr(scrubbing, real.__name__, delete)
+    real = worker.keep if when == "meanwhile" else worker._video
+    monkeypatch.setattr(worker, real.__name__, delete)
     run(server, process)
     assert server.client.get(place).status_code == 404
     left = sa.select(tables.isobmff_tracks.c.track_id).where(

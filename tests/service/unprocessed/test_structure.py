@@ -8,7 +8,7 @@ from fragdex import Indexer
 from fragdex.errors import FragdexError
 from fragdex.formats import fidx
 from fragdex.service.indexing.isolated import IN_THREAD
-from fragdex.service.unprocessed.structure import MOST_BEFORE, MOST_BOXES, Structure
+from fragdex.service.unprocessed.inspection import MOST_BEFORE, MOST_BOXES, Structure
 from fragdex.testing import DIMENSIONS, movie, repeated, repeated_to
 from service.working import FIXTURES
 

@@ -10,7 +10,7 @@ import pytest
 from fragdex.client import Client
 from fragdex.errors import FragdexError
 from fragdex.service.records import blobs
-from fragdex.service.uploads import presigned, receiving
+from fragdex.service.uploads import operations, receiving
 from service.serving import API, serving
 from service.working import fixture_bytes, md5_of
 
@@ -46,7 +46,7 @@ def complete(served, file):
 @pytest.fixture
 def small(monkeypatch):
     """Parts of 1,000 bytes, so that small files have several."""
-    monkeypatch.setattr(presigned, "PART_BYTES", 1000)
+    monkeypatch.setattr(operations, "PART_BYTES", 1000)
 
 
 def test_a_push_goes_past_the_service(served, tmp_path, monkeypatch):
@@ -126,7 +126,7 @@ def test_what_died_while_it_was_assembled_is_assembled_again(served, small, monk
     for part in plan(served, file)["parts"]:
         put(part, data)
     with monkeypatch.context() as patched:
-        patched.setattr(presigned.completion, "complete", _dies)
+        patched.setattr(operations.completion, "complete", _dies)
         assert complete(served, file).status_code == 500
     assert complete(served, file).json()["md5"].replace("-", "") == md5_of(data)
 

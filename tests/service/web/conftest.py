@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from fragdex.errors import RecordNotFound, Unprocessable
 from fragdex.service.isobmff.model import TrackBytes
-from fragdex.service.unprocessed.progress import whole
+from fragdex.service.unprocessed.records import whole
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.events import EventStream

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fragdex.service.unprocessed.progress import whole
+from fragdex.service.unprocessed.records import whole
 from fragdex.service.web.events import LAST, NAMES, counted
 from service.serving import serving
 from service.web.conftest import router

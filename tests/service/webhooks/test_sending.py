@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fragdex.service.config import Settings
-from fragdex.service.webhooks.sending import NotSent, Sender
-from fragdex.service.webhooks.worker import PAUSES, pause
+from fragdex.service.webhooks.worker import PAUSES, NotSent, Sender, pause
 from service.webhooks.receiving import LOOPBACK, receiving
 
 HEADERS = {"Content-Type": "application/json"}

@@ -23,7 +23,7 @@ from fragdex.service.files.model import (
 from fragdex.service.images import operations as images
 from fragdex.service.images.model import NewImage
 from fragdex.service.isobmff.model import TrackRecord
-from fragdex.service.isobmff.whole import file_with_tracks
+from fragdex.service.isobmff.tracks import file_with_tracks
 from fragdex.service.records import deletion, pages
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, rfc3339
 from fragdex.service.records.tables import (

@@ -37,16 +37,21 @@ from fragdex.service.images.model import TYPES
 from fragdex.service.images.operations import IMAGES
 from fragdex.service.images.routes import POLICY
 from fragdex.service.isobmff import forms, indexing, tracks
-from fragdex.service.isobmff.index_routes import BODY as INDEX_BODY
-from fragdex.service.isobmff.index_routes import FORM_ANSWERS, TrackId, index_answer
 from fragdex.service.isobmff.model import FileRecord, NewTrack, TrackFacts, TrackList, TrackRecord
-from fragdex.service.isobmff.track_routes import CREATION, announced, track_routes
+from fragdex.service.isobmff.routes import (
+    CREATION,
+    FORM_ANSWERS,
+    INDEX_BODY,
+    TrackId,
+    announced,
+    index_answer,
+    track_routes,
+)
 from fragdex.service.records.identifiers import rfc3339
 from fragdex.service.records.pages import DEFAULT_LIMIT
-from fragdex.service.unprocessed.progress import whole
-from fragdex.service.uploads import presigned
+from fragdex.service.unprocessed.records import whole
 from fragdex.service.uploads.family import Family
-from fragdex.service.uploads.operations import state
+from fragdex.service.uploads.operations import assemble_parts, plan_parts, state
 from fragdex.service.uploads.receiving import BODY, REFUSALS, need_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
@@ -182,7 +187,7 @@ def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> Uploa
     409 with `offered: false` where the service takes the bytes itself.
     """
     target = operations.target_of(context, caller.tenant_id, id)
-    found = presigned.plan(context, caller.tenant_id, target.family, id)
+    found = plan_parts(context, caller.tenant_id, target.family, id)
     return UploadParts(
         parts=[
             UploadPart(start=one.start, byte_size=one.byte_size, url=one.url) for one in found.parts
@@ -202,7 +207,7 @@ def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> Uploa
 def complete_file_parts(id: RecordId, caller: Asking, context: InContext) -> AnyFile:
     """Make the parts of a file its bytes, once all were put; they are read, and checked so."""
     target = operations.target_of(context, caller.tenant_id, id)
-    presigned.assemble(context, caller.tenant_id, target.family, id, target.arrival)
+    assemble_parts(context, caller.tenant_id, target.family, id, target.arrival)
     return operations.file_by_id(context, caller.tenant_id, id)
 
 

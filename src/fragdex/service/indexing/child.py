@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex import FragmentIndex, Source, index, open_source, package
-from fragdex.errors import FragdexError, LimitExceeded
+import fragdex
+from fragdex import FragmentIndex, Source, index, open_index, open_source, package
+from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.sources import ParentSource
 from fragdex.seeking.model import SourceInfo
@@ -81,3 +83,30 @@ def main(channel: Channel) -> None:
             return do(source, *given[:lent], **arguments)
 
     channel.serve({"call": call})
+
+
+def true_time(
+    index: FragmentIndex, source: Source, track_id: int, kind: str | None, time: Fraction
+) -> Fraction:
+    """The presentation time of the true sync sample for a moment; raises as a verified `seek`.
+
+    Args:
+        index: of the file `source`, which may call the track otherwise if it has only one.
+    """
+    named = [one for one in index.tracks if one.id == track_id and one.kind == kind]
+    own = named or [one for one in index.tracks if one.kind == kind]
+    if not own:
+        raise TrackNotFound(f"the bytes of track {track_id} hold no such track")
+    return Fraction(own[0].seek(time, verified=True, source=source).time.exact)
+
+
+def verified(
+    source: Source, known: int | None = None, *, track: int, kind: str, time: str
+) -> dict[str, Any]:
+    """Look at pictures of a file; its index is handed over open where one is known."""
+    if known is None:
+        index = fragdex.index(source, exact=True)
+    else:
+        with opened(known, "index") as file:
+            index = open_index(file)
+    return {"time": str(true_time(index, source, track, kind, Fraction(time)))}

@@ -3,30 +3,30 @@
 An object of an index never changes, a new index has new keys: so what is kept under the keys is
 never stale, and needs no word from other processes. A local index is mapped, so that it costs
 what is read of it, whatever its size.
+
+Indexes with all samples, which views are made from, are made when they are asked for, cached in the
+store by the bytes that they are of, and kept open beside all others.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
 
 from fragdex import ByteRange, FragmentIndex, TrackIndex, open_index
-from fragdex.errors import TrackNotFound
+from fragdex.errors import RecordNotFound, TrackNotFound
 from fragdex.formats.subsegments import init_place
 from fragdex.lru_cache import LRUCache
+from fragdex.sandbox.folders import OwnFolder
 from fragdex.seeking.model import How, Period, SourceInfo
 from fragdex.service.context import ServiceContext
+from fragdex.service.indexing.child import INDEX, sampled
+from fragdex.service.indexing.isolated import run_isolated
 from fragdex.service.isobmff.model import IndexKeys
-
-__all__ = [
-    "OpenIndexes",
-    "Opened",
-    "alone",
-    "chosen_track",
-    "etag_md5",
-    "joined",
-    "opened",
-]
+from fragdex.service.records import blobs, derived
+from fragdex.service.records.blobs import Blob
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +151,50 @@ def _open_one(context: ServiceContext, key: str) -> FragmentIndex:
     # memory, and the bytes go with the last mapping.
     with context.store.local(key) as path:
         return open_index(path)
+
+
+_RECIPE: Final = "samples 1"
+"""Its number grows with each change of what is made."""
+_PIECE: Final = 1 << 20
+
+
+def cached_for(context: ServiceContext) -> timedelta:
+    """How long files are cached that were made of stored bytes."""
+    return timedelta(hours=context.settings.derived_hours)
+
+
+def sampled_index(context: ServiceContext, tenant_id: str, blob: Blob) -> FragmentIndex:
+    """The index of stored bytes, every sample known.
+
+    Raises:
+        RecordNotFound: the bytes were deleted meanwhile.
+        FragdexError: as `fragdex.index`, and as `run_isolated`.
+    """
+    key = sampled_index_key(context, tenant_id, blob)
+    return opened(context, IndexKeys(key, None, ())).index
+
+
+def sampled_index_key(context: ServiceContext, tenant_id: str, blob: Blob) -> str:
+    """Where that index is in the store; raises as `sampled_index`."""
+    lasts = cached_for(context)
+    found = derived.find(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
+    if INDEX not in found:
+        _make(context, tenant_id, blob)
+        found = derived.find(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
+    if INDEX not in found:
+        raise RecordNotFound("the file was deleted meanwhile")
+    return found[INDEX].store_key
+
+
+def _make(context: ServiceContext, tenant_id: str, blob: Blob) -> None:
+    with OwnFolder() as folder:
+        path = folder / INDEX
+        run_isolated(
+            context, tenant_id, blob.store_key, blob.byte_size, sampled, {INDEX: path},
+            md5=blob.md5.hex(),
+        )  # fmt: skip
+        made = blobs.write_file(context.database, context.store, tenant_id, path)
+    derived.keep(
+        context.database, tenant_id, blob.sha256, _RECIPE,
+        {INDEX: (made, "application/octet-stream")}, cached_for(context),
+    )  # fmt: skip

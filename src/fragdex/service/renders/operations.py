@@ -19,7 +19,14 @@ from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.tables import render_slices, renders, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
-from fragdex.service.renders.model import RenderRecord, RenderStatus, suffix_of
+from fragdex.service.renders.model import (
+    NewRender,
+    NewRenderBatch,
+    RenderRecord,
+    RenderStatus,
+    need_agreement,
+    suffix_of,
+)
 from fragdex.service.renders.records import (
     FAMILY,
     RENDERS,
@@ -28,7 +35,6 @@ from fragdex.service.renders.records import (
     result_name,
     wanted_of,
 )
-from fragdex.service.renders.request import NewRender, NewRenderBatch, need_agreement
 from fragdex.service.renders.worker import RENDER
 from fragdex.service.renders.workspaces import bounds_of
 from fragdex.service.uploads.model import Arrival, Arrived, Progress, Target

@@ -17,8 +17,15 @@ from fragdex.rendering.site import recorded
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import render_parts, renders, uploads
-from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderSlice, RenderStatus
-from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender
+from fragdex.service.renders.model import (
+    DEFAULT_SLICE_MS,
+    TYPES,
+    NewRender,
+    RenderList,
+    RenderRecord,
+    RenderSlice,
+    RenderStatus,
+)
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.web.events import Event

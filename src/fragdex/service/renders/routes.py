@@ -22,6 +22,8 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.renders import operations
 from fragdex.service.renders.model import (
     TYPES,
+    NewRender,
+    NewRenderBatch,
     RenderBatch,
     RenderList,
     RenderRecord,
@@ -29,7 +31,6 @@ from fragdex.service.renders.model import (
     suffix_of,
 )
 from fragdex.service.renders.records import FAMILY, RENDERS, progress
-from fragdex.service.renders.request import NewRender, NewRenderBatch
 from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.operations import receive

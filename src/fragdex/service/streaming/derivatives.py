@@ -19,7 +19,7 @@ from fragdex.errors import RecordNotFound, Unavailable
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import run_in_child
-from fragdex.service.isobmff.sampled import cached_for
+from fragdex.service.isobmff.opened import cached_for
 from fragdex.service.records import blobs, derived
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.derived import DerivedFile

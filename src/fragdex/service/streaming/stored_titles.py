@@ -16,8 +16,8 @@ from fragdex import FragmentIndex, Source, TrackIndex
 from fragdex.errors import NotReady, TrackNotFound
 from fragdex.lru_cache import LRUCache
 from fragdex.service.context import ServiceContext
+from fragdex.service.isobmff.opened import sampled_index, sampled_index_key
 from fragdex.service.isobmff.operations import FILES, file_bytes
-from fragdex.service.isobmff.sampled import sampled_index, sampled_index_key
 from fragdex.service.isobmff.single_flight import SingleFlightCache
 from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
 from fragdex.service.records.blobs import Blob

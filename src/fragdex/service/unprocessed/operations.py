@@ -20,13 +20,12 @@ from fragdex.service.records import deletion, trash
 from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import tenants, unprocessed_files
 from fragdex.service.unprocessed import processing
-from fragdex.service.unprocessed.arrival import Look
-from fragdex.service.unprocessed.indexing import index_apart
-from fragdex.service.unprocessed.looked import Looked, Seen
+from fragdex.service.unprocessed.inspection import Inspection, Inspections, Look
 from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,
     UnprocessedFile,
 )
+from fragdex.service.unprocessed.passthrough import index_apart
 from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED, file_data
 from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.uploads.model import Arrival, Arrived, Target, Upload
@@ -166,7 +165,7 @@ def _examine(context: ServiceContext, arrived: Arrived) -> _Found:
     if index is None:
         return _Found(None, None, None)
     tenant_id, key = arrived.tenant_id, arrived.store_key
-    context.part(Looked).put(key, Seen(small=True))
+    context.part(Inspections).put(key, Inspection(small=True))
     index_key = store_index(context, tenant_id, index).key
     track = None
     if process and processing.why_processed(context, tenant_id, index, key) is None:
@@ -179,7 +178,7 @@ def _examined_apart(context: ServiceContext, arrived: Arrived, process: bool) ->
     with index_apart(context, tenant_id, key, md5, arrived.byte_size) as found:
         if found is None:
             return _Found(None, None, None)
-        context.part(Looked).put(key, Seen(small=False, reason=found.reason))
+        context.part(Inspections).put(key, Inspection(small=False, reason=found.reason))
         index_key = store_saved(context, tenant_id, found.path, found.tracks).key
         track = None
         if process and found.reason is None:

@@ -15,14 +15,12 @@ from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import isobmff_files, processes, uploads
-from fragdex.service.unprocessed.as_it_came import why_not, why_not_told
-from fragdex.service.unprocessed.indexing import index_apart
-from fragdex.service.unprocessed.looked import Looked
+from fragdex.service.unprocessed.inspection import Inspections
 from fragdex.service.unprocessed.model import ProcessRecord
+from fragdex.service.unprocessed.passthrough import index_apart, why_not, why_not_told
 from fragdex.service.unprocessed.records import PROCESSES, PROCESSING, UNPROCESSED, process_record
-from fragdex.service.unprocessed.scrubbing import SCRUB
 from fragdex.service.unprocessed.staging import StagedTrack
-from fragdex.service.unprocessed.worker import PROCESS, publish
+from fragdex.service.unprocessed.worker import PROCESS, SCRUB, publish
 from fragdex.transcode.playable import codec_name
 from fragdex.transcode.tracks import TranscodedTrack
 
@@ -130,7 +128,7 @@ def why_processed(
     size = index.source.size or 0
     if reason is not None:
         return reason
-    seen = context.part(Looked).get(key)
+    seen = context.part(Inspections).get(key)
     if seen is not None and not seen.small:
         return seen.reason
     if seen is None and size > IN_THREAD:

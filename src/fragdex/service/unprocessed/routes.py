@@ -17,8 +17,7 @@ from fragdex.service.unprocessed.model import (
     UnprocessedFileList,
     UnprocessedStatus,
 )
-from fragdex.service.unprocessed.progress import look, whole
-from fragdex.service.unprocessed.records import PROCESSES, UNPROCESSED
+from fragdex.service.unprocessed.records import PROCESSES, UNPROCESSED, look, whole
 from fragdex.service.uploads.family import Family
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import RecordId

@@ -5,6 +5,10 @@ machine, then as objects of the store that no record names (`records/trash.py`),
 visible in one transaction: all tracks with their indexes, or nothing. A run that comes again
 begins anew and finds nothing of the one before but what is in the trash; a run that comes too
 late finds the process completed and publishes nothing.
+
+The job `scrub`: a file that was published as it came gets its scrub track afterwards. Its record is
+the process that was complete at once; nobody waits for the job, and nothing is told where it
+fails: the file plays without.
 """
 
 from __future__ import annotations
@@ -20,23 +24,30 @@ from sqlalchemy.engine import Connection, Row
 from fragdex.errors import Unprocessable
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.operations import register
+from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
 from fragdex.service.jobs.api import Job, Work
 from fragdex.service.outbox import emit
-from fragdex.service.records import blobs
+from fragdex.service.records import blobs, tables
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import (
+    blob_uses,
     isobmff_files,
+    isobmff_tracks,
     processes,
     unprocessed_files,
 )
 from fragdex.service.store.composing import is_composed
-from fragdex.service.unprocessed import scrubbing
-from fragdex.service.unprocessed.composed_tracks import Original
 from fragdex.service.unprocessed.records import file_data
-from fragdex.service.unprocessed.staging import StagedTrack, clear, keep, put_track, work_folder
+from fragdex.service.unprocessed.staging import (
+    Original,
+    StagedTrack,
+    clear,
+    keep,
+    put_track,
+    work_folder,
+)
 from fragdex.transcode.running import run as run_media
-
-__all__ = ["PROCESS", "WORK", "isobmff_file", "publish"]
+from fragdex.transcode.tracks import SCRUB_TRACK
 
 PROCESS: Final = "process"
 """The name of the work; its record is a process."""
@@ -183,5 +194,58 @@ def isobmff_file(connection: Connection, sent: Row[Any]) -> str:
     return str(row.id)
 
 
-WORK: tuple[Work, ...] = (Work(PROCESS, _run, _failed), scrubbing.WORK)
+SCRUB: Final = "scrub"
+"""The name of the work; its record is a process that is complete."""
+
+
+def _scrub(context: ServiceContext, job: Job) -> None:
+    found = _video(context, job.record_id)
+    if found is None:
+        return
+    folder = work_folder(context, job)
+    try:
+        with context.store.local(found.store_key) as path:
+            made = run_media(path, folder, check=job.check, scrub_alone=True)
+        kept = keep(context, found.tenant_id, made, job.check)
+        with context.database.write() as connection:
+            _publish_scrub_track(connection, found.file_id, found.tenant_id, kept)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _scrub_failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
+    clear(context, job)
+
+
+def _video(context: ServiceContext, process_id: str) -> Any | None:
+    """The video that came of a process, and where its bytes are; None: there is none to scrub."""
+    track = isobmff_tracks.c
+    wanted = (
+        sa.select(track.file_id, track.tenant_id, tables.blobs.c.store_key)
+        .join(processes, processes.c.isobmff_file_id == track.file_id)
+        .join(blob_uses, OWN_BYTES)
+        .join(tables.blobs, OF_USE)
+        .where(processes.c.id == process_id, track.type == "video", track.track_id >= 0)
+        .order_by(track.track_id)
+    )
+    with context.database.read() as connection:
+        return connection.execute(wanted.limit(1)).first()
+
+
+def _publish_scrub_track(
+    connection: Connection, file_id: str, tenant_id: str, kept: list[StagedTrack]
+) -> None:
+    """Make the track visible, unless the file is gone or has a scrub track meanwhile."""
+    file, track = isobmff_files.c, isobmff_tracks.c
+    there = sa.select(file.id).where(file.id == file_id).with_for_update()
+    if connection.execute(there).first() is None:
+        return
+    own = sa.select(track.file_id).where(track.file_id == file_id, track.track_id == SCRUB_TRACK)
+    if connection.execute(own).first() is not None:
+        return
+    for one in kept:
+        put_track(connection, file_id, tenant_id, one)
+
+
+WORK: tuple[Work, ...] = (Work(PROCESS, _run, _failed), Work(SCRUB, _scrub, _scrub_failed))
 """What the family has done by workers."""

@@ -16,7 +16,7 @@ from fragdex.service.web.fields import (
     Listed,
     written_as,
 )
-from fragdex.service.webhooks.sending import MAX_URL
+from fragdex.service.webhooks.worker import MAX_URL
 
 
 class DeliveryStatus(StrEnum):

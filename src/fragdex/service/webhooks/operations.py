@@ -30,8 +30,7 @@ from fragdex.service.webhooks.model import (
     WebhookChange,
     WebhookList,
 )
-from fragdex.service.webhooks.sending import need_url
-from fragdex.service.webhooks.worker import secret_of
+from fragdex.service.webhooks.worker import need_url, secret_of
 from fragdex.webhook_signature import secret_text
 
 MOST_WEBHOOKS: Final = 20

@@ -4,22 +4,31 @@ What players need of a track: one track a file, a codec that browsers play, frag
 addresses count from their own moof (default-base-is-moof), and each of them beginning with a
 sample that needs nothing before it. The last is looked up in the pictures themselves where the
 codec is AVC: muxers mark pictures sync that are none.
+
+A file with much structure is indexed, and looked into, in a process of its own.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 
-from fragdex import Box, ByteRange, FragmentIndex, Source, TrackIndex, parse
-from fragdex.errors import FragdexError
+from fragdex import Box, ByteRange, FragmentIndex, Source, TrackIndex, index, parse
+from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
 from fragdex.indexing.codecs import Missing, aac_config, config, decoder_config
+from fragdex.sandbox.folders import OwnFolder
+from fragdex.service.context import ServiceContext
+from fragdex.service.indexing.child import INDEX
+from fragdex.service.indexing.isolated import run_isolated
+from fragdex.service.unprocessed.inspection import usable
 from fragdex.transcode.playable import codec_name, why_not_channels
-
-__all__ = ["why_not", "why_not_told"]
 
 MOST_FRAGMENTS: Final = 20_000
 """Above that, looking into each of them takes longer than an answer may."""
@@ -144,3 +153,58 @@ def _counts_from_itself(source: Source, moof: int, end: int) -> bool:
     heads = boxes[0].find_all("traf/tfhd")
     # base-data-offset-present would take precedence
     return len(heads) == 1 and heads[0].fields.get("flags", 0) & 0x020001 == 0x020000
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What came of a file.
+
+    Attributes:
+        path: of its index, which is opened where it is needed: it may be large, too.
+        tracks: their ids.
+        reason: why the file must be processed, as `why_not`.
+    """
+
+    path: Path
+    tracks: tuple[int, ...]
+    reason: str | None
+
+
+@contextmanager
+def index_apart(
+    context: ServiceContext, tenant_id: str, key: str, md5: bytes, size: int
+) -> Iterator[Indexed | None]:
+    """The exact index of a stored file, made in a process of its own.
+
+    Args:
+        key: of the file in the store.
+        md5, size: of the file; 16 bytes, and how many it has.
+
+    Gives: None where it is no ISO base media file, or a broken one; else an index that is gone
+    at the end of the context.
+
+    Raises:
+        Unprocessable, Unavailable: as `run_isolated`.
+    """
+    with OwnFolder() as folder:
+        path = folder / INDEX
+        answer = run_isolated(context, tenant_id, key, size, indexed, {INDEX: path}, md5=md5.hex())
+        if "refused" in answer:
+            yield None
+        else:
+            yield Indexed(path, tuple(answer["tracks"]), answer["reason"])
+
+
+def indexed(source: Source, md5: str) -> dict[str, Any]:
+    """What the process does: the index goes into its folder, and what is said of it comes back."""
+    try:
+        made = usable(index(source, exact=True), bytes.fromhex(md5))
+        if made is None:
+            return {"refused": "it is no movie, or none that is whole"}
+        made.save(Path(INDEX))
+        reason = why_not(made, source, remote=source.remote)
+    except SourceUnavailable:
+        raise
+    except FragdexError as error:
+        return {"refused": str(error)}
+    return {"tracks": [track.id for track in made.tracks], "reason": reason}
