@@ -118,6 +118,29 @@ def test_the_records_are_those_of_the_other_families(server):
         assert (other["id"], other["md5"]) == (record["id"], record["md5"])
 
 
+@types
+def test_the_address_of_another_type_does_not_know_a_file(server, type_):
+    data, record = new(server, type_)
+    begun = {"content": data[:10], "headers": {"Content-Range": f"bytes 0-9/{len(data)}"}}
+    ours = {"image": "image_files", "caption": "caption_files", "video": "unprocessed_files"}
+    for family in {*ours.values(), "isobmff_files"} - {ours[type_]}:
+        place = f"{API}/{family}/{record['id']}"
+        end = ".json" if family in ("image_files", "caption_files") else ""
+        assert server.client.get(place + end, headers=JSON).status_code == 404, family
+        assert server.client.delete(place).status_code == 404, family
+        if family != "isobmff_files":
+            assert server.client.post(f"{place}/upload", **begun).status_code == 404, family
+            md5 = f"{API}/{family}/md5/{md5_of(data)}"
+            assert server.client.get(md5).status_code == 404, family
+            listed = server.client.get(f"{API}/{family}", params={"limit": 100}).json()[family]
+            assert record["id"] not in [one["id"] for one in listed]
+    assert record_of(server, record["id"]) == record
+    place = f"{FILES}/{record['id']}"
+    assert server.client.post(f"{place}/upload", content=data).json()["status"] == "ready"
+    if type_ != "video":
+        assert server.client.get(f"{place}/clip.mp4", params={"end": 1}).status_code == 404
+
+
 def test_a_file_announced_elsewhere_is_found_here(server):
     for type_, family in (("image", "image_files"), ("caption", "caption_files")):
         make, name = MAKERS[type_]

@@ -17,7 +17,7 @@ from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.migrations import COMPATIBLE_SINCE, known_versions, upgrade
 
-FIRST = importlib.import_module("fragdex.service.records.migrations.versions.r0019_first")
+FIRST = importlib.import_module("fragdex.service.records.migrations.versions.r0021_first")
 
 
 @pytest.fixture(scope="module")

@@ -235,9 +235,9 @@ def test_files_older_than_the_retention_are_deleted(database):
 
     def image(tenant):
         row = {"id": new_id(), "tenant_id": tenant, "filename": "a.png", "mime_type": "image/png"}
-        row |= {"byte_size": 0, "created_at": instant()}
+        row |= {"byte_size": 0, "created_at": instant(), "type": "image"}
         with database.write() as connection:
-            connection.execute(tables.image_files.insert().values(**row))
+            connection.execute(tables.files.insert().values(**row))
         return row["id"]
 
     def render(tenant, **over):
@@ -253,7 +253,7 @@ def test_files_older_than_the_retention_are_deleted(database):
     assert deletion.outlived(database) == len(gone) - 1
     left = set()
     with database.read() as connection:
-        for table in (tables.image_files, tables.renders):
+        for table in (tables.files, tables.renders):
             left |= set(connection.scalars(sa.select(table.c.id)))
     assert stay <= left
     assert not gone & left

@@ -124,7 +124,7 @@ def test_a_fault_of_ours_is_one_error_with_its_traceback(site):
     child = site.serve(log_level="info", job_workers=0)
     with site.client(child) as client:
         with site.database.write() as connection:
-            connection.exec_driver_sql("DROP TABLE fragdex_image_files")
+            connection.exec_driver_sql("DROP TABLE fragdex_files")
         answer = client.get("/image_files")
         assert answer.status_code == 500
     child.end()

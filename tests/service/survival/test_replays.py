@@ -70,5 +70,5 @@ def test_a_request_whose_process_is_killed_is_done_once(any_database):
             once_more = post(client, number)
             assert once_more.json() == again.json()
             assert once_more.headers["Idempotency-Replayed"] == "true"
-    names = sorted(row.filename for row in site.rows(tables.unprocessed_files))
+    names = sorted(row.filename for row in site.rows(tables.files))
     assert names == sorted(f"{number}.mp4" for number in range(asked + 1))

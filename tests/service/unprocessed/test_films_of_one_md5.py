@@ -198,7 +198,7 @@ def test_a_film_whose_time_is_over_leaves_its_equal(server):
     ids, data = equals(server)
     past = instant() - timedelta(days=2)
     with server.context.database.write() as connection:
-        for table in (tables.unprocessed_files, tables.isobmff_files):
+        for table in (tables.files, tables.isobmff_files):
             change = table.update().where(table.c.id == ids[0])
             connection.execute(change.values(expires_at=past, created_at=past))
     deletion.expired(server.context.database)

@@ -136,8 +136,8 @@ def test_each_setting_stores_what_it_says(context, tenant):
     file_id = upload(context, tenant, data)
     sizes = {}
     for keep, wanted in {
-        "both": [("tracks", False)] * 3 + [("unprocessed", False)],
-        "original": [("tracks", False), ("tracks", True), ("tracks", True), ("unprocessed", False)],
+        "both": [("tracks", False)] * 3 + [("video", False)],
+        "original": [("tracks", False), ("tracks", True), ("tracks", True), ("video", False)],
         "tracks": [("tracks", False)] * 3,
     }.items():
         url, data_folder = context.settings.database_url, context.settings.data

@@ -32,13 +32,13 @@ def upload(context, tenant, data, filename="film.mov"):
         key = blobs.expect(connection, tenant, sha256)
     context.store.write(key, [data])
     with context.database.write() as connection:
-        blobs.keep(connection, tenant, md5, sha256, len(data), "unprocessed", file_id, key)
+        blobs.keep(connection, tenant, md5, sha256, len(data), "video", file_id, key)
         values = {
             "id": file_id, "tenant_id": tenant, "filename": filename, "byte_size": len(data),
             "md5": md5, "sha256": sha256, "created_at": instant(), "completed_at": instant(),
-            "process_when_complete": False,
+            "process_when_complete": False, "type": "video",
         }  # fmt: skip
-        connection.execute(tables.unprocessed_files.insert().values(**values))
+        connection.execute(tables.files.insert().values(**values))
     return file_id
 
 

@@ -39,10 +39,10 @@ def announced(client, family):
 @pytest.mark.parametrize(
     ("family", "table"),
     [
-        ("unprocessed_files", tables.unprocessed_files),
-        ("files", tables.unprocessed_files),
-        ("image_files", tables.image_files),
-        ("caption_files", tables.caption_files),
+        ("unprocessed_files", tables.files),
+        ("files", tables.files),
+        ("image_files", tables.files),
+        ("caption_files", tables.files),
         ("isobmff_tracks", tables.isobmff_tracks),
     ],
 )

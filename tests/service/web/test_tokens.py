@@ -71,7 +71,7 @@ def test_no_log_of_a_process_shows_a_token_or_a_key(tmp_path):
                 assert answer.headers["referrer-policy"] == "no-referrer"
             # a fault, with its traceback
             with site.database.write() as connection:
-                connection.exec_driver_sql("DROP TABLE fragdex_image_files")
+                connection.exec_driver_sql("DROP TABLE fragdex_files")
             assert client.get(f"{path}?token={token}").status_code == 500
         child.end()
         log = child.log.read_text()

@@ -19,7 +19,6 @@ from fragdex.service.captions.model import (
 )
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import md5_bytes
-from fragdex.service.records.tables import caption_files
 from fragdex.service.uploads.model import Arrival, Arrived, Target
 from fragdex.service.uploads.repository import (
     FileRepository,
@@ -33,8 +32,8 @@ def _record_of(row: Any) -> CaptionRecord:
     return CaptionRecord(mime_type=row.mime_type, **facts(row))
 
 
-FAMILY = "captions"
-CAPTIONS = FileRepository(FAMILY, caption_files, "caption file", _record_of, CaptionList)
+FAMILY = "caption"
+CAPTIONS = FileRepository(FAMILY, "caption file", _record_of, CaptionList)
 
 
 def create_caption(

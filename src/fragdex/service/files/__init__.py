@@ -1,5 +1,6 @@
-"""One family for all: videos, images and captions under one kind of record.
+"""Files of all types under one address: videos, images and captions.
 
-There is no table of files: a video is an unprocessed file and the ISOBMFF file of the same bytes,
-an image an image file, captions a caption file. Their ids are the same here and there.
+They stand in one table, by their type, and their ids are the same here and at the address of their
+type. A video is listed once with the ISOBMFF file that it became. That is a record of its own: two
+videos of the same bytes become one, and one may be registered whose bytes are never sent.
 """

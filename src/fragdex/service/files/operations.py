@@ -27,12 +27,10 @@ from fragdex.service.isobmff.tracks import file_with_tracks
 from fragdex.service.records import deletion, pages
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, rfc3339
 from fragdex.service.records.tables import (
-    caption_files,
-    image_files,
+    files,
     isobmff_files,
     isobmff_tracks,
     processes,
-    unprocessed_files,
     uploads,
 )
 from fragdex.service.records.tenant_limits import need_within_quota
@@ -43,13 +41,6 @@ from fragdex.service.unprocessed.records import UNPROCESSED
 from fragdex.service.unprocessed.worker import isobmff_file
 from fragdex.service.uploads.model import Target
 from fragdex.service.web.events import Event
-
-_TABLES = {
-    FileType.IMAGE: (image_files,),
-    FileType.CAPTION: (caption_files,),
-    FileType.VIDEO: (unprocessed_files, isobmff_files),
-}
-"""Where the files of a type stand; a video in one of them or in both, under one id."""
 
 
 def create_file(context: ServiceContext, tenant_id: str, new: NewAnyFile) -> tuple[AnyFile, bool]:
@@ -132,21 +123,18 @@ def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
     """Delete a file with all that was made of it; raises as `file_by_id`."""
     with context.database.write() as connection:
         row = _need(_row_by_id(connection, tenant_id, file_id))
-        if row.type == FileType.IMAGE:
-            deletion.remove(connection, images.FAMILY, file_id)
-        elif row.type == FileType.CAPTION:
-            deletion.remove(connection, captions.FAMILY, file_id)
-        else:
+        if row.type == FileType.VIDEO:
             processing.cancel_all(context, connection, file_id)
-            deletion.remove(connection, unprocessed.FAMILY, file_id)
+        deletion.remove(connection, row.type, file_id)
+        if row.type == FileType.VIDEO:
             deletion.remove_made(connection, file_id)
 
 
 def rename_file(context: ServiceContext, tenant_id: str, file_id: str, filename: str) -> AnyFile:
     """Give a file another name; raises as `file_by_id`."""
     with context.database.write() as connection:
-        row = _need(_row_by_id(connection, tenant_id, file_id))
-        for table in _TABLES[FileType(row.type)]:
+        _need(_row_by_id(connection, tenant_id, file_id))
+        for table in (files, isobmff_files):  # a video in one of them or in both, under one id
             change = table.update().where(table.c.id == file_id)
             connection.execute(change.values(filename=filename))
         need_within_quota(connection, tenant_id)
@@ -272,14 +260,14 @@ def _pixels(told: object) -> int | None:
     return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None
 
 
-_SENT, _MADE = unprocessed_files.c, isobmff_files.c
+_SENT, _MADE = files.c, isobmff_files.c
 # Two films may have one md5; one whose bytes are not known yet is taken at its word. (In two parts:
 # SQLite 3.40 finds no column of the outer query in an ORDER BY.)
 _ANY = isobmff_files.alias("any_made").c
 _OF_MD5 = sa.select(_ANY.id).where(_ANY.tenant_id == _SENT.tenant_id, _ANY.md5 == _SENT.md5)
 _MADE_OF_SENT = sa.func.coalesce(
     *(
-        one.correlate(unprocessed_files).scalar_subquery()
+        one.correlate(files).scalar_subquery()
         for one in (
             _OF_MD5.where(_ANY.sha256 == _SENT.sha256),
             _OF_MD5.where(_ANY.sha256.is_(None) | _SENT.sha256.is_(None))
@@ -294,69 +282,17 @@ _MADE_OF_SENT = sa.func.coalesce(
 )
 
 
-# What some families know nothing of: NULL of a type, since in a union databases want to know.
-_UNKNOWN: Mapping[str, sa.ColumnElement[Any]] = {
-    "mime_type": sa.cast(sa.null(), sa.String(40)),
-    "width": sa.cast(sa.null(), sa.Integer),
-    "height": sa.cast(sa.null(), sa.Integer),
-    "problem": sa.cast(sa.null(), sa.JSON),
-    "progress": sa.cast(sa.null(), sa.Float),
-    "isobmff_id": sa.cast(sa.null(), sa.String(36)),
-}
-_OWN = ("id", "tenant_id", "filename", "byte_size", "md5", "created_at", "expires_at")
+_IS_VIDEO = _SENT.type == FileType.VIDEO.value
 
 
-def _row(
-    file: Any, type_: FileType, ready_at: sa.ColumnElement[Any], **known: sa.ColumnElement[Any]
-) -> sa.Select[Any]:
-    """A row of a family: what its file has, what is `known` beside, and NULL.
-
-    Args:
-        file: the columns of its table.
-        ready_at: since when it is ready.
-    """
-    own = {name: file[name] for name in _OWN}
-    told = {"type": sa.literal(type_.value), "ready_at": ready_at}
-    every = {**_UNKNOWN, **own, **told, **known}
-    # a union goes by place
-    return sa.select(*(every[name].label(name) for name in sorted(every)))
-
-
-def _kept_as_they_came(table: sa.Table, family: str, type_: FileType) -> sa.Select[Any]:
-    """Images and captions."""
-    file = table.c
-    complete = file.completed_at.is_not(None)
-    next_byte = sa.func.coalesce(uploads.c.next_byte, 0)
-    status = sa.case(
-        (complete, AnyFileStatus.READY.value),
-        (next_byte > 0, AnyFileStatus.UPLOADING.value),
-        else_=AnyFileStatus.CREATED.value,
-    )
-    return _row(
-        file,
-        type_,
-        file.completed_at,
-        status=status,
-        next_byte=sa.case((complete, file.byte_size), else_=next_byte),
-        **{name: file[name] for name in ("mime_type", "width", "height") if name in file},
-    ).select_from(
-        table.outerjoin(uploads, (uploads.c.family == family) & (uploads.c.record_id == file.id))
-    )
-
-
-def _videos_sent() -> sa.Select[Any]:
-    """Unprocessed files, what was made of them, and how far that is."""
-    run, newest = processes.c, processes.alias("newer").c
-    last_run = (
-        sa.select(sa.func.max(newest.id))
-        .where(newest.unprocessed_file_id == _SENT.id)
-        .correlate(unprocessed_files)
-        .scalar_subquery()
-    )
+def _sent() -> dict[str, sa.ColumnElement[Any]]:
+    """What is told of a file, by the row of it, of its upload, and of what was made of it."""
+    run = processes.c
     complete = _SENT.completed_at.is_not(None)
     next_byte = sa.func.coalesce(uploads.c.next_byte, 0)
+    ready = sa.case((_IS_VIDEO, _MADE.index_completed_at), else_=_SENT.completed_at)
     status = sa.case(
-        (_MADE.index_completed_at.is_not(None), AnyFileStatus.READY.value),
+        (ready.is_not(None), AnyFileStatus.READY.value),
         (_SENT.failed_at.is_not(None) | run.failed_at.is_not(None), AnyFileStatus.FAILED.value),
         (run.id.is_not(None) & run.completed_at.is_(None), AnyFileStatus.PROCESSING.value),
         # all bytes are here, and nobody asked for more
@@ -364,49 +300,76 @@ def _videos_sent() -> sa.Select[Any]:
         (next_byte > 0, AnyFileStatus.UPLOADING.value),
         else_=AnyFileStatus.CREATED.value,
     )
-    return _row(
-        _SENT,
-        FileType.VIDEO,
-        _MADE.index_completed_at,
-        status=status,
-        mime_type=_SENT.mime_type,
-        next_byte=sa.case((complete, _SENT.byte_size), else_=next_byte),
-        problem=sa.func.coalesce(_SENT.problem, run.problem, type_=sa.JSON),
-        progress=run.progress,
-        isobmff_id=_MADE.id,
-    ).select_from(
-        unprocessed_files.outerjoin(
-            uploads, (uploads.c.family == "unprocessed") & (uploads.c.record_id == _SENT.id)
-        )
-        .outerjoin(isobmff_files, _MADE.id == _MADE_OF_SENT)
-        .outerjoin(processes, run.id == last_run)
+    return {
+        "type": _SENT.type,
+        "status": status,
+        "ready_at": ready,
+        "next_byte": sa.case((complete, _SENT.byte_size), else_=next_byte),
+        "mime_type": _SENT.mime_type,
+        "width": _SENT.width,
+        "height": _SENT.height,
+        "problem": sa.func.coalesce(_SENT.problem, run.problem, type_=sa.JSON),
+        "progress": run.progress,
+        "isobmff_id": _MADE.id,
+    }
+
+
+def _registered() -> dict[str, sa.ColumnElement[Any]]:
+    """The same of an ISOBMFF file whose bytes were not sent: a video."""
+    ready = _MADE.index_completed_at.is_not(None)
+    # NULL of a type, since in a union databases want to know
+    unknown = {name: sa.cast(sa.null(), _SENT[name].type) for name in _ONLY_SENT}
+    return {
+        **unknown,
+        "type": sa.literal(FileType.VIDEO.value),
+        "status": sa.case((ready, AnyFileStatus.READY.value), else_=AnyFileStatus.CREATED.value),
+        "ready_at": _MADE.index_completed_at,
+        "next_byte": sa.cast(sa.func.coalesce(_MADE.byte_size, 0), sa.BigInteger),
+        "progress": sa.cast(sa.null(), sa.Float),
+        "isobmff_id": _MADE.id,
+    }
+
+
+_OWN = ("id", "tenant_id", "filename", "byte_size", "md5", "created_at", "expires_at")
+_ONLY_SENT = ("mime_type", "width", "height", "problem")
+
+
+def _rows(file: Any, told: Mapping[str, sa.ColumnElement[Any]]) -> sa.Select[Any]:
+    """Rows of a table, by its columns, and what is told of them beside."""
+    every = {**{name: file[name] for name in _OWN}, **told}
+    # a union goes by place
+    return sa.select(*(every[name].label(name) for name in sorted(every)))
+
+
+def _sent_rows() -> sa.Select[Any]:
+    """Files of all types, what was made of videos, and how far that is."""
+    newest = processes.alias("newer").c
+    last_run = (
+        sa.select(sa.func.max(newest.id))
+        .where(newest.unprocessed_file_id == _SENT.id)
+        .correlate(files)
+        .scalar_subquery()
+    )
+    own = (uploads.c.family == _SENT.type) & (uploads.c.record_id == _SENT.id)
+    return _rows(_SENT, _sent()).select_from(
+        files.outerjoin(uploads, own)
+        .outerjoin(isobmff_files, _IS_VIDEO & (_MADE.id == _MADE_OF_SENT))
+        .outerjoin(processes, _IS_VIDEO & (processes.c.id == last_run))
     )
 
 
-def _videos_registered(sent: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    """ISOBMFF files that no unprocessed file answers for, and that are not over."""
+def _registered_rows(sent: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """ISOBMFF files that no file answers for, and that are not over."""
     now = sa.bindparam("now", callable_=instant, type_=_MADE.expires_at.type)
     going_on = _MADE.expires_at.is_(None) | (_MADE.expires_at > now)
-    ready = _MADE.index_completed_at.is_not(None)
-    return _row(
-        _MADE,
-        FileType.VIDEO,
-        _MADE.index_completed_at,
-        status=sa.case((ready, AnyFileStatus.READY.value), else_=AnyFileStatus.CREATED.value),
-        next_byte=sa.cast(sa.func.coalesce(_MADE.byte_size, 0), sa.BigInteger),
-        isobmff_id=_MADE.id,
-    ).where(going_on, ~sa.exists().where(sent).correlate(isobmff_files))
+    answered = sa.exists().where(_IS_VIDEO, sent).correlate(isobmff_files)
+    return _rows(_MADE, _registered()).where(going_on, ~answered)
 
 
-_AS_THEY_CAME = (
-    _kept_as_they_came(image_files, "images", FileType.IMAGE),
-    _kept_as_they_came(caption_files, "captions", FileType.CAPTION),
-    _videos_sent(),
-)
-_WITH_EACH_ID = (*_AS_THEY_CAME, _videos_registered(_SENT.id == _MADE.id))
+_WITH_EACH_ID = (_sent_rows(), _registered_rows(_SENT.id == _MADE.id))
 _WITH_EACH_MD5 = (
-    *_AS_THEY_CAME,
-    _videos_registered(
+    _sent_rows(),
+    _registered_rows(
         (_SENT.tenant_id == _MADE.tenant_id)
         & (_SENT.md5 == _MADE.md5)
         & ((_SENT.sha256 == _MADE.sha256) | (_MADE.id == _MADE_OF_SENT))
@@ -422,7 +385,9 @@ def _union(
     """All rows of a tenant; each part is narrowed down by itself, with its own indexes."""
     mine = [part.where(part.selected_columns.tenant_id == tenant_id) for part in parts]
     # a part with an order and a limit stands in a query of its own
-    return sa.union_all(*(sa.select(narrowed(one).subquery()) for one in mine)).subquery("files")
+    return sa.union_all(*(sa.select(narrowed(one).subquery()) for one in mine)).subquery(
+        "all_files"
+    )
 
 
 def _row_by_id(connection: Connection, tenant_id: str, file_id: str) -> Row[Any] | None:
@@ -432,19 +397,19 @@ def _row_by_id(connection: Connection, tenant_id: str, file_id: str) -> Row[Any]
 
 def _rows_by_ids(connection: Connection, tenant_id: str, ids: Sequence[str]) -> Sequence[Row[Any]]:
     """The rows of some ids."""
-    files = _union(
+    found = _union(
         _WITH_EACH_ID, tenant_id, lambda part: part.where(part.selected_columns.id.in_(ids))
     )
-    return connection.execute(sa.select(files)).all()
+    return connection.execute(sa.select(found)).all()
 
 
 def _row_by_md5(connection: Connection, tenant_id: str, md5: bytes) -> Row[Any] | None:
     """The row of an md5; one that is ready before others, then the newest."""
-    files = _union(
+    found = _union(
         _WITH_EACH_MD5, tenant_id, lambda part: part.where(part.selected_columns.md5 == md5)
     )
-    ready = (files.c.status == AnyFileStatus.READY.value).desc()
-    query = sa.select(files).order_by(ready, files.c.id.desc()).limit(1)
+    ready = (found.c.status == AnyFileStatus.READY.value).desc()
+    query = sa.select(found).order_by(ready, found.c.id.desc()).limit(1)
     return connection.execute(query).one_or_none()
 
 
@@ -469,5 +434,5 @@ def _page_of_rows(
             part = part.where(column.status == status.value)
         return part.order_by(column.id.desc()).limit(limit + 1)
 
-    files = _union(_WITH_EACH_MD5, tenant_id, newest)
-    return pages.page(connection, sa.select(files), files, limit, cursor)
+    found = _union(_WITH_EACH_MD5, tenant_id, newest)
+    return pages.page(connection, sa.select(found), found, limit, cursor)

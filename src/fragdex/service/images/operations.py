@@ -11,7 +11,6 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage, type_of
 from fragdex.service.images.probe import Prober
 from fragdex.service.records.identifiers import md5_bytes
-from fragdex.service.records.tables import image_files
 from fragdex.service.uploads.model import Arrival, Arrived, Target
 from fragdex.service.uploads.repository import FileRepository, facts, need_within
 
@@ -21,8 +20,8 @@ def _record_of(row: Any) -> ImageRecord:
     return ImageRecord(mime_type=row.mime_type, **size, **facts(row))
 
 
-FAMILY = "images"
-IMAGES = FileRepository(FAMILY, image_files, "image file", _record_of, ImageList)
+FAMILY = "image"
+IMAGES = FileRepository(FAMILY, "image file", _record_of, ImageList)
 
 
 def create_image(

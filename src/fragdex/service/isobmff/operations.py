@@ -18,7 +18,7 @@ from fragdex.service.isobmff.model import (
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
-from fragdex.service.records.tables import isobmff_files, isobmff_tracks, unprocessed_files
+from fragdex.service.records.tables import files, isobmff_files, isobmff_tracks
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads.repository import Repository
 
@@ -77,7 +77,7 @@ def register(
     if sha256 is not None:
         # One that a client has named is of the first bytes that come; not if it is the file of
         # another upload, whose bytes may be others.
-        other = sa.exists().where(unprocessed_files.c.id == file.id, file.id != row["id"])
+        other = sa.exists().where(files.c.id == file.id, file.id != row["id"])
         unknown = (file.tenant_id == tenant_id) & (file.md5 == md5) & file.sha256.is_(None)
         connection.execute(isobmff_files.update().where(unknown, ~other).values(sha256=sha256))
     statement = insert(connection, isobmff_files).values(**row).on_conflict_do_nothing()

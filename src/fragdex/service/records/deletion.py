@@ -20,6 +20,7 @@ class Family:
 
     Attributes:
         table: where its records stand.
+        type: of its records, where the table has others too.
         columns: those that name objects of the store which are this record's alone.
         below: families whose records are named `ID/…` and go with this one.
         parts: what a record uses under names of their own, `ID/PART`.
@@ -27,19 +28,26 @@ class Family:
 
     table: sa.Table
     columns: tuple[str, ...] = ()
+    type: str | None = None
     below: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> sa.ColumnElement[bool]:
+        """Which rows of the table are its records."""
+        return sa.true() if self.type is None else self.table.c.type == self.type
 
     def names(self, record_id: str) -> list[str]:
         """What a record is called in `blob_uses` and `uploads`."""
         return [record_id, *(f"{record_id}/{part}" for part in self.parts)]
 
 
+FILE_TYPES = ("image", "caption", "video")
+"""The types of files, by which their families are called."""
+
 FAMILIES = {
-    "images": Family(tables.image_files),
-    "captions": Family(tables.caption_files),
-    "unprocessed": Family(tables.unprocessed_files, ("index_key",)),
-    "isobmff": Family(tables.isobmff_files, ("index_key", "index_json_key"), ("tracks",)),
+    **{type_: Family(tables.files, ("index_key",), type_) for type_ in FILE_TYPES},
+    "isobmff": Family(tables.isobmff_files, ("index_key", "index_json_key"), below=("tracks",)),
     "tracks": Family(tables.isobmff_tracks, ("index_key",)),
     "tus": Family(tables.tus_uploads),
     "renders": Family(tables.renders, ("index_key",), parts=("page", "result")),
@@ -54,7 +62,7 @@ FAMILIES = {
 _BY_THEIR_FAMILY = frozenset({"tus"})
 """Those that are past their `expires_at` take a file with them, or are not over yet."""
 
-_MADE, _SENT = tables.isobmff_files.c, tables.unprocessed_files.c
+_MADE, _SENT = tables.isobmff_files.c, tables.files.c
 _NEEDED = sa.exists().where(
     _SENT.tenant_id == _MADE.tenant_id,
     _SENT.md5 == _MADE.md5,
@@ -63,7 +71,7 @@ _NEEDED = sa.exists().where(
 )
 """Whether an ISOBMFF file is what another upload of the same bytes became, too."""
 
-_FILES = ("images", "captions", "unprocessed", "isobmff", "renders")
+_FILES = (*FILE_TYPES, "isobmff", "renders")
 """What a tenant's retention is about."""
 
 
@@ -72,7 +80,7 @@ def remove(connection: Connection, family: str, record_id: str) -> bool:
     found = FAMILIES[family]
     hold_upload(connection, family, *found.names(record_id))
     # before its bytes, as whoever makes something of it does
-    query = sa.select(found.table).where(_is(found.table, record_id)).with_for_update()
+    query = sa.select(found.table).where(found.own, _is(found.table, record_id)).with_for_update()
     row = connection.execute(query).first()
     if row is None:
         return False
@@ -131,7 +139,9 @@ def expired(database: Database, limit: int = 1000) -> int:
         if "expires_at" not in family.table.c or name in _BY_THEIR_FAMILY:
             continue
         due = family.table.c.expires_at <= instant()
-        query = sa.select(family.table.c.id).where(due, *_free(name)).limit(limit - deleted)
+        query = (
+            sa.select(family.table.c.id).where(family.own, due, *_free(name)).limit(limit - deleted)
+        )
         with database.read() as connection:
             found = connection.scalars(query).all()
         for record_id in found:
@@ -152,10 +162,11 @@ def outlived(database: Database, limit: int = 1000) -> int:
     for tenant_id, days in tenants:
         before = instant() - timedelta(days=days)
         for name in _FILES:
-            row = FAMILIES[name].table.c
+            family = FAMILIES[name]
+            row = family.table.c
             # ids begin with the time: their index finds the oldest
             old = (row.tenant_id == tenant_id) & (row.id < first_id(before))
-            old &= row.created_at <= before
+            old &= family.own & (row.created_at <= before)
             if name == "renders":
                 old &= row.completed_at.is_not(None) | row.failed_at.is_not(None)
             query = (
@@ -221,7 +232,7 @@ def _some_of(connection: Connection, family: str, tenant_id: str, limit: int) ->
     row = FAMILIES[family].table.c
     if "id" not in row:
         return ()
-    query = sa.select(row.id).where(row.tenant_id == tenant_id).limit(limit)
+    query = sa.select(row.id).where(row.tenant_id == tenant_id, FAMILIES[family].own).limit(limit)
     return connection.scalars(query).all()
 
 

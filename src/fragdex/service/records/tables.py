@@ -13,8 +13,9 @@
 | trash | an object of the store that no record names any more, until it is deleted |
 | uploads | bytes on their way in, one per record that takes bytes |
 | tus_uploads | what tus has to remember of an upload, and parts that one is put together of |
-| image_files, caption_files, unprocessed_files, isobmff_files, isobmff_tracks | the families |
-| processes | the making of an ISOBMFF file from an unprocessed one |
+| files | an image, captions or a video, as it was sent or is to be sent |
+| isobmff_files, isobmff_tracks | what a video became, or is known by: its index, its tracks |
+| processes | the making of an ISOBMFF file from a video |
 | timelines | several ISOBMFF files, one behind the other |
 | renders | a page that is, or was, rendered |
 | render_parts | a slice of a render: how far it is, and which kept slice it became |
@@ -326,49 +327,33 @@ Index(None, tus_uploads.c.tenant_id, tus_uploads.c.row_bytes)
 Index(None, tus_uploads.c.expires_at)
 
 
-def _uploaded(name: str, *more: Column[Any]) -> Table:
-    """A family whose files are kept as they came."""
-    return table(
-        name,
-        own_id(),
-        of_tenant(),
-        Column("filename", Text, nullable=False),
-        Column("mime_type", String(40), nullable=False),
-        Column("byte_size", BigInteger, nullable=False),
-        md5(),
-        *more,
-        Column("problem", JSON),
-        at("created_at", needed=True),
-        at("completed_at"),
-        at("failed_at"),
-        at("expires_at"),
-        row_bytes("filename", "problem"),
-    )
-
-
-image_files = _uploaded("image_files", Column("width", Integer), Column("height", Integer))
-caption_files = _uploaded("caption_files")
-
-unprocessed_files = table(
-    "unprocessed_files",
+files = table(
+    "files",
     own_id(),
     of_tenant(),
+    # image, caption or video; each has an address of its own beside `/files`
+    Column("type", String(10), nullable=False),
     Column("filename", Text, nullable=False),
+    # null for a video: what it is turns out when it is read
     Column("mime_type", String(40)),
     Column("byte_size", BigInteger, nullable=False),
     md5(),
-    sha256(),
-    # a video of the one family is processed by itself once its last byte is in
+    sha256(),  # of a video, once all bytes are here
+    # of an image: pixels
+    Column("width", Integer),
+    Column("height", Integer),
+    # a video of `/files` is processed by itself once its last byte is in
     Column("process_when_complete", Boolean, nullable=False, default=False),
-    # what the library's Indexer found while the bytes arrived: a stored .fidx, or nothing
+    # what the library's Indexer found while a video arrived: a stored .fidx, or nothing
     Column("index_key", Text),
+    Column("problem", JSON),
     at("created_at", needed=True),
     at("completed_at"),
     at("failed_at"),
-    Column("problem", JSON),
     at("expires_at"),
     row_bytes("filename", "problem"),
 )
+Index(None, files.c.tenant_id, files.c.type, files.c.id)
 
 isobmff_files = table(
     "isobmff_files",
@@ -409,7 +394,7 @@ processes = table(
     "processes",
     own_id(),
     of_tenant(),
-    of("unprocessed_files", "unprocessed_file_id"),
+    of("files", "unprocessed_file_id"),
     Column("isobmff_file_id", String(36)),
     Column("progress", Float, nullable=False, default=0.0),
     Column("problem", JSON),
@@ -439,14 +424,14 @@ Index(None, timelines.c.tenant_id, timelines.c.row_bytes)
 Index(None, isobmff_tracks.c.tenant_id, isobmff_tracks.c.row_bytes)
 Index(None, timelines.c.expires_at)
 
-for _family in (image_files, caption_files, unprocessed_files, isobmff_files):
+for _family in (files, isobmff_files):
     by_time_and_md5(_family)
     Index(None, _family.c.tenant_id, _family.c.row_bytes)
     Index(None, _family.c.expires_at)
 
 # One record per tenant and bytes, and one per md5 whose bytes are not known: creating it again
-# answers with the one that is there. (An unprocessed file may come without its md5, and turn out to
-# be a second one of the same bytes.)
+# answers with the one that is there. (A video may come without its md5, and turn out to be a
+# second one of the same bytes.)
 _OF_MD5 = (isobmff_files.c.tenant_id, isobmff_files.c.md5)
 _UNKNOWN = isobmff_files.c.sha256.is_(None)
 Index(None, *_OF_MD5, isobmff_files.c.sha256, unique=True)

@@ -28,12 +28,10 @@ from fragdex.service.isobmff.tracks import FAMILY as TRACKS
 from fragdex.service.isobmff.tracks import track_name
 from fragdex.service.records import blobs
 from fragdex.service.records.tables import (
-    caption_files,
-    image_files,
+    files,
     isobmff_files,
     isobmff_tracks,
     renders,
-    unprocessed_files,
 )
 from fragdex.service.renders.records import FAMILY, result_name
 from fragdex.service.web.fields import record_id
@@ -49,12 +47,8 @@ _PATH: Final = re.compile(
 _OK: Final = 200
 _PASSED_ON: Final = ("accept", "content-type", "if-none-match", "range")
 _FILMS: Final = ("files", "isobmff_files", "unprocessed_files")
-_USES: Final = {
-    image_files: "images",
-    caption_files: "captions",
-    unprocessed_files: "unprocessed",
-}
-_PLAIN_FILES: Final = {"image_files": image_files, "caption_files": caption_files}
+_PLAIN_FILES: Final = {"image_files": "image", "caption_files": "caption"}
+"""Addresses of files that have nothing but their bytes, and the types of those."""
 _KINDS: Final = {"video": "video/mp4", "audio": "audio/mp4"}
 
 
@@ -196,10 +190,10 @@ class OwnFiles:
             return self._render(connection, id)
         if suffix is not None or track is not None:
             return None
-        for name, table in _PLAIN_FILES.items():
-            found = self._file(connection, table, id) if family in ("files", name) else None
-            if found is not None:
-                return found
+        types = _PLAIN_FILES.values() if family == "files" else [_PLAIN_FILES.get(family, "")]
+        found = self._sent(connection, id, *types)
+        if found is not None:
+            return found
         return self._media(connection, id, kind) if family in _FILMS else None
 
     def _media(self, connection: Connection, id: str, kind: str) -> _Found | None:
@@ -213,23 +207,29 @@ class OwnFiles:
         if kind in _KINDS and has_tracks:
             return self._track(connection, id, real & (row.type == kind))
         return (
-            self._file(connection, unprocessed_files, id)
-            or self._file(connection, isobmff_files, id)
+            self._sent(connection, id, "video")
+            or self._registered(connection, id)
             or self._track(connection, id, real & (row.type == "video"))
             or self._track(connection, id, real & (row.type == "audio"))
         )
 
-    def _file(self, connection: Connection, table: sa.Table, id: str) -> _Found | None:
-        mine = (table.c.id == id) & (table.c.tenant_id == self._tenant_id)
-        row = connection.execute(sa.select(table).where(mine)).one_or_none()
+    def _sent(self, connection: Connection, id: str, *types: str) -> _Found | None:
+        """The bytes of a file of one of these types, as they were sent."""
+        mine = (files.c.id == id) & (files.c.tenant_id == self._tenant_id)
+        query = sa.select(files).where(mine, files.c.type.in_(types))
+        row = connection.execute(query).one_or_none()
         if row is None:
             return None
-        if table is isobmff_files:
-            blob = file_bytes(connection, row)
-        else:
-            blob = blobs.used_by(connection, self._tenant_id, _USES[table], id)
-        known = row._mapping.get("mime_type")
-        return _found(blob, known or media_type_of(row.filename))
+        blob = blobs.used_by(connection, self._tenant_id, row.type, id)
+        return _found(blob, row.mime_type or media_type_of(row.filename))
+
+    def _registered(self, connection: Connection, id: str) -> _Found | None:
+        """The bytes that an ISOBMFF file is itself."""
+        mine = (isobmff_files.c.id == id) & (isobmff_files.c.tenant_id == self._tenant_id)
+        row = connection.execute(sa.select(isobmff_files).where(mine)).one_or_none()
+        if row is None:
+            return None
+        return _found(file_bytes(connection, row), media_type_of(row.filename))
 
     def _track(
         self, connection: Connection, id: str, which: sa.ColumnElement[bool]

@@ -24,13 +24,18 @@ from fragdex.service.records.tables import tus_uploads, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads.model import Arrival, Target
 from fragdex.service.uploads.operations import receive, state
-from fragdex.service.uploads.repository import FileRepository, StoredBytes, facts, need_within
+from fragdex.service.uploads.repository import (
+    FileRepository,
+    StoredBytes,
+    facts,
+    need_within,
+)
 from fragdex.service.web.fields import Listed
 from fragdex.service.web.problems import sentence_of
 
 FAMILY: Final = "tus"
 PART: Final = "application/octet-stream"
-_FAMILIES: Final = (FAMILY, "images", "captions", "unprocessed")
+_FAMILIES: Final = (FAMILY, *deletion.FILE_TYPES)
 
 
 class _Parts(Listed):
@@ -38,7 +43,7 @@ class _Parts(Listed):
 
 
 PARTS: FileRepository[dict[str, Any], _Parts] = FileRepository(
-    FAMILY, tus_uploads, "upload", facts, _Parts
+    FAMILY, "upload", facts, _Parts, table=tus_uploads
 )
 
 

@@ -51,7 +51,7 @@ from fragdex.service.streaming.stored_titles import (
     original_of_file,
     title_of,
 )
-from fragdex.service.unprocessed.operations import FAMILY as UNPROCESSED_FAMILY
+from fragdex.service.unprocessed.records import FAMILY as VIDEOS
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import (
     ApiModel,
@@ -382,7 +382,7 @@ def _of_any_file(find: FindStored) -> FindStored:
             return find(context, tenant_id, isobmff_id(context, tenant_id, file_id))
         except RecordNotFound:
             with context.database.read() as connection:
-                own = used_by(connection, tenant_id, UNPROCESSED_FAMILY, file_id)
+                own = used_by(connection, tenant_id, VIDEOS, file_id)
             if own is None:
                 raise
             return title_of(context, tenant_id, (own,))

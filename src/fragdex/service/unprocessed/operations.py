@@ -18,7 +18,7 @@ from fragdex.service.jobs.api import problem_of
 from fragdex.service.outbox import emit
 from fragdex.service.records import deletion, trash
 from fragdex.service.records.identifiers import instant, md5_bytes
-from fragdex.service.records.tables import tenants, unprocessed_files
+from fragdex.service.records.tables import files, tenants
 from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.inspection import Inspection, Inspections, Look
 from fragdex.service.unprocessed.model import (
@@ -32,14 +32,13 @@ from fragdex.service.uploads.model import Arrival, Arrived, Target, Upload
 from fragdex.service.uploads.repository import need_within
 
 __all__ = [
-    "FAMILY",
     "announce",
     "arrival",
     "create_file",
     "delete_file",
 ]
 
-_FILE = unprocessed_files.c
+_FILE = files.c
 
 
 def create_file(
@@ -89,7 +88,7 @@ def announce(
             return UNPROCESSED.add(context, connection, new, how, values), True
         if not process:
             return UNPROCESSED.record(known), False
-        change = unprocessed_files.update().where(_FILE.id == known.id)
+        change = files.update().where(_FILE.id == known.id)
         # The row as it is now: its last byte may have come since it was read. (Columns as they
         # are: SQLite 3.40 gets `IS NULL` wrong here.)
         now = connection.execute(
@@ -198,13 +197,13 @@ def _finished(context: ServiceContext, connection: Connection, arrived: Arrived)
             raise Unavailable("the index of the file was not kept in time", retry_after=1)
         values["index_key"] = found.index_key
     mine = _FILE.id == arrived.record_id
-    connection.execute(unprocessed_files.update().where(mine).values(**values))
+    connection.execute(files.update().where(mine).values(**values))
     data = file_data(arrived.record_id, arrived.md5)
     uploaded = {**data, "byte_size": arrived.byte_size}
     emit(context, connection, arrived.tenant_id, "file.uploaded", uploaded)
     if found.refusal:
         failed = {**data, "problem": values["problem"]}
         emit(context, connection, arrived.tenant_id, "file.failed", failed)
-    row = connection.execute(sa.select(unprocessed_files).where(mine)).one_or_none()
+    row = connection.execute(sa.select(files).where(mine)).one_or_none()
     if row is not None and row.process_when_complete and row.failed_at is None:
         processing.start(context, connection, row, found.track)

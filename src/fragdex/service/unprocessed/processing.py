@@ -18,7 +18,13 @@ from fragdex.service.records.tables import isobmff_files, processes, uploads
 from fragdex.service.unprocessed.inspection import Inspections
 from fragdex.service.unprocessed.model import ProcessRecord
 from fragdex.service.unprocessed.passthrough import index_apart, why_not, why_not_told
-from fragdex.service.unprocessed.records import PROCESSES, PROCESSING, UNPROCESSED, process_record
+from fragdex.service.unprocessed.records import (
+    FAMILY,
+    PROCESSES,
+    PROCESSING,
+    UNPROCESSED,
+    process_record,
+)
 from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.unprocessed.worker import PROCESS, SCRUB, publish
 from fragdex.transcode.playable import codec_name
@@ -52,7 +58,7 @@ def process(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[Proc
         row = UNPROCESSED.row(connection, tenant_id, file_id)
         _need_media(connection, row)
         going = _going(connection, file_id)
-        blob = blobs.used_by(connection, tenant_id, "unprocessed", file_id)
+        blob = blobs.used_by(connection, tenant_id, FAMILY, file_id)
         if going is None:
             if blob is None:
                 raise Conflict(
@@ -193,7 +199,7 @@ def is_over(connection: Connection, row: Row[Any]) -> bool:
     """Whether a file was complete, and neither its bytes nor what was made of them are here."""
     if row.completed_at is None or _going(connection, row.id) is not None:
         return False
-    return blobs.used_by(connection, row.tenant_id, "unprocessed", row.id) is None
+    return blobs.used_by(connection, row.tenant_id, FAMILY, row.id) is None
 
 
 def cancel_all(context: ServiceContext, connection: Connection, file_id: str) -> None:
@@ -207,7 +213,7 @@ def _need_media(connection: Connection, row: Row[Any]) -> None:
     if row.completed_at is None:
         next_byte = connection.scalar(
             sa.select(uploads.c.next_byte).where(
-                uploads.c.family == "unprocessed", uploads.c.record_id == row.id
+                uploads.c.family == FAMILY, uploads.c.record_id == row.id
             )
         )
         raise Conflict(

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Row
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import md5_text, rfc3339
-from fragdex.service.records.tables import processes, unprocessed_files, uploads
+from fragdex.service.records.tables import files, processes, uploads
 from fragdex.service.unprocessed.model import (
     Problem,
     ProcessList,
@@ -25,9 +25,9 @@ from fragdex.service.unprocessed.model import (
 from fragdex.service.uploads.repository import FileRepository, Repository, facts
 from fragdex.service.web.events import END, Batch, Event
 
-FAMILY: Final = "unprocessed"
+FAMILY: Final = "video"
 
-_FILE = unprocessed_files.c
+_FILE = files.c
 _COMPLETE = _FILE.completed_at.is_not(None)
 _BEGUN = sa.func.coalesce(uploads.c.next_byte, 0) > 0
 _STATUSES = {
@@ -51,9 +51,7 @@ def _record_of(row: Any) -> UnprocessedFile:
     )
 
 
-UNPROCESSED = FileRepository(
-    FAMILY, unprocessed_files, "unprocessed file", _record_of, UnprocessedFileList, _STATUSES
-)
+UNPROCESSED = FileRepository(FAMILY, "unprocessed file", _record_of, UnprocessedFileList, _STATUSES)
 
 
 _MADE, _GAVE_UP = processes.c.completed_at.is_not(None), processes.c.failed_at.is_not(None)

@@ -31,13 +31,13 @@ from fragdex.service.records import blobs, tables
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import (
     blob_uses,
+    files,
     isobmff_files,
     isobmff_tracks,
     processes,
-    unprocessed_files,
 )
 from fragdex.service.store.composing import is_composed
-from fragdex.service.unprocessed.records import file_data
+from fragdex.service.unprocessed.records import FAMILY, file_data
 from fragdex.service.unprocessed.staging import (
     Original,
     StagedTrack,
@@ -62,7 +62,7 @@ def _run(context: ServiceContext, job: Job) -> None:
     if found is None:
         return
     with context.database.read() as connection:
-        blob = blobs.used_by(connection, found["tenant_id"], "unprocessed", found["id"])
+        blob = blobs.used_by(connection, found["tenant_id"], FAMILY, found["id"])
         if not blob:
             raise Unprocessable("the bytes of the file are not here")
     folder = work_folder(context, job)
@@ -96,9 +96,9 @@ def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> No
     values = {"failed_at": instant(), "problem": dict(problem)}
     with context.database.write() as connection:
         sent = connection.execute(
-            sa.select(unprocessed_files.c.id, unprocessed_files.c.md5, row.tenant_id)
+            sa.select(files.c.id, files.c.md5, row.tenant_id)
             .select_from(processes)
-            .join(unprocessed_files, unprocessed_files.c.id == row.unprocessed_file_id)
+            .join(files, files.c.id == row.unprocessed_file_id)
             .where(open_)
             .with_for_update(of=processes)
         ).one_or_none()
@@ -117,9 +117,9 @@ def _begin(context: ServiceContext, process_id: str) -> Mapping[Any, Any] | None
         found = connection.execute(
             sa.select(
                 row.started_at, row.completed_at, row.failed_at,
-                unprocessed_files.c.tenant_id, unprocessed_files.c.id,
+                files.c.tenant_id, files.c.id,
             )
-            .join(unprocessed_files, unprocessed_files.c.id == row.unprocessed_file_id)
+            .join(files, files.c.id == row.unprocessed_file_id)
             .where(row.id == process_id)
         ).one_or_none()  # fmt: skip
         if found is None or found.completed_at is not None or found.failed_at is not None:
@@ -154,8 +154,8 @@ def publish(
     """Make the tracks visible, and the process complete; nothing where another run did."""
     row = processes.c
     found = connection.execute(
-        sa.select(row.completed_at.label("published_at"), unprocessed_files)
-        .join(unprocessed_files, unprocessed_files.c.id == row.unprocessed_file_id)
+        sa.select(row.completed_at.label("published_at"), files)
+        .join(files, files.c.id == row.unprocessed_file_id)
         .where(row.id == process_id)
         .with_for_update()
     ).one_or_none()
@@ -166,7 +166,7 @@ def publish(
     for one in kept:
         put_track(connection, file_id, found.tenant_id, one)
     if context.settings.keep == "tracks":
-        blobs.release(connection, "unprocessed", found.id)
+        blobs.release(connection, FAMILY, found.id)
     connection.execute(
         isobmff_files.update().where(isobmff_files.c.id == file_id).values(index_completed_at=now)
     )

@@ -1,8 +1,8 @@
 """Records of one table that belong to tenants: found by their ids, and listed newest first.
 
-`FileRepository` is of files that are kept as they came. Its table has `filename`, `mime_type`,
-`byte_size`, `md5`, `created_at`, `completed_at` and `expires_at`; what else its records tell is the
-family's own.
+`FileRepository` is of the files of one type. All of them stand in the table `files`; a table of
+another family has `filename`, `mime_type`, `byte_size`, `md5`, `created_at`, `completed_at` and
+`expires_at`, too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
@@ -21,7 +21,7 @@ from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, md5_text, new_id, rfc3339
 from fragdex.service.records.pages import page
-from fragdex.service.records.tables import blob_uses, blobs, uploads
+from fragdex.service.records.tables import blob_uses, blobs, files, uploads
 from fragdex.service.uploads.model import Arrival, Arrived
 from fragdex.service.uploads.operations import begin, no_bytes
 from fragdex.service.web.fields import Listed
@@ -126,10 +126,6 @@ class FileStatus(StrEnum):
     READY = "ready"
 
 
-_TYPES: Final = {"images": "image", "captions": "caption"}
-"""What events call files that are ready with their last byte, by their families."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoredBytes:
     """Where the bytes of a complete file are, and what they are."""
@@ -154,10 +150,11 @@ class NewFile:
 
 
 class FileRepository(Repository[Record, Page]):
-    """The records of one family of files.
+    """The records of the files of one type.
 
     Args:
-        family: its word in `uploads` and `blob_uses`.
+        family: their type, and their word in `uploads` and `blob_uses`.
+        table: where they stand; all there is in another one than `files` is of the family.
         told: a row (of the table, with `next_byte`) as the record that callers see.
         statuses: which rows a list of one status shows; None: the three of `FileStatus`.
     """
@@ -165,11 +162,12 @@ class FileRepository(Repository[Record, Page]):
     def __init__(
         self,
         family: str,
-        table: sa.Table,
         noun: str,
         told: Callable[[Any], Record],
         listed: type[Page],
         statuses: Mapping[Any, sa.ColumnElement[bool]] | None = None,
+        *,
+        table: sa.Table = files,
     ) -> None:
         begun = sa.func.coalesce(uploads.c.next_byte, 0) > 0
         complete = table.c.completed_at.is_not(None)
@@ -181,13 +179,15 @@ class FileRepository(Repository[Record, Page]):
             FileStatus.CREATED: ~complete & ~begun,
         }
         self.family, self.record = family, told
+        self._typed = table is files
         # no parameters but those with names: it is part of a fast read
         of_family = uploads.c.family == sa.literal_column(f"'{family}'")
         own = of_family & (uploads.c.record_id == table.c.id)
-        joined = table.outerjoin(uploads, own)
+        rows = sa.select(table, uploads.c.next_byte).select_from(table.outerjoin(uploads, own))
+        if self._typed:
+            rows = rows.where(table.c.type == sa.literal_column(f"'{family}'"))
         super().__init__(
-            table, noun, lambda _, found: [told(row) for row in found], listed, statuses,
-            sa.select(table, uploads.c.next_byte).select_from(joined),
+            table, noun, lambda _, found: [told(row) for row in found], listed, statuses, rows,
         )  # fmt: skip
         # nor a limit, which has one of its own; there are few of an md5
         of_tenant = self._rows.where(table.c.tenant_id == sa.bindparam("tenant"))
@@ -238,6 +238,8 @@ class FileRepository(Repository[Record, Page]):
         """A new record, and the upload of its bytes begun, in the caller's transaction."""
         own = {"tenant_id": new.tenant_id, "byte_size": new.byte_size, "md5": new.md5}
         row = {"id": new.record_id, **own, "created_at": instant(), **values}
+        if self._typed:
+            row["type"] = self.family
         connection.execute(self.table.insert().values(row))
         begin(
             context, connection, new.tenant_id, self.family, new.record_id, new.byte_size, new.md5,
@@ -300,11 +302,11 @@ class FileRepository(Repository[Record, Page]):
             values = {"md5": arrived.md5, "completed_at": instant(), **(arrived.found or {})}
             mine = self.table.update().where(row.id == arrived.record_id)
             connection.execute(mine.values(**values))
-            if self.family not in _TYPES:
+            if not self._typed:
                 return
             data = {
                 "id": arrived.record_id,
-                "type": _TYPES[self.family],
+                "type": self.family,
                 "md5": md5_text(arrived.md5),
                 "byte_size": arrived.byte_size,
             }
@@ -326,6 +328,8 @@ class FileRepository(Repository[Record, Page]):
         used = (blobs.c.tenant_id == use.tenant_id) & (blobs.c.sha256 == use.sha256)
         columns = (blobs.c.store_key, blobs.c.byte_size, blobs.c.md5, blobs.c.sha256)
         mine = (table.c.id == record_id) & (table.c.tenant_id == tenant_id) & self._complete
+        if self._typed:
+            mine &= table.c.type == self.family
         wanted = sa.select(*columns, table.c.mime_type, table.c.filename).select_from(
             table.join(blob_uses, own & (use.family == self.family)).join(blobs, used)
         )

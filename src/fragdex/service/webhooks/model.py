@@ -16,7 +16,8 @@ from fragdex.service.web.fields import (
     Listed,
     written_as,
 )
-from fragdex.service.webhooks.worker import MAX_URL
+
+MAX_URL = 2048
 
 
 class DeliveryStatus(StrEnum):

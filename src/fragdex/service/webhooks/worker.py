@@ -42,11 +42,10 @@ from fragdex.service.jobs.api import WEBHOOKS, Job, Work
 from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import webhook_deliveries, webhooks
-from fragdex.service.webhooks.model import DeliveryStatus
+from fragdex.service.webhooks.model import MAX_URL, DeliveryStatus
 from fragdex.traces import inner_span, trace_context
 from fragdex.webhook_signature import secret_text, sign
 
-MAX_URL: Final = 2048
 _READ: Final = 4096
 """Bytes of a response that are read."""
 _SHOWN: Final = 1000

@@ -2,7 +2,7 @@
 
 They see the tables that begin with `fragdex_` and nothing else: the job engine keeps its own in
 the same database. A step is never changed once it was released. Its file is named after the
-version that it leads to: `r0019_first.py` leads to 0019.
+version that it leads to: `r0021_first.py` leads to 0021.
 
 A step only adds: tables, indexes, and columns that may be null or that the database fills itself.
 So processes of the version before go on, and start again, beside those of the new one, while one
@@ -24,7 +24,7 @@ __all__ = ["COMPATIBLE_SINCE", "VERSION_TABLE", "known_versions", "upgrade", "ve
 
 VERSION_TABLE = f"{PREFIX}version"
 
-COMPATIBLE_SINCE = "0019"
+COMPATIBLE_SINCE = "0021"
 """The oldest version whose processes may run on the tables of this one: that before it."""
 
 # Of the transaction-long lock that keeps two processes from upgrading PostgreSQL at once.

@@ -12,16 +12,14 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0020"
-down_revision = "0019"
+revision = "0022"
+down_revision = "0021"
 
 # table: texts and bytes, JSON
 _COUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "renders": ("", "metadata wanted seconds notes problem"),
     "render_slices": ("", "reads made"),
-    "image_files": ("filename", "problem"),
-    "caption_files": ("filename", "problem"),
-    "unprocessed_files": ("filename", "problem"),
+    "files": ("filename", "problem"),
     "isobmff_files": ("filename", ""),
     "isobmff_tracks": ("", "probe_info"),
     "timelines": ("name", "files"),

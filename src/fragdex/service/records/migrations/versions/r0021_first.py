@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0019"
+revision = "0021"
 down_revision = None
 
 _ID = sa.String(36)
@@ -144,21 +144,24 @@ def _stored() -> None:
 
 def _files() -> None:
     found = ["tenant_id id", "tenant_id md5", "expires_at"]
-    for name, sizes in {"image_files": ("width", "height"), "caption_files": ()}.items():
-        _table(
-            name,
-            _key(_ID, "id"),
-            _of("tenants", "tenant_id"),
-            _needed(sa.Text(), "filename"),
-            _needed(_NAME, "mime_type"),
-            _needed(sa.BigInteger(), "byte_size"),
-            _optional(_MD5, "md5"),
-            _optional(sa.Integer(), *sizes),
-            _optional(sa.JSON(), "problem"),
-            _created(),
-            _ends(),
-            indexes=found,
-        )
+    _table(
+        "files",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _needed(sa.String(10), "type"),
+        _needed(sa.Text(), "filename"),
+        _optional(_NAME, "mime_type"),
+        _needed(sa.BigInteger(), "byte_size"),
+        _optional(_MD5, "md5"),
+        _optional(_SHA256, "sha256"),
+        _optional(sa.Integer(), "width", "height"),
+        _needed(sa.Boolean(), "process_when_complete"),
+        _optional(sa.Text(), "index_key"),
+        _optional(sa.JSON(), "problem"),
+        _created(),
+        _ends(),
+        indexes=["tenant_id type id", *found],
+    )
     _table(
         "tus_uploads",
         _key(_ID, "id"),
@@ -172,22 +175,6 @@ def _files() -> None:
         _created(),
         _optional(_INSTANT, "completed_at"),
         _needed(_INSTANT, "expires_at"),
-        indexes=found,
-    )
-    _table(
-        "unprocessed_files",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _needed(sa.Text(), "filename"),
-        _optional(_NAME, "mime_type"),
-        _needed(sa.BigInteger(), "byte_size"),
-        _optional(_MD5, "md5"),
-        _optional(_SHA256, "sha256"),
-        _needed(sa.Boolean(), "process_when_complete"),
-        _optional(sa.Text(), "index_key"),
-        _optional(sa.JSON(), "problem"),
-        _created(),
-        _ends(),
         indexes=found,
     )
     isobmff_files = _table(
@@ -232,7 +219,7 @@ def _files() -> None:
         "processes",
         _key(_ID, "id"),
         _of("tenants", "tenant_id"),
-        _of("unprocessed_files", "unprocessed_file_id"),
+        _of("files", "unprocessed_file_id"),
         _optional(_ID, "isobmff_file_id"),
         _needed(sa.Float(), "progress"),
         _optional(sa.JSON(), "problem"),
