@@ -65,16 +65,6 @@ from fragdex.service.webhooks import routes as webhooks
 from fragdex.service.webhooks import worker as delivering
 from fragdex.traces import Traces
 
-__all__ = [
-    "ROUTERS",
-    "WORK",
-    "close_context",
-    "make_app",
-    "make_worker_app",
-    "open_context",
-    "work_until",
-]
-
 log = logging.getLogger("fragdex.service")
 
 ROUTERS: tuple[APIRouter, ...] = (

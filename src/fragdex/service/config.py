@@ -28,8 +28,6 @@ from pydantic_settings import (
 
 from fragdex.errors import ConfigError
 
-__all__ = ["DEFAULT", "MOST_TOKEN_SECONDS", "Settings", "load_settings"]
-
 DEFAULT = "default"
 MOST_TOKEN_SECONDS = 30 * 24 * 3600
 PREFIX = "FRAGDEX_"

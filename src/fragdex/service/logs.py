@@ -19,16 +19,6 @@ from sqlalchemy.exc import DBAPIError
 
 from fragdex.traces import current_ids
 
-__all__ = [
-    "REQUEST_ID",
-    "JsonFormatter",
-    "OncePerMinute",
-    "SafeFormatter",
-    "audit",
-    "explained",
-    "request_id_of",
-]
-
 REQUEST_ID: ContextVar[str] = ContextVar("fragdex_request_id", default="")
 """The request that this thread or task works for; empty outside of requests and their jobs."""
 

@@ -20,8 +20,6 @@ from fragdex.service.store.contract import Store
 from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
 from fragdex.service.store.opening import open_store
 
-__all__ = ["open_database", "store_of"]
-
 
 def open_database(settings: Settings, *, create: bool = True) -> Database:
     """The database, its tables brought to what this version needs.

@@ -18,17 +18,6 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.tables import webhook_deliveries, webhooks
 
-__all__ = [
-    "DELIVER",
-    "DISABLED",
-    "EVENT_TYPES",
-    "PING",
-    "add_delivery",
-    "emit",
-    "order",
-    "wants",
-]
-
 DELIVER: Final = "webhook"
 """The name of the work that sends a delivery."""
 

@@ -8,7 +8,8 @@ from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import JobOptions, Jobs
 from fragdex.service.records.database import Database
-from fragdex.service.store import ComposingStore, open_store
+from fragdex.service.store.composing import ComposingStore
+from fragdex.service.store.opening import open_store
 from fragdex.service.unprocessed.worker import WORK
 
 

@@ -19,8 +19,6 @@ from fragdex.service.isobmff.model import IndexKeys
 from fragdex.service.isobmff.opened import alone, chosen_track, joined, opened
 from fragdex.service.records.tables import isobmff_tracks
 
-__all__ = ["FORMS", "FormName", "IndexForm", "Shown", "exported", "shown"]
-
 FormName = Literal["json", "fidx", "arrow", "sidx", "hls"]
 IndexForm = TypeAliasType("IndexForm", FormName)
 FORMS: tuple[FormName, ...] = get_args(FormName)

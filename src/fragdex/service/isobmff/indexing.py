@@ -27,8 +27,6 @@ from fragdex.service.records import trash
 from fragdex.service.records.identifiers import instant, md5_text, new_id
 from fragdex.service.records.tables import isobmff_files, isobmff_tracks
 
-__all__ = ["StoredIndex", "receive_index", "set_index", "store_index", "store_saved"]
-
 IN_MEMORY = 4 << 20
 """Bytes of JSON that are kept in memory while they are read; more go into a temporary file."""
 

@@ -20,22 +20,6 @@ from fragdex.service.web.fields import (
     Md5Text,
 )
 
-__all__ = [
-    "FileList",
-    "FileRecord",
-    "FileWithTracks",
-    "IndexKeys",
-    "IsobmffFileStatus",
-    "NewFile",
-    "NewTrack",
-    "Place",
-    "SeekAnswer",
-    "TrackBytes",
-    "TrackFacts",
-    "TrackList",
-    "TrackRecord",
-]
-
 # Named types have a name in the OpenAPI document, and in the clients that are written after it.
 IsobmffFileStatus = TypeAliasType("IsobmffFileStatus", Literal["created", "ready"])
 TrackType = TypeAliasType("TrackType", Literal["video", "audio", "text", "metadata", "other"])

@@ -22,18 +22,6 @@ from fragdex.service.records.tables import files, isobmff_files, isobmff_tracks
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads.repository import Repository
 
-__all__ = [
-    "FAMILY",
-    "FILES",
-    "create_file",
-    "delete_file",
-    "file_by_md5",
-    "file_bytes",
-    "index_keys",
-    "record_of",
-    "register",
-]
-
 FAMILY = "isobmff"
 
 

@@ -11,8 +11,6 @@ from typing import Any, Final, Generic, TypeVar
 from fragdex.errors import Unavailable
 from fragdex.lru_cache import LRUCache
 
-__all__ = ["SingleFlight", "SingleFlightCache"]
-
 MOST_WAITING: Final = 16
 """Each who waits holds a thread of the service."""
 MOST_SECONDS: Final = 60.0

@@ -25,8 +25,6 @@ from fragdex.service.logs import REQUEST_ID, explained
 from fragdex.service.records.database import Database
 from fragdex.traces import Traces, trace_context
 
-__all__ = ["SELDOM", "Engine", "Order", "upgrade"]
-
 APPLICATION: Final = "fragdex"
 # Of the orders, not of the release: workers of a new release take up the jobs of the old one.
 # A new number leaves old jobs to old workers.

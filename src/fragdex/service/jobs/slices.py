@@ -21,8 +21,6 @@ from fragdex.service.jobs.work import SLICES, Job, JobOptions, SliceFailed
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.tables import executors, jobs
 
-__all__ = ["FanOut", "enqueue"]
-
 # Rows asked for or changed by one statement.
 _BATCH: Final = 200
 # Slices of a job in the queue for each that may run: one runs, one is there when it ends. The rest

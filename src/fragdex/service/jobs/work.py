@@ -10,19 +10,6 @@ from typing import Any
 
 from fragdex.errors import ConfigError, EngineUnavailable, FragdexError, ServiceError, Unavailable
 
-__all__ = [
-    "JOBS",
-    "PARENTS",
-    "SLICES",
-    "WEBHOOKS",
-    "Job",
-    "JobOptions",
-    "SliceFailed",
-    "Stop",
-    "Work",
-    "problem_of",
-]
-
 JOBS = "jobs"
 """The queue of jobs: each runs on one worker."""
 PARENTS = "parents-of-tenants"

@@ -34,8 +34,6 @@ from fragdex.service.logs import explained
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.tables import executors
 
-__all__ = ["Detector", "Executor", "beat", "dead_owners", "leave", "take_over"]
-
 MOST_PROCESSES = 256
 """Worker processes of one data directory; a bound for the search of a free slot."""
 

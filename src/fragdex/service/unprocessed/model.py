@@ -18,17 +18,6 @@ from fragdex.service.web.fields import (
 )
 from fragdex.service.web.problems import row_of
 
-__all__ = [
-    "NewUnprocessedFile",
-    "Problem",
-    "ProcessList",
-    "ProcessRecord",
-    "ProcessStatus",
-    "UnprocessedFile",
-    "UnprocessedFileList",
-    "UnprocessedStatus",
-]
-
 
 class UnprocessedStatus(StrEnum):
     """How far an unprocessed file is."""

@@ -31,13 +31,6 @@ from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.uploads.model import Arrival, Arrived, Target, Upload
 from fragdex.service.uploads.repository import need_within
 
-__all__ = [
-    "announce",
-    "arrival",
-    "create_file",
-    "delete_file",
-]
-
 _FILE = files.c
 
 

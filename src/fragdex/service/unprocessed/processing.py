@@ -30,16 +30,6 @@ from fragdex.service.unprocessed.worker import PROCESS, SCRUB, publish
 from fragdex.transcode.playable import codec_name
 from fragdex.transcode.tracks import TranscodedTrack
 
-__all__ = [
-    "cancel_all",
-    "delete_process",
-    "is_over",
-    "process",
-    "start",
-    "track_of",
-    "why_processed",
-]
-
 _RUN = processes.c
 
 

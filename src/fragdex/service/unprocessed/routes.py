@@ -25,8 +25,6 @@ from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.routing import PREFIX, api_router
 
-__all__ = ["router"]
-
 GOING: dict[int | str, dict[str, Any]] = {
     200: {"model": ProcessRecord, "description": "It runs, or has ended well"}
 }

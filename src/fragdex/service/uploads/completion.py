@@ -29,8 +29,6 @@ from fragdex.service.uploads.hashing import Hashes
 from fragdex.service.uploads.leases import Lease
 from fragdex.service.uploads.model import Arrival, Arrived, Upload
 
-__all__ = ["Refused", "complete", "complete_from_object", "start_over"]
-
 
 class Refused(Exception):
     """The bytes are not those announced, and were let go; `error` is the answer."""

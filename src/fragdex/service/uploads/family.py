@@ -41,12 +41,10 @@ from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, get_and_head, with_fast_path
 
-__all__ = ["Family"]
-
 NOT_FOUND = answers(RecordNotFound)
 
 
-class Told(Protocol):
+class _Answered(Protocol):
     """What a route needs of the model it answers."""
 
     @property
@@ -55,7 +53,7 @@ class Told(Protocol):
 
 
 New = TypeVar("New", bound=ApiModel)
-Record = TypeVar("Record", bound=Told)
+Record = TypeVar("Record", bound=_Answered)
 Page = TypeVar("Page", bound=Listed)
 
 
@@ -309,5 +307,5 @@ class Family:
         )(gone)
 
 
-def _json(record: Told) -> Response:
+def _json(record: _Answered) -> Response:
     return Response(record.model_dump_json(), media_type="application/json")

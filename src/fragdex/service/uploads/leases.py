@@ -27,8 +27,6 @@ from fragdex.service.records.tables import uploads
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads.model import Upload
 
-__all__ = ["Lease", "find", "insert", "take"]
-
 RENEWALS = 3
 """How often a lease is renewed in the time that it lasts."""
 

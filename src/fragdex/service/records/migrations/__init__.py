@@ -20,8 +20,6 @@ from fragdex.errors import ConfigError
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import PREFIX, schema
 
-__all__ = ["COMPATIBLE_SINCE", "VERSION_TABLE", "known_versions", "upgrade", "version_of"]
-
 VERSION_TABLE = f"{PREFIX}version"
 
 COMPATIBLE_SINCE = "0021"
