@@ -89,7 +89,7 @@ def arrival(context: ServiceContext) -> Arrival:
     return CAPTIONS.arrival(context, _examine)
 
 
-def target(context: ServiceContext, caption_id: str) -> Target:
+def target(context: ServiceContext, tenant_id: str, caption_id: str) -> Target:
     """Where the bytes of captions go."""
     return Target(FAMILY, caption_id, arrival(context), context.settings.max_caption_bytes)
 

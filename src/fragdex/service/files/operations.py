@@ -149,7 +149,7 @@ def type_of(context: ServiceContext, tenant_id: str, file_id: str) -> FileType:
 
 def target_of(context: ServiceContext, tenant_id: str, file_id: str) -> Target:
     """Where the bytes of a file go; raises as `file_by_id`."""
-    return _TARGETS[type_of(context, tenant_id, file_id)](context, file_id)
+    return _TARGETS[type_of(context, tenant_id, file_id)](context, tenant_id, file_id)
 
 
 _TARGETS = {

@@ -51,11 +51,9 @@ from fragdex.service.records.identifiers import rfc3339
 from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.unprocessed.records import whole
 from fragdex.service.uploads.family import Family
-from fragdex.service.uploads.operations import assemble_parts, plan_parts, state
-from fragdex.service.uploads.receiving import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.uploads.operations import assemble_parts, plan_parts
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
-from fragdex.service.web.events import LastEventId, event_answers, progress_of
 from fragdex.service.web.fields import Cursor, Limit, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
@@ -67,7 +65,6 @@ routes = Family(router, "/files", "file")
 
 Answers = dict[int | str, dict[str, Any]]
 
-MISSING: Answers = {202: {"model": AnyFile, "description": "Bytes are missing"}}
 NOT_FOUND = answers(RecordNotFound)
 # What decides between the bytes of an image and its record.
 VARY = "Accept, Content-Type"
@@ -109,43 +106,13 @@ def list_files(
 routes.by_md5(AnyFile, operations.file_by_md5)
 
 
-@router.post(
-    "/files/{id}/upload",
-    status_code=201,
-    responses={**answers(*REFUSALS), **MISSING},
-    openapi_extra=BODY,
+routes.upload(AnyFile, operations.file_by_id, operations.target_of)
+routes.progress(
+    operations.look,
+    whole,
+    "`progress {progress}`, then `complete` or `error`",
+    said="How far a file is, as events: of a video, how far it is processed.",
 )
-async def upload_file(
-    id: RecordId, request: Request, response: Response, caller: Asking, context: InContext
-) -> AnyFile:
-    """Send bytes of a file, whole or in chunks; 202 while some are missing."""
-    tenant_id = caller.tenant_id
-    target = await run_sync(operations.target_of, context, tenant_id, id)
-    progress = await receive_request(request, tenant_id, target)
-    response.status_code = 201 if progress.complete else 202
-    return await run_sync(operations.file_by_id, context, tenant_id, id)
-
-
-@router.get("/files/{id}/upload", responses=NOT_FOUND)
-def get_file_upload(id: RecordId, caller: Asking, context: InContext) -> AnyFile:
-    """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    target = operations.target_of(context, caller.tenant_id, id)
-    need_complete(state(context, caller.tenant_id, target.family, id))
-    return operations.file_by_id(context, caller.tenant_id, id)
-
-
-@router.get(
-    "/files/{id}/progress",
-    response_class=Response,
-    responses={**NOT_FOUND, **event_answers("`progress {progress}`, then `complete` or `error`")},
-)
-def get_file_progress(
-    id: RecordId, request: Request, caller: Asking, context: InContext, after: LastEventId = None
-) -> Response:
-    """How far a file is, as events: of a video, how far it is processed."""
-    return progress_of(request, context, caller.tenant_id, id, after, operations.look, whole)
-
-
 routes.deletion(operations.delete_file, said="Delete a file, its bytes and what was made of it.")
 
 

@@ -60,7 +60,7 @@ def arrival(context: ServiceContext) -> Arrival:
     return IMAGES.arrival(context, _examine)
 
 
-def target(context: ServiceContext, image_id: str) -> Target:
+def target(context: ServiceContext, tenant_id: str, image_id: str) -> Target:
     """Where the bytes of an image go."""
     return Target(FAMILY, image_id, arrival(context), context.settings.max_image_bytes)
 

@@ -125,7 +125,7 @@ def arrival(context: ServiceContext) -> Arrival:
     )
 
 
-def target(context: ServiceContext, file_id: str) -> Target:
+def target(context: ServiceContext, tenant_id: str, file_id: str) -> Target:
     """Where the bytes of a file go."""
     return Target(FAMILY, file_id, arrival(context), context.settings.max_unprocessed_bytes)
 

@@ -229,14 +229,15 @@ class Family:
         self,
         record: type[Record],
         find: Callable[[ServiceContext, str, str], Record],
-        target: Callable[[ServiceContext, str], Target],
+        target: Callable[[ServiceContext, str, str], Target],
         *,
         said: str = "",
     ) -> None:
         """POST of bytes, whole or in chunks, and GET of the record once they are complete.
 
         Args:
-            target: of the record of an id, whether there is one or not.
+            target: where the bytes of a tenant's record go; may leave it to the upload that there
+                is one.
         """
         at = f"{self._path}/{{id}}/upload"
 
@@ -244,12 +245,14 @@ class Family:
             id: RecordId, request: Request, response: Response, caller: Asking, context: InContext
         ) -> Any:
             tenant_id = caller.tenant_id
-            progress = await receive_request(request, tenant_id, target(context, id))
+            found = await run_sync(target, context, tenant_id, id)
+            progress = await receive_request(request, tenant_id, found)
             response.status_code = 201 if progress.complete else 202
             return await run_sync(find, context, tenant_id, id)
 
         def get(id: RecordId, caller: Asking, context: InContext) -> Any:
-            need_complete(state(context, caller.tenant_id, target(context, id).family, id))
+            family = target(context, caller.tenant_id, id).family
+            need_complete(state(context, caller.tenant_id, family, id))
             return find(context, caller.tenant_id, id)
 
         missing = {"model": record, "description": "Bytes are missing"}
