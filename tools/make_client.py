@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,12 +47,66 @@ document = json.loads(DOCUMENT.read_text("utf-8"))
 schemas: dict[str, Any] = document["components"]["schemas"]
 
 
-def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(method, path, operation) of the whole document."""
+Operation = tuple[str, str, dict[str, Any]]
+"""A method, a path, and what the document says of them."""
+SUFFIX = "suffix"
+
+
+def operations() -> list[Operation]:
+    """Those of the whole document; those that differ by the suffix of their path alone are one."""
+    stems: dict[str, list[Operation]] = {}
     for path, methods in document["paths"].items():
-        for method in METHODS:
-            if method in methods:
-                yield method.upper(), path, methods[method]
+        found = [(method.upper(), path, methods[method]) for method in METHODS if method in methods]
+        stems.setdefault(re.sub(r"(?<=\})\.\w+$", "", path), []).extend(found)
+    return [one for same in stems.values() for one in joined(same)]
+
+
+def joined(same: list[Operation]) -> list[Operation]:
+    """Operations on one path but for its suffix: one of each method, if those are alike."""
+    groups: dict[str, list[Operation]] = {}
+    for one in same:
+        if suffix_of(one) is not None:
+            groups.setdefault(one[0], []).append(one)
+    if any(len({form_of(one) for one in group}) > 1 or len(group) < 2 for group in groups.values()):
+        return same
+    alone = [one for one in same if suffix_of(one) is None]
+    return alone + [with_any_suffix(group) for group in groups.values()]
+
+
+def form_of(one: Operation) -> tuple[str, Any]:
+    """What an operation takes, and gives."""
+    return json.dumps(one[2].get("parameters"), sort_keys=True), result_of(one[2])
+
+
+def suffix_of(one: Operation) -> str | None:
+    """The suffix of a path by which the operation is named, too."""
+    _, path, operation = one
+    found = re.search(r"\}\.(\w+)$", path)
+    return found[1] if found and operation["operationId"].endswith(f"_{found[1]}") else None
+
+
+def with_any_suffix(group: list[Operation]) -> Operation:
+    """The one operation that several are, given the suffix."""
+    method, path, first = group[0]
+    told: dict[str, list[str]] = {}
+    for one in group:
+        suffix = suffix_of(one) or ""
+        about = one[2]["description"].replace(f".{suffix}", ".{suffix}")
+        told.setdefault(about, []).append(suffix)
+    (most, _), *others = sorted(told.items(), key=lambda pair: -len(pair[1]))
+    schema = {"enum": sorted(suffix_of(one) or "" for one in group)}
+    more = "; ".join(
+        f"`{', '.join(names)}`: {about[:1].lower()}{about[1:]}" for about, names in others
+    )
+    given = {"name": SUFFIX, "in": "path", "required": True, "schema": schema, "description": more}
+    suffix = suffix_of(group[0]) or ""
+    merged = {
+        **first,
+        "operationId": first["operationId"].removesuffix(f"_{suffix}"),
+        "description": most.replace(".{suffix}", ".`suffix`"),
+        "parameters": [*first.get("parameters", ()), given],
+    }
+    return method, f"{path.removesuffix(suffix)}{{{SUFFIX}}}", merged
 
 
 def snake(name: str) -> str:
@@ -252,7 +305,11 @@ def function(method: str, path: str, operation: dict[str, Any]) -> str:
     kind = f"{result} | bytes" if binary and result != "bytes" else result
     lines = [f"def {operation['operationId']}({takes}) -> Request[{kind}]:"]
     about = sentence(operation.get("description") or operation["summary"])
-    told = [(snake(n), " ".join(d.split())) for n, _, where, _, d in given if d and where != "path"]
+    told = [
+        (snake(n), " ".join(d.split()))
+        for n, _, where, _, d in given
+        if d and (where != "path" or n == SUFFIX)
+    ]
     if told:
         lines += ["    " + quoted(about, 4)[:-3].rstrip(), "", "    Args:"]
         for name, text in told:

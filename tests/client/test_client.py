@@ -281,7 +281,7 @@ def test_a_download_that_fails_leaves_what_was_there(client, tmp_path):
     path = tmp_path / "film.mp4"
     path.write_bytes(b"before")
     with pytest.raises(NotFound):
-        client.download(api.download_render_mp4("none"), path)
+        client.download(api.download_render("none", "mp4"), path)
     assert path.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["film.mp4"]
 
@@ -310,7 +310,7 @@ def test_versions_are_never_mixed(tmp_path):
         Client("http://x", retries=QUICK, transport=httpx.MockTransport(replaced)) as one,
         pytest.raises(SourceChanged),
     ):
-        one.download(api.download_render_mp4("id"), tmp_path / "a.mp4")
+        one.download(api.download_render("id", "mp4"), tmp_path / "a.mp4")
     assert asked == [None, '"a"']
 
 

@@ -282,7 +282,7 @@ def _downloads(
     from fragdex.client import api
 
     if kind == "render":
-        yield api.download_render_mp4(record.id), f"{record.id}{_suffix_of(record.media_type)}"
+        yield api.download_render(record.id, "mp4"), f"{record.id}{_suffix_of(record.media_type)}"
     elif kind == "transcription":
         suffix = Path(output or "").suffix.lower()
         suffix = suffix if suffix in _CAPTIONS else ".vtt"

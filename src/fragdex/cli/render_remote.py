@@ -116,7 +116,7 @@ def render_remotely(
         progress: Any
         with byte_progress(output) as progress:
             # by this name the service gives any result, with its true type
-            client.download(api.download_render_mp4(record.id), target, progress=progress)
+            client.download(api.download_render(record.id, "mp4"), target, progress=progress)
         facts = _facts(page, output, record, time.monotonic() - began)
         finish()
     tell(record)

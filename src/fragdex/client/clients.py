@@ -229,7 +229,7 @@ class Client(Connection):
         A break is continued at the byte that is missing. A path appears when it is complete.
 
         Args:
-            request: such as `api.download_render_mp4(id)`.
+            request: such as `api.download_render(id, "mp4")`.
             to: a path, or a binary file that is open for writing.
             progress: called with the bytes that are here and those in all (-1: unknown).
 

@@ -12,7 +12,7 @@ import fragdex
 from fragdex.indexing.scan import Scan
 from fragdex.service.indexing import isolated
 from fragdex.service.indexing.isolated import IN_THREAD
-from fragdex.service.unprocessed.inspection import MOST_BOXES, Looked
+from fragdex.service.unprocessed.inspection import MOST_BOXES, Inspections
 from fragdex.testing import repeated_to
 from service.descendants import descendants
 from service.serving import API, client_of, serving
@@ -128,7 +128,7 @@ def test_what_is_processed_after_its_upload_is_not_indexed_again(served, started
         assert record["fragment_index_complete"]
         assert len(started) == large
         if forgotten:  # as another process, which has not seen it come
-            served.context.part(Looked).close()
+            served.context.part(Inspections).close()
         answer = served.client.post(f"{FILES}/{record['id']}/process")
         assert answer.json()["isobmff_file_id"]
         assert len(started) == large + forgotten

@@ -24,38 +24,12 @@ __all__ = [
     "create_render",
     "create_render_batch",
     "delete_render",
-    "download_render_flac",
-    "download_render_gif",
-    "download_render_jpeg",
-    "download_render_m4a",
-    "download_render_mkv",
-    "download_render_mov",
-    "download_render_mp3",
-    "download_render_mp4",
-    "download_render_ogg",
-    "download_render_png",
-    "download_render_wav",
-    "download_render_webm",
-    "download_render_webp",
-    "download_render_zip",
+    "download_render",
     "find_render",
     "get_render",
     "get_render_progress",
     "get_render_upload",
-    "head_render_flac",
-    "head_render_gif",
-    "head_render_jpeg",
-    "head_render_m4a",
-    "head_render_mkv",
-    "head_render_mov",
-    "head_render_mp3",
-    "head_render_mp4",
-    "head_render_ogg",
-    "head_render_png",
-    "head_render_wav",
-    "head_render_webm",
-    "head_render_webp",
-    "head_render_zip",
+    "head_render",
     "list_renders",
     "upload_render",
 ]
@@ -370,228 +344,66 @@ def delete_render(id: str) -> Request[None]:
     return Request("DELETE", f"/api/v1/renders/{segment(id)}", result=None)
 
 
-def download_render_flac(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .flac.
+def download_render(
+    id: str,
+    suffix: Literal[
+        "flac",
+        "gif",
+        "jpeg",
+        "m4a",
+        "mkv",
+        "mov",
+        "mp3",
+        "mp4",
+        "ogg",
+        "png",
+        "wav",
+        "webm",
+        "webp",
+        "zip",
+    ],
+    *,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """The result of a render that makes a .`suffix`.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+        suffix: `mp4`: the result, with its true type, whatever that is.
     """
     return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.flac", headers={"Range": range}, result=bytes
+        "GET",
+        f"/api/v1/renders/{segment(id)}.{segment(suffix)}",
+        headers={"Range": range},
+        result=bytes,
     )
 
 
-def head_render_flac(id: str) -> Request[None]:
-    """The result of a render that makes a .flac."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.flac", result=None)
-
-
-def download_render_gif(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .gif.
+def head_render(
+    id: str,
+    suffix: Literal[
+        "flac",
+        "gif",
+        "jpeg",
+        "m4a",
+        "mkv",
+        "mov",
+        "mp3",
+        "mp4",
+        "ogg",
+        "png",
+        "wav",
+        "webm",
+        "webp",
+        "zip",
+    ],
+) -> Request[None]:
+    """The result of a render that makes a .`suffix`.
 
     Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+        suffix: `mp4`: the result, with its true type, whatever that is.
     """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.gif", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_gif(id: str) -> Request[None]:
-    """The result of a render that makes a .gif."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.gif", result=None)
-
-
-def download_render_jpeg(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .jpeg.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.jpeg", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_jpeg(id: str) -> Request[None]:
-    """The result of a render that makes a .jpeg."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.jpeg", result=None)
-
-
-def download_render_m4a(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .m4a.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.m4a", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_m4a(id: str) -> Request[None]:
-    """The result of a render that makes a .m4a."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.m4a", result=None)
-
-
-def download_render_mkv(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .mkv.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.mkv", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_mkv(id: str) -> Request[None]:
-    """The result of a render that makes a .mkv."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.mkv", result=None)
-
-
-def download_render_mov(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .mov.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.mov", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_mov(id: str) -> Request[None]:
-    """The result of a render that makes a .mov."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.mov", result=None)
-
-
-def download_render_mp3(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .mp3.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.mp3", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_mp3(id: str) -> Request[None]:
-    """The result of a render that makes a .mp3."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.mp3", result=None)
-
-
-def download_render_mp4(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result, with its true type, whatever that is.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.mp4", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_mp4(id: str) -> Request[None]:
-    """The result, with its true type, whatever that is."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.mp4", result=None)
-
-
-def download_render_ogg(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .ogg.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.ogg", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_ogg(id: str) -> Request[None]:
-    """The result of a render that makes a .ogg."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.ogg", result=None)
-
-
-def download_render_png(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .png.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.png", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_png(id: str) -> Request[None]:
-    """The result of a render that makes a .png."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.png", result=None)
-
-
-def download_render_wav(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .wav.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.wav", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_wav(id: str) -> Request[None]:
-    """The result of a render that makes a .wav."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.wav", result=None)
-
-
-def download_render_webm(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .webm.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.webm", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_webm(id: str) -> Request[None]:
-    """The result of a render that makes a .webm."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.webm", result=None)
-
-
-def download_render_webp(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .webp.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.webp", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_webp(id: str) -> Request[None]:
-    """The result of a render that makes a .webp."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.webp", result=None)
-
-
-def download_render_zip(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The result of a render that makes a .zip.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
-    return Request(
-        "GET", f"/api/v1/renders/{segment(id)}.zip", headers={"Range": range}, result=bytes
-    )
-
-
-def head_render_zip(id: str) -> Request[None]:
-    """The result of a render that makes a .zip."""
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.zip", result=None)
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.{segment(suffix)}", result=None)
 
 
 def cancel_render(id: str) -> Request[RenderRecord]:

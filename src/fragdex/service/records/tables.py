@@ -450,7 +450,7 @@ renders = table(
     md5(),  # the client's own mark, no digest of ours
     Column("metadata", JSON, nullable=False),
     Column("status", String(10), nullable=False),
-    # what was asked for, as `renders.request` reads it; null is the page's to say
+    # what was asked for, as `renders.model` reads it; null is the page's to say
     Column("wanted", JSON, nullable=False),
     # bytes of the page: the md5 of its html, or of its packed site
     Column("page_md5", LargeBinary(16)),
