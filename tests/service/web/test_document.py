@@ -214,7 +214,7 @@ def test_a_parameter_that_nobody_knows_is_named_with_those_there_are(server, doc
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "query":
                 assert parameter["name"] in problem["detail"], path
-        assert "limt" in problem["detail"]
+        assert "Limt" in problem["detail"]
 
 
 def test_who_has_no_key_learns_nothing_of_parameters(server):
