@@ -8,7 +8,7 @@ import av
 import pytest
 
 import fragdex
-from fragdex.service.unprocessed.inspection import Look
+from fragdex.service.unprocessed.inspection import Inspector
 from fragdex.service.unprocessed.passthrough import why_not
 from service.serving import API
 from service.working import FIXTURES, announced, events_of, fixture_bytes, md5_of, uploaded
@@ -17,7 +17,7 @@ FILES = f"{API}/unprocessed_files"
 
 
 def indexed(data):
-    look = Look()
+    look = Inspector()
     look.feed(data)
     return look.index(bytes(16))
 
@@ -255,7 +255,7 @@ def test_what_is_no_media_is_said_at_once(server, data, word):
 
 def test_media_is_not_taken_for_text():
     for path in sorted(FIXTURES.glob("*.m*")):
-        look = Look()
+        look = Inspector()
         look.feed(path.read_bytes())
         assert (look.refusal() is None) == (path.suffix != ".md"), path.name
     for head in (
@@ -265,6 +265,6 @@ def test_media_is_not_taken_for_text():
         b"OggS\0",
         b"RIFF\x24\0\0\0",
     ):
-        look = Look()
+        look = Inspector()
         look.feed(head)
         assert look.refusal() is None, head

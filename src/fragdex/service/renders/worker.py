@@ -171,7 +171,7 @@ _PROGRESS_SECONDS: Final = 0.5
 _PART = render_parts.c
 
 
-def _run_slice(context: ServiceContext, job: Job) -> None:
+def run_slice(context: ServiceContext, job: Job) -> None:
     """The job of one slice; what comes of it stands in the row of its part."""
     mine = (_PART.render_id == job.record_id) & (_PART.number == job.payload["number"])
     begun = _begin_slice(context, job.record_id, mine)
@@ -434,6 +434,6 @@ def browser_state(context: ServiceContext) -> str:
 
 WORK: tuple[Work, ...] = (
     Work(RENDER, _run, _failed, queue=PARENTS, attempts=_ATTEMPTS),
-    Work(SLICE, _run_slice, queue=SLICES),
+    Work(SLICE, run_slice, queue=SLICES),
 )
 """What the family has done by workers."""

@@ -139,7 +139,7 @@ _MEDIA_WORDS: Final = (b"#!AMR",)
 _TEXT_CONTROLS: Final = frozenset(b"\t\n\r\f\x1b")
 
 
-class Look:
+class Inspector:
     """Sees every byte of an upload once, in order; keeps no media bytes."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from fragdex.service.records import deletion, trash
 from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import files, tenants
 from fragdex.service.unprocessed import processing
-from fragdex.service.unprocessed.inspection import Inspection, Inspections, Look
+from fragdex.service.unprocessed.inspection import Inspection, Inspections, Inspector
 from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,
     UnprocessedFile,
@@ -139,21 +139,21 @@ class _Found:
     track: StagedTrack | None
 
 
-def _watch(upload: Upload) -> Look:
-    return Look()
+def _watch(upload: Upload) -> Inspector:
+    return Inspector()
 
 
 def _examine(context: ServiceContext, arrived: Arrived) -> _Found:
-    look = arrived.watcher or Look()
-    refusal = look.refusal()
+    inspector = arrived.watcher or Inspector()
+    refusal = inspector.refusal()
     wanted = sa.select(_FILE.process_when_complete).where(_FILE.id == arrived.record_id)
     with context.database.read() as connection:
         process = bool(connection.scalar(wanted))
     if refusal:
         return _Found(refusal, None, None)
-    if look.large:
+    if inspector.large:
         return _examined_apart(context, arrived, process)
-    index = look.index(arrived.md5)
+    index = inspector.index(arrived.md5)
     if index is None:
         return _Found(None, None, None)
     tenant_id, key = arrived.tenant_id, arrived.store_key
