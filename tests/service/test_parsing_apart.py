@@ -26,7 +26,7 @@ WHERE = {
     "service/renders/worker.py": "what the service made itself",
     "service/streaming/child.py": "a child",
     "service/unprocessed/passthrough.py": "a child",
-    "service/unprocessed/processing.py": "files of at most IN_THREAD",
+    "service/unprocessed/operations.py": "files of at most IN_THREAD",
     "service/unprocessed/inspection.py": "boxes of at most IN_THREAD",
     "speech/copies.py": "a child",
     "speech/transcribe.py": "not called by the service",

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.resumable import appending, structured_fields
+from fragdex.service.resumable import appending, draft
 from fragdex.service.uploads import upload_session
 from service.killing import service
 from service.serving import API, serving
@@ -366,12 +366,12 @@ def test_nothing_without_a_key_and_nothing_of_others(served):
 
 @given(st.text(max_size=60), st.integers(0, 999_999_999_999_999), st.booleans())
 def test_fields_are_read_as_they_were_written(text, number, truth):
-    assert structured_fields.integer(structured_fields.item(number)) == number
-    assert structured_fields.boolean(structured_fields.item(truth)) is truth
+    assert draft.integer(draft.item(number)) == number
+    assert draft.boolean(draft.item(truth)) is truth
     with suppress(UnicodeEncodeError):
         for read in (
-            structured_fields.content_digest,
-            structured_fields.md5_of,
-            structured_fields.filename_of,
+            draft.content_digest,
+            draft.md5_of,
+            draft.filename_of,
         ):
             read(text)

@@ -19,7 +19,7 @@ from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.records import blobs, tables
 from fragdex.service.records.tenant_limits import stored_bytes
 from fragdex.service.store.composing import is_composed
-from fragdex.service.unprocessed import operations, processing, worker
+from fragdex.service.unprocessed import operations, worker
 from service.records.test_blobs import let_all_be_due
 from service.serving import API
 from service.unprocessed import worker_program
@@ -155,7 +155,7 @@ def test_each_setting_stores_what_it_says(context, tenant):
     assert operations.announce(context, tenant, *told, md5)[0].id == file_id
     isobmff.delete_file(context, tenant, file_id)
     with pytest.raises(Conflict, match="only the tracks"):
-        processing.process(context, tenant, file_id)
+        operations.process_file(context, tenant, file_id)
     record, is_new = operations.announce(context, tenant, *told, md5)
     assert is_new
     assert not record.complete

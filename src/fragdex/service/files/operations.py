@@ -35,7 +35,6 @@ from fragdex.service.records.tables import (
 )
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.unprocessed import operations as unprocessed
-from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.unprocessed.records import UNPROCESSED
 from fragdex.service.unprocessed.worker import isobmff_file
@@ -124,7 +123,7 @@ def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
     with context.database.write() as connection:
         row = _need(_row_by_id(connection, tenant_id, file_id))
         if row.type == FileType.VIDEO:
-            processing.cancel_all(context, connection, file_id)
+            unprocessed.cancel_all(context, connection, file_id)
         deletion.remove(connection, row.type, file_id)
         if row.type == FileType.VIDEO:
             deletion.remove_made(connection, file_id)

@@ -25,7 +25,6 @@ from fragdex.errors import ChecksumMismatch, FragdexError, Unprocessable, Upload
 from fragdex.service.context import ServiceContext
 from fragdex.service.resumable import operations
 from fragdex.service.resumable.operations import Checksum, ResumableUpload
-from fragdex.service.resumable.structured_fields import INTEROP_VERSION
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.receiving import receive_body
 from fragdex.service.web.bodies import content_length, pieces
@@ -33,6 +32,8 @@ from fragdex.serving.connection import INTERIM
 
 PATIENCE: Final = 30.0
 """Seconds that a request may take to make durable what it has."""
+INTEROP_VERSION: Final = "8"
+"""What drafts that can speak with each other call themselves."""
 VERSION: Final = "Upload-Draft-Interop-Version"
 FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-proto", "x-real-ip")
 SECONDS = 5.0

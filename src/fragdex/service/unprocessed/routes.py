@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Depends, Response
 
 from fragdex.errors import Conflict, RecordNotFound, Unprocessable
-from fragdex.service.unprocessed import operations, processing
+from fragdex.service.unprocessed import operations
 from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,
     ProcessList,
@@ -72,7 +72,7 @@ def process_unprocessed_file(
     The same process is answered while it runs and once it has ended well; after a failure, a new
     one.
     """
-    record, is_new = processing.process(context, caller.tenant_id, id)
+    record, is_new = operations.process_file(context, caller.tenant_id, id)
     if not is_new:
         response.status_code = 200
     response.headers["Location"] = f"{PREFIX}/process_isobmff/{record.id}"
@@ -94,6 +94,6 @@ runs.record(
 )
 runs.progress(look, whole, "`progress {progress}`, then `complete` or `error`")
 runs.deletion(
-    processing.delete_process,
+    operations.delete_process,
     said="Forget a process, and end it if it runs; what it made stays.",
 )
