@@ -19,6 +19,7 @@ from fragdex.service.captions.model import (
 )
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import md5_bytes
+from fragdex.service.records.tables import FileType
 from fragdex.service.uploads.model import Arrival, Arrived, Target
 from fragdex.service.uploads.repository import (
     FileRepository,
@@ -32,7 +33,7 @@ def _record_of(row: Any) -> CaptionRecord:
     return CaptionRecord(mime_type=row.mime_type, **facts(row))
 
 
-FAMILY = "caption"
+FAMILY = FileType.CAPTION
 CAPTIONS = FileRepository(FAMILY, "caption file", _record_of, CaptionList)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from fragdex.service.records.tables import FileType
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import (
     ApiModel,
@@ -17,14 +18,6 @@ from fragdex.service.web.fields import (
     Md5Text,
     written_as,
 )
-
-
-class FileType(StrEnum):
-    """What a file is."""
-
-    VIDEO = "video"
-    IMAGE = "image"
-    CAPTION = "caption"
 
 
 class AnyFileStatus(StrEnum):

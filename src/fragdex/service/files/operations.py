@@ -17,7 +17,6 @@ from fragdex.service.files.model import (
     AnyFileList,
     AnyFileStatus,
     FileTrack,
-    FileType,
     NewAnyFile,
 )
 from fragdex.service.images import operations as images
@@ -27,6 +26,7 @@ from fragdex.service.isobmff.tracks import file_with_tracks
 from fragdex.service.records import deletion, pages
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, rfc3339
 from fragdex.service.records.tables import (
+    FileType,
     files,
     isobmff_files,
     isobmff_tracks,

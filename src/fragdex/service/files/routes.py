@@ -26,7 +26,6 @@ from fragdex.service.files.model import (
     AnyFileList,
     AnyFileStatus,
     Deleted,
-    FileType,
     NewAnyFile,
     NewName,
     UploadPart,
@@ -49,6 +48,7 @@ from fragdex.service.isobmff.routes import (
 )
 from fragdex.service.records.identifiers import rfc3339
 from fragdex.service.records.pages import DEFAULT_LIMIT
+from fragdex.service.records.tables import FileType
 from fragdex.service.unprocessed.records import whole
 from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.operations import assemble_parts, plan_parts

@@ -11,6 +11,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage, type_of
 from fragdex.service.images.probe import Prober
 from fragdex.service.records.identifiers import md5_bytes
+from fragdex.service.records.tables import FileType
 from fragdex.service.uploads.model import Arrival, Arrived, Target
 from fragdex.service.uploads.repository import FileRepository, facts, need_within
 
@@ -20,7 +21,7 @@ def _record_of(row: Any) -> ImageRecord:
     return ImageRecord(mime_type=row.mime_type, **size, **facts(row))
 
 
-FAMILY = "image"
+FAMILY = FileType.IMAGE
 IMAGES = FileRepository(FAMILY, "image file", _record_of, ImageList)
 
 

@@ -42,11 +42,8 @@ class Family:
         return [record_id, *(f"{record_id}/{part}" for part in self.parts)]
 
 
-FILE_TYPES = ("image", "caption", "video")
-"""The types of files, by which their families are called."""
-
 FAMILIES = {
-    **{type_: Family(tables.files, ("index_key",), type_) for type_ in FILE_TYPES},
+    **{one.value: Family(tables.files, ("index_key",), one) for one in tables.FileType},
     "isobmff": Family(tables.isobmff_files, ("index_key", "index_json_key"), below=("tracks",)),
     "tracks": Family(tables.isobmff_tracks, ("index_key",)),
     "tus": Family(tables.tus_uploads),
@@ -71,7 +68,7 @@ _NEEDED = sa.exists().where(
 )
 """Whether an ISOBMFF file is what another upload of the same bytes became, too."""
 
-_FILES = (*FILE_TYPES, "isobmff", "renders")
+_FILES = (*tables.FileType, "isobmff", "renders")
 """What a tenant's retention is about."""
 
 

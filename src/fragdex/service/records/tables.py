@@ -35,6 +35,7 @@ Identifiers are UUIDv7 texts, they sort by time. md5 and sha256 are raw bytes. I
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
@@ -327,11 +328,19 @@ Index(None, tus_uploads.c.tenant_id, tus_uploads.c.row_bytes)
 Index(None, tus_uploads.c.expires_at)
 
 
+class FileType(StrEnum):
+    """What a file is."""
+
+    VIDEO = "video"
+    IMAGE = "image"
+    CAPTION = "caption"
+
+
 files = table(
     "files",
     own_id(),
     of_tenant(),
-    # image, caption or video; each has an address of its own beside `/files`
+    # a `FileType`; each has an address of its own beside `/files`
     Column("type", String(10), nullable=False),
     Column("filename", Text, nullable=False),
     # null for a video: what it is turns out when it is read

@@ -16,11 +16,11 @@ from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.captions.model import type_of as captions_of
 from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations as files
-from fragdex.service.files.model import FileType, NewAnyFile
+from fragdex.service.files.model import NewAnyFile
 from fragdex.service.images.model import type_of as image_of
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant
-from fragdex.service.records.tables import tus_uploads, uploads
+from fragdex.service.records.tables import FileType, tus_uploads, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads.model import Arrival, Target
 from fragdex.service.uploads.operations import receive, state
@@ -35,7 +35,7 @@ from fragdex.service.web.problems import sentence_of
 
 FAMILY: Final = "tus"
 PART: Final = "application/octet-stream"
-_FAMILIES: Final = (FAMILY, *deletion.FILE_TYPES)
+_FAMILIES: Final = (FAMILY, *FileType)
 
 
 class _Parts(Listed):

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Row
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import md5_text, rfc3339
-from fragdex.service.records.tables import files, processes, uploads
+from fragdex.service.records.tables import FileType, files, processes, uploads
 from fragdex.service.unprocessed.model import (
     Problem,
     ProcessList,
@@ -25,7 +25,7 @@ from fragdex.service.unprocessed.model import (
 from fragdex.service.uploads.repository import FileRepository, Repository, facts
 from fragdex.service.web.events import END, Batch, Event
 
-FAMILY: Final = "video"
+FAMILY: Final = FileType.VIDEO
 
 _FILE = files.c
 _COMPLETE = _FILE.completed_at.is_not(None)
