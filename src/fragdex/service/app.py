@@ -136,10 +136,12 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     app.state.watcher = Watcher(context)
     app.state.running_uploads = RunningUploads()
     declared = [route for router in (*ROUTERS, *routers) for route in router.routes]
-    hurried = isobmff.router.routes
+    priority_routes = isobmff.router.routes
     # not `include_router`, which looks at every route twice for each request; of two routes that
     # match a path, the one declared first answers: only whole collections may change places
-    app.router.routes.extend([*hurried, *(one for one in declared if one not in hurried)])
+    app.router.routes.extend(
+        [*priority_routes, *(one for one in declared if one not in priority_routes)]
+    )
     documents.install(app, declared)
     front.install_cors(app, context.settings)
     if context.settings.public_path:
@@ -162,7 +164,7 @@ def work_until(context: ServiceContext, ended: threading.Event) -> list[str]:
 
     Returns the jobs that did not end and were handed back.
     """
-    with context.part(InProcess).apart(make_app(context)):
+    with context.part(InProcess).run_in_thread(make_app(context)):
         context.jobs.start_worker(context)
         ended.wait()
         return context.jobs.stop()

@@ -248,7 +248,8 @@ BODIES = {
 
 # limits that are settings, or reach over several fields: not of a field's form
 OVER_A_LIMIT = (
-    "over the limit", "is past", "1 to 120", "or equal to", "this language", "do not go together",
+    "over the limit", "is past", "in the past", "1 to 120", "or equal to", "this language",
+    "do not go together", "applies only",
 )  # fmt: skip
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=40) | st.text(string.printable, max_size=40)

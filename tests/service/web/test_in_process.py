@@ -21,7 +21,7 @@ def context(tmp_path):
 
 def test_a_worker_without_a_port_answers_them(context):
     asked = context.part(InProcess)
-    with asked.apart(make_app(context)):
+    with asked.run_in_thread(make_app(context)):
         assert asked.get("ours", FILES, {}, 1000).status == 200
     with pytest.raises(Unavailable):
         asked.get("ours", FILES, {}, 1000)

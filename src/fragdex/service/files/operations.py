@@ -51,7 +51,7 @@ def create_file(context: ServiceContext, tenant_id: str, new: NewAnyFile) -> tup
         Unprocessable: no bytes are announced, and an md5 that they do not have.
     """
     if new.expires_at is not None and new.expires_at <= instant():
-        raise InvalidRequest("this time is past", pointer="/expires_at")
+        raise InvalidRequest("expires_at is in the past", pointer="/expires_at")
     told: dict[str, Any] = {
         "filename": new.filename,
         "byte_size": new.byte_size,

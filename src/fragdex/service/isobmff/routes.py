@@ -181,7 +181,7 @@ _PLAIN_SEEK = re.compile(
 )
 
 
-def _seek_at_once(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+def _seek_sync(request: Request, context: ServiceContext, tenant_id: str) -> Response:
     asked = _PLAIN_SEEK.fullmatch(request.scope["query_string"])
     assert asked is not None
     track_id, file_id = asked[3] or asked[1], record_id(request.path_params["id"])
@@ -210,7 +210,7 @@ def _as_json(answer: SeekAnswer) -> Response:
         InexactIndex,
     ),
 )
-@with_fast_path(_seek_at_once, _PLAIN_SEEK)
+@with_fast_path(_seek_sync, _PLAIN_SEEK)
 def seek_isobmff_file(
     id: RecordId,
     caller: Asking,
@@ -349,7 +349,7 @@ def track_routes(
             )
         return record
 
-    def at_once(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+    def sync_handler(request: Request, context: ServiceContext, tenant_id: str) -> Response:
         asked = request.path_params
         track_id = _number(asked["track_id"].removesuffix(".mp4"))
         found = record_id(asked["file_id"])
@@ -366,7 +366,7 @@ def track_routes(
         tracks.delete_track(context, caller.tenant_id, found, track_id)
 
     if of_file is None:  # to look another file up takes a transaction
-        with_fast_path(at_once)(media)
+        with_fast_path(sync_handler)(media)
     for endpoint in (post, get, media, delete):
         endpoint.__annotations__["named"] = file_id  # where the framework looks for it
     router.post(

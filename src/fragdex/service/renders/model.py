@@ -240,7 +240,7 @@ def need_budget(settings: Settings, pixels: int, frames: int) -> None:
         )
 
 
-def need_agreement(new: NewRender, settings: Settings) -> None:
+def validate_combination(new: NewRender, settings: Settings) -> None:
     """Refuse what this service does not take, and fields that do not go together.
 
     Raises:
@@ -305,21 +305,23 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
     if not new.is_video:
         for name in ("from_ms", "to_ms"):
             if getattr(new, name) is not None:
-                why = f"fields do not go together: {name} is for films"
+                why = f"{name} applies only to video"
                 raise InvalidRequest(why, pointer=f"/{name}")
         return
     if wanted.end_ms is not None:
         frames = _need_range(wanted, wanted.end_ms)
         if pixels and not wanted.film.is_sound:
             need_budget(settings, pixels, frames)
-    _need_film(film_of(new.wanted), new.rate)
+    _validate_film(film_of(new.wanted), new.rate)
     for name, value in (("width", new.width), ("height", new.height)):
         if value is not None and value * scale % 2 and not wanted.film.is_sound:
             raise InvalidRequest(
                 f"{name}: H.264 has even sides", pointer=f"/{name}", found=f"{value * scale:g}"
             )
     if new.time_ms is not None:
-        raise InvalidRequest("time_ms: is for stills; a video begins at 0", pointer="/time_ms")
+        raise InvalidRequest(
+            "time_ms applies only to stills; a video begins at 0", pointer="/time_ms"
+        )
 
 
 def _need_range(wanted: RenderSpec, duration_ms: int) -> int:
@@ -342,7 +344,7 @@ _POINTERS: Final = {
 }
 
 
-def _need_film(film: Film, fps: Fraction) -> None:
+def _validate_film(film: Film, fps: Fraction) -> None:
     try:
         film.check(fps)
     except ValueError as error:

@@ -24,8 +24,8 @@ from fragdex.service.renders.model import (
     NewRenderBatch,
     RenderRecord,
     RenderStatus,
-    need_agreement,
     suffix_of,
+    validate_combination,
 )
 from fragdex.service.renders.records import (
     FAMILY,
@@ -55,7 +55,7 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
         QuotaExceeded: the tenant would store too much.
         TooManyRequests: too many jobs of the tenant are in progress.
     """
-    need_agreement(new, context.settings)
+    validate_combination(new, context.settings)
     with context.database.read() as connection:
         context.jobs.need_room(connection, tenant_id)
     if new.html is not None:
@@ -73,7 +73,7 @@ def create_renders(
     """New renders of one page, all of them or none; raises as `create_render`."""
     new = batch.renders
     for one in new:
-        need_agreement(one, context.settings)
+        validate_combination(one, context.settings)
     with context.database.read() as connection:
         context.jobs.need_room(connection, tenant_id, len(new))
     return _queued(context, tenant_id, new, batch.html)

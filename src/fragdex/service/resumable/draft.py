@@ -177,7 +177,7 @@ class UploadRoute(ApiRoute):
         """The handler of a request."""
         handler = super().get_route_handler()
 
-        async def spoken(request: Request) -> Answer:
+        async def handle(request: Request) -> Answer:
             try:
                 return await handler(request)
             except FragdexError as error:
@@ -197,7 +197,7 @@ class UploadRoute(ApiRoute):
                 response.headers.update(request.scope.get(STATE, {}))
                 return response
 
-        return spoken
+        return handle
 
 
 def _field(name: str, type_: str, description: str, *, required: bool = False) -> dict[str, Any]:

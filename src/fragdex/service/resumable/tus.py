@@ -181,7 +181,7 @@ class TusRoute(ApiRoute):
         """The handler of a request."""
         handler = super().get_route_handler()
 
-        async def spoken(request: Request) -> Answer:
+        async def handle(request: Request) -> Answer:
             try:
                 if request.method != "OPTIONS":
                     _need_version(request)
@@ -193,7 +193,7 @@ class TusRoute(ApiRoute):
             response.headers["Tus-Resumable"] = VERSION
             return response
 
-        return spoken
+        return handle
 
 
 router = api_router("tus", TusRoute)

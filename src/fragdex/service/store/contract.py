@@ -45,10 +45,10 @@ def checked(key: str) -> str:
     >>> checked("../5d")
     Traceback (most recent call last):
     ...
-    ValueError: this is no key of a store: '../5d'
+    ValueError: invalid store key: '../5d'
     """
     if len(key) > MAX_KEY_LENGTH or not _KEY.fullmatch(key):
-        raise ValueError(f"this is no key of a store: {key[:80]!r}")
+        raise ValueError(f"invalid store key: {key[:80]!r}")
     return key
 
 
@@ -128,7 +128,7 @@ class DirectParts(Protocol):
         """URLs to PUT the pieces that begin at these bytes, valid so long.
 
         Raises:
-            Unavailable: there are no credentials that sign.
+            Unavailable: no signing credentials.
         """
 
     def pieces(self, draft: str) -> list[tuple[int, int]]:
@@ -227,7 +227,7 @@ def local_copy(store: Store, key: str) -> Iterator[Path]:
         yield path
 
 
-def gives_back(store: Store) -> bool:
+def round_trips(store: Store) -> bool:
     """Whether a store gives back what is written into it; nothing is left of the trial.
 
     Raises:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from fragdex import ByteRange, Source, open_source
 from fragdex.errors import InvalidRange, SourceNotFound
-from fragdex.service.store.contract import DRAFT_PIECE_BYTES, PIECE_BYTES, checked, gives_back
+from fragdex.service.store.contract import DRAFT_PIECE_BYTES, PIECE_BYTES, checked, round_trips
 from fragdex.service.store.disk_files import (
     NO_FOLLOW,
     PRIVATE,
@@ -191,7 +191,7 @@ class DiskStore:
 
     def check(self) -> None:
         """Write, read and delete a small object."""
-        if not gives_back(self):
+        if not round_trips(self):
             with disk_errors():
                 raise OSError("the disk gave back other bytes than were written")
 

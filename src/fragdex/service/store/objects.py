@@ -32,8 +32,8 @@ from fragdex.service.store.contract import (
     DRAFT_PIECE_BYTES,
     PIECE_BYTES,
     checked,
-    gives_back,
     local_copy,
+    round_trips,
 )
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class ObjectStore:
 
     def check(self) -> None:
         """Write, read and delete a small object."""
-        if not gives_back(self):
+        if not round_trips(self):
             raise Unavailable("the object store gave back other bytes than were written")
 
 
@@ -376,7 +376,7 @@ class SignedParts:
         """URLs to PUT the pieces that begin at these bytes, valid so long.
 
         Raises:
-            Unavailable: there are no credentials that sign.
+            Unavailable: no signing credentials.
         """
         if not starts:
             return []

@@ -53,7 +53,7 @@ def create_timeline(
         QuotaExceeded: the tenant would store too much.
     """
     if new.expires_at is not None and new.expires_at <= instant():
-        raise InvalidRequest("this time is past", pointer="/expires_at")
+        raise InvalidRequest("expires_at is in the past", pointer="/expires_at")
     files = [_file(context, tenant_id, number, one) for number, one in enumerate(new.files)]
     row = {
         "id": new_id(),

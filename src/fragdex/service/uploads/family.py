@@ -154,10 +154,10 @@ class Family:
     ) -> None:
         """GET of the record of an md5."""
 
-        def at_once(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+        def sync_handler(request: Request, context: ServiceContext, tenant_id: str) -> Response:
             return _json(find(context, tenant_id, md5_bytes(request.path_params["md5"], "md5")))
 
-        @with_fast_path(at_once)
+        @with_fast_path(sync_handler)
         def get(md5: Md5InPath, caller: Asking, context: InContext) -> Response:
             return _json(find(context, caller.tenant_id, md5))
 
@@ -178,10 +178,10 @@ class Family:
     ) -> None:
         """GET of the record of an id."""
 
-        def at_once(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+        def sync_handler(request: Request, context: ServiceContext, tenant_id: str) -> Response:
             return _json(find(context, tenant_id, record_id(request.path_params["id"])))
 
-        @with_fast_path(at_once)
+        @with_fast_path(sync_handler)
         def get(id: RecordId, caller: Asking, context: InContext) -> Response:
             return _json(find(context, caller.tenant_id, id))
 

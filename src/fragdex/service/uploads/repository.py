@@ -155,7 +155,7 @@ class FileRepository(Repository[Record, Page]):
     Args:
         family: their type, and their word in `uploads` and `blob_uses`.
         table: where they stand; all there is in another one than `files` is of the family.
-        told: a row (of the table, with `next_byte`) as the record that callers see.
+        to_record: a row (of the table, with `next_byte`) as the record that callers see.
         statuses: which rows a list of one status shows; None: the three of `FileStatus`.
     """
 
@@ -163,7 +163,7 @@ class FileRepository(Repository[Record, Page]):
         self,
         family: str,
         noun: str,
-        told: Callable[[Any], Record],
+        to_record: Callable[[Any], Record],
         listed: type[Page],
         statuses: Mapping[Any, sa.ColumnElement[bool]] | None = None,
         *,
@@ -178,7 +178,7 @@ class FileRepository(Repository[Record, Page]):
             FileStatus.UPLOADING: ~complete & begun,
             FileStatus.CREATED: ~complete & ~begun,
         }
-        self.family, self.record = family, told
+        self.family, self.record = family, to_record
         self._typed = table is files
         # no parameters but those with names: it is part of a fast read
         of_family = uploads.c.family == sa.literal_column(f"'{family}'")
@@ -187,7 +187,7 @@ class FileRepository(Repository[Record, Page]):
         if self._typed:
             rows = rows.where(table.c.type == sa.literal_column(f"'{family}'"))
         super().__init__(
-            table, noun, lambda _, found: [told(row) for row in found], listed, statuses, rows,
+            table, noun, lambda _, found: [to_record(row) for row in found], listed, statuses, rows,
         )  # fmt: skip
         # nor a limit, which has one of its own; there are few of an md5
         of_tenant = self._rows.where(table.c.tenant_id == sa.bindparam("tenant"))

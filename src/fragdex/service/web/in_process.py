@@ -48,7 +48,7 @@ class InProcess:
         self._app, self._loop = app, asyncio.get_running_loop()
 
     @contextmanager
-    def apart(self, app: ASGIApp) -> Iterator[None]:
+    def run_in_thread(self, app: ASGIApp) -> Iterator[None]:
         """Answer from a thread of its own while the context lasts: for a process without a loop."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="in-process", daemon=True)

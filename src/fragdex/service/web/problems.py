@@ -281,7 +281,7 @@ def _invalid(found: Iterable[Any]) -> Response:
     return problem(PROBLEMS[kinds.InvalidRequest], detail, errors=errors)
 
 
-_SAID: Final[Mapping[str, str]] = {
+_SENTENCES: Final[Mapping[str, str]] = {
     "missing": "this is needed",
     "extra_forbidden": "there is no such field",
     "string_type": "a text is expected",
@@ -335,7 +335,7 @@ def sentence_of(one: Mapping[str, Any]) -> str:
     """
     context = {name: str(value) for name, value in (one.get("ctx") or {}).items()}
     kind = one["type"]
-    template = _SAID.get(kind, "another value is expected ({type})")
+    template = _SENTENCES.get(kind, "another value is expected ({type})")
     said = template.format_map({**context, "type": kind})
     if kind in ("missing", "extra_forbidden", "value_error", "assertion_error"):
         return said

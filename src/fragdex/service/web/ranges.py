@@ -283,5 +283,5 @@ def chosen(accept: str | None, forms: Sequence[str]) -> str:
 
     best = max(forms, key=weight_of)
     if weight_of(best) <= 0:
-        raise NotAcceptable("none of the requested formats is available", more={"forms": [*forms]})
+        raise NotAcceptable(f"supported: {', '.join(forms)}", more={"forms": [*forms]})
     return best
