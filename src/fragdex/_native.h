@@ -93,6 +93,36 @@ static inline uint32_t word_at(const uint8_t *p)
 #endif
 }
 
+/* Sum of words that stand one behind the other. */
+static inline uint64_t sum_of_words(const uint8_t *p, int64_t count)
+{
+    uint64_t sum = 0;
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    /* Bytes of two words at once are added in four lanes of 16 bits each: 256 fit. */
+    const uint64_t lanes = 0x00ff00ff00ff00ff;
+    while (count >= 2) {
+        int64_t pairs = count / 2 < 256 ? count / 2 : 256;
+        uint64_t even = 0, odd = 0;
+        for (int64_t i = 0; i < pairs; i++) {
+            uint64_t two;
+            memcpy(&two, p + 8 * i, 8);
+            even += two & lanes;
+            odd += two >> 8 & lanes;
+        }
+        for (int shift = 0; shift < 64; shift += 32) {
+            sum += (even >> shift & 0xffff) << 24;
+            sum += (even >> shift >> 16 & 0xffff) << 8;
+            sum += ((odd >> shift & 0xffff) << 16) + (odd >> shift >> 16 & 0xffff);
+        }
+        p += 8 * pairs;
+        count -= 2 * pairs;
+    }
+#endif
+    for (int64_t i = 0; i < count; i++)
+        sum += word_at(p + 4 * i);
+    return sum;
+}
+
 typedef struct {
     int64_t offset; /* from the start of the buffer or file */
     int64_t size;   /* header included; 0: to the end of the file */
@@ -138,6 +168,7 @@ PyObject *fit(PyObject *self, PyObject *args);
 PyObject *sums(PyObject *self, PyObject *args);
 PyObject *chunk_starts(PyObject *self, PyObject *args);
 PyObject *places(PyObject *self, PyObject *args);
+PyObject *extents(PyObject *self, PyObject *args);
 #ifndef _WIN32
 PyObject *walk_file(PyObject *self, PyObject *args);
 #endif

@@ -25,7 +25,10 @@ static PyMethodDef methods[] = {
     {"chunk_starts", chunk_starts, METH_VARARGS,
      "chunk_starts(rows, stride, first, each, into) -> samples, or None where rows fall back"},
     {"places", places, METH_VARARGS,
-     "places(size, chunk_start, chunk_offset, first, into) -> whether they rise"},
+     "places(size, chunk_start, chunk_offset, first, into)"},
+    {"extents", extents, METH_VARARGS,
+     "extents(sizes, each, chunk_start, chunk_offset, duration_stop, duration, offset_stop, offset, "
+     "starts, count, into)"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.indexing import native
-from fragdex.indexing.native_plain import chunk_starts_plain, places_plain
+from fragdex.indexing.native_plain import chunk_starts_plain, extents_plain, places_plain
 
 WORDS = st.sampled_from([0, 1, 5, 6, 2**32 - 1])
 PLACES = st.sampled_from([0, 1, 5, 6, 11, 2**32, 2**63 - 1, 2**63 - 6, -(2**63), -1])
@@ -19,9 +19,10 @@ def numbers(values):
 def outcome(places, size, start, offset, first, count):
     into = np.full(count, -7)
     try:
-        return places(numbers(size), numbers(start), numbers(offset), first, into), into.tolist()
+        places(numbers(size), numbers(start), numbers(offset), first, into)
     except ValueError:
         return "refused"
+    return into.tolist()
 
 
 @st.composite
@@ -38,14 +39,13 @@ def chunks(draw):
 
 def one_by_one(size, start, offset, first, count):
     """Each sample by itself, as 8.7.4 says it."""
-    found, ends = [], []
+    found = []
     for sample in range(first, first + count):
         chunk = max(k for k in range(len(start)) if start[k] <= sample)
         each = size * (sample + 1) if len(size) == 1 else size
         place = offset[chunk] + sum(each[start[chunk] : sample])
         found.append(_wrapped(place))
-        ends.append(_wrapped(place + each[sample]))
-    return all(a >= b for a, b in zip(found[1:], ends, strict=False)), found
+    return found
 
 
 def _wrapped(number):
@@ -118,3 +118,102 @@ def test_impossible_rows_are_refused(rows, stride, first, each, chunks):
     assert starts(chunk_starts_plain, rows, chunks, stride, first, each) == found
     if stride < 4 or not rows or len(rows) % stride or not 0 <= max(first, each) <= stride - 4:
         assert found == "refused"
+
+
+STEPS = st.sampled_from([0, 1, 40, 512, -7, 2**31 - 1, -(2**31)])
+
+
+@st.composite
+def tracks(draw):
+    """Tables of a track: sizes, chunks, durations, offsets, starts of stretches, samples."""
+    count = draw(st.integers(1, 9))
+
+    def rising(least):
+        return sorted(draw(st.lists(st.integers(least, count + 2), max_size=5)))
+
+    def steps():
+        stops = [*rising(0), draw(st.sampled_from([count, count + 9]))]
+        return sorted(stops), draw(st.lists(STEPS, min_size=len(stops), max_size=len(stops)))
+
+    sizes = draw(st.none() | st.lists(WORDS, min_size=count, max_size=count + 2))
+    starts = [0, *rising(0)]
+    chunks = starts, draw(st.lists(PLACES, min_size=len(starts), max_size=len(starts)))
+    stretches = sorted({0, *draw(st.lists(st.integers(0, count - 1), max_size=4))})
+    offsets = steps() if draw(st.booleans()) else None
+    return sizes, draw(WORDS), chunks, steps(), offsets, stretches, count
+
+
+def extents_of(extents, sizes, each, chunks, durations, offsets, starts, count):
+    words = None if sizes is None else np.array(sizes, ">u4")
+    tables = (None if t is None else tuple(map(numbers, t)) for t in (chunks, durations, offsets))
+    return np.array(extents(words, each, *tables, numbers(starts), count)).tolist()
+
+
+def extents_one_by_one(sizes, each, chunks, durations, offsets, starts, count):
+    def at(steps, sample):
+        return next(v for stop, v in zip(*steps, strict=True) if stop > sample)
+
+    sizes = [each] * count if sizes is None else sizes
+    rows, dts = [[] for _ in range(6)], 0
+    for start, stop in zip(starts, [*starts[1:], count], strict=True):
+        data, times, begin = [], [], dts
+        for sample in range(start, stop):
+            chunk = max(k for k in range(len(chunks[0])) if chunks[0][k] <= sample)
+            place = chunks[1][chunk] + sum(sizes[chunks[0][chunk] : sample])
+            step = at(durations, sample)
+            cts = dts + (at(offsets, sample) if offsets else 0)
+            data.append((place, place + sizes[sample]))
+            times.append((cts, cts + max(step, 0)))
+            dts += step
+        edges = [min(p[0] for p in data), max(p[1] for p in data)]
+        edges += [min(t[0] for t in times), max(t[1] for t in times)]
+        for row, value in zip(rows, [*edges, begin, dts - begin], strict=True):
+            row.append(value)
+    return rows
+
+
+@given(tracks())
+def test_stretches_reach_as_far_as_their_samples(tables):
+    found = extents_of(native.extents, *tables)
+    assert extents_of(extents_plain, *tables) == found
+    if max(map(abs, tables[2][1])) < 2**62:  # nothing wraps round
+        assert found == extents_one_by_one(*tables)
+
+
+@pytest.mark.parametrize("extents", [native.extents, extents_plain])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"sizes": [1, 2, 3]}, "without a size"),
+        ({"chunks": ([0, 3, 2], [0, 0, 0])}, "do not rise"),
+        ({"chunks": ([1], [0])}, "do not rise"),
+        ({"chunks": ([], [])}, "do not rise"),
+        ({"chunks": ([0], [])}, "differ in length"),
+        ({"durations": ([3], [1])}, "without a duration"),
+        ({"durations": ([], [])}, "without a duration"),
+        ({"offsets": ([3], [1])}, "without a duration or offset"),
+        ({"starts": [0, 2, 2]}, "do not rise"),
+        ({"starts": [1]}, "do not rise"),
+        ({"starts": [0, 4]}, "do not rise"),
+        ({"starts": []}, "do not rise"),
+        ({"count": -1}, "without a size"),
+    ],
+)
+def test_stretches_of_impossible_tables_are_refused(extents, change, why):
+    tables = {
+        "sizes": [1, 2, 3, 4],
+        "each": 0,
+        "chunks": ([0], [0]),
+        "durations": ([4], [1]),
+        "offsets": None,
+        "starts": [0],
+        "count": 4,
+    }
+    with pytest.raises(ValueError, match=why):
+        extents_of(extents, **(tables | change))
+
+
+def test_many_words_are_summed_as_one_by_one():
+    sizes = [2**32 - 1] * 1537 + [7]
+    tables = sizes, 0, ([0], [0]), ([1538], [1]), None, [0], 1538
+    assert extents_of(native.extents, *tables)[1] == [sum(sizes)]

@@ -90,6 +90,7 @@ CALLS = {
     "sums": (BYTES, INT64, INT64, ROW, INT64, UINT8, UINT8),
     "chunk_starts": (BYTES, NUMBERS, NUMBERS, NUMBERS, INT64),
     "places": (INT64, INT64, INT64, NUMBERS, INT64),
+    "extents": (BYTES, NUMBERS, *[INT64] * 7, NUMBERS, INT64),
 }
 
 
@@ -160,6 +161,8 @@ def test_columns_are_refused_that_are_no_int64(odd):
         lambda: C.places(one, odd, one, 0, into),
         lambda: C.places(one, one, odd, 0, into),
         lambda: C.places(one, one, one, 0, odd),
+        lambda: C.extents(b"", 1, one, one, one, one, one, one, one, 1, odd),
+        lambda: C.extents(b"", 1, one, one, one, one, one, one, odd, 1, into),
         lambda: C.chunk_starts(bytes(8), 8, 0, 4, odd),
         lambda: C.join(b"a", odd, one),
         lambda: C.join(b"a", one, odd),

@@ -108,6 +108,23 @@ class Sums(NamedTuple):
     points: Int64
 
 
+class Extents(NamedTuple):
+    """Where stretches of samples lie, and when they are shown.
+
+    Attributes:
+        data_start, data_stop: first byte, and behind the last one (exclusive).
+        cts_min, cts_end: least composition time, and greatest one + duration.
+        dts, duration: decode time of the first sample, and sum of the durations.
+    """
+
+    data_start: Int64
+    data_stop: Int64
+    cts_min: Int64
+    cts_end: Int64
+    dts: Int64
+    duration: Int64
+
+
 class Boxes(NamedTuple):
     """Boxes that are kept: places in a buffer, sizes, places in the file, and shapes."""
 

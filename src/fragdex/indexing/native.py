@@ -22,6 +22,7 @@ from fragdex.indexing.headers import (
     PASSED,
     ROW,
     WHOLE,
+    Extents,
     Fits,
     Int64,
     Packed,
@@ -32,6 +33,7 @@ from fragdex.indexing.headers import (
 from fragdex.indexing.native_plain import (
     chunk_starts_plain,
     columns_plain,
+    extents_plain,
     fit_plain,
     join_plain,
     places_plain,
@@ -254,7 +256,7 @@ def chunk_starts(
     return held
 
 
-def places(size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64) -> bool:
+def places(size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64) -> None:
     """Where samples lie that stand one behind the other in chunks.
 
     Args:
@@ -264,21 +266,61 @@ def places(size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, int
         first: number of the first sample that is asked for.
         into: takes the place of it and of those behind it; their number says how many.
 
-    Returns: whether each sample lies behind the end of the one before. Chunks must begin at or
-    before the first sample and before the last one, and samples have a size (ValueError). Places
-    wrap round at 64 bits.
+    Chunks must begin at or before the first sample and before the last one, and samples have a
+    size (ValueError). Places wrap round at 64 bits.
 
     >>> into = np.empty(3, np.int64)
-    >>> places(np.array([5, 6, 7]), np.array([0, 2]), np.array([70, 90]), 0, into), into.tolist()
-    (True, [70, 75, 90])
+    >>> places(np.array([5, 6, 7]), np.array([0, 2]), np.array([70, 90]), 0, into)
+    >>> into.tolist()
+    [70, 75, 90]
     """
     if compiled is None:
-        return places_plain(size, chunk_start, chunk_offset, first, into)
+        places_plain(size, chunk_start, chunk_offset, first, into)
+        return
     size, chunk_start, chunk_offset = (
         np.ascontiguousarray(c, np.int64) for c in (size, chunk_start, chunk_offset)
     )
-    rising: bool = compiled.places(size, chunk_start, chunk_offset, first, into)
-    return rising
+    compiled.places(size, chunk_start, chunk_offset, first, into)
+
+
+def extents(
+    sizes: npt.NDArray[np.uint32] | None,
+    each: int,
+    chunks: tuple[Int64, Int64],
+    durations: tuple[Int64, Int64],
+    offsets: tuple[Int64, Int64] | None,
+    starts: Int64,
+    count: int,
+) -> Extents:
+    """Where stretches of samples lie, and when they are shown.
+
+    Args:
+        sizes: bytes of each sample, as big-endian words (`>u4`); None: each has `each` bytes.
+        chunks: number of the first sample of each chunk, rising or equal, and where it starts.
+        durations, offsets: where runs of equal ones end (exclusive), rising or equal, and their
+            values; durations may be below 0. None: no sample has an offset.
+        starts: number of the first sample of each stretch, rising from 0; a stretch ends where
+            the next one begins.
+        count: samples of all.
+
+    Each sample must have a size, a chunk and a duration (ValueError). Sums wrap round at 64 bits.
+
+    >>> ten, none = (np.array([10]), np.array([3])), None
+    >>> edges = extents(none, 2, (np.array([0]), np.array([70])), ten, none, ten[0] - 10, 10)
+    >>> edges.data_stop.tolist(), edges.cts_end.tolist()
+    ([90], [30])
+    """
+    if compiled is None:
+        return extents_plain(sizes, each, chunks, durations, offsets, starts, count)
+    into = np.empty((len(Extents._fields), len(starts)), np.int64)
+    words = b"" if sizes is None else np.ascontiguousarray(sizes, ">u4")
+    shifts = (_NONE, _NONE) if offsets is None else offsets
+    columns = (np.ascontiguousarray(c, np.int64) for c in (*chunks, *durations, *shifts, starts))
+    compiled.extents(words, each, *columns, count, into)
+    return Extents(*into)
+
+
+_NONE = np.zeros(0, np.int64)
 
 
 def _table(read: bytes, rows: int) -> Int64:

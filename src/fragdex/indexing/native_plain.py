@@ -21,6 +21,7 @@ from fragdex.indexing.headers import (
     ROW,
     TO_END,
     WHOLE,
+    Extents,
     Fits,
     Int64,
     Mask,
@@ -330,12 +331,13 @@ def chunk_starts_plain(
 
 def places_plain(
     size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64
-) -> bool:
+) -> None:
     """`native.places` in Python.
 
     >>> into = np.empty(3, np.int64)
-    >>> places_plain(np.array([5]), np.array([0, 2]), np.array([70, 90]), 1, into), into.tolist()
-    (True, [75, 90, 95])
+    >>> places_plain(np.array([5]), np.array([0, 2]), np.array([70, 90]), 1, into)
+    >>> into.tolist()
+    [75, 90, 95]
     """
     stop = first + len(into)
     if len(chunk_start) != len(chunk_offset):
@@ -348,17 +350,75 @@ def places_plain(
         raise ValueError("places: chunks fall back")
     if len(size) == 1:
         base = chunk_offset - chunk_start * size[0]
-        running, sizes = np.arange(first, stop), size
+        running = np.arange(first, stop)
         running *= size[0]
     else:
         begin = int(chunk_start[0])
         running = np.cumsum(size[begin:stop])
         running -= size[begin:stop]
         base = chunk_offset - running[chunk_start - begin]
-        running, sizes = running[first - begin :], size[first:stop]
+        running = running[first - begin :]
     np.add(np.repeat(base, _gaps(np.maximum(chunk_start, first), stop)), running, out=into)
-    ends = into + sizes
-    return bool((into[1:] >= ends[:-1]).all())
+
+
+def extents_plain(
+    sizes: npt.NDArray[np.uint32] | None,
+    each: int,
+    chunks: tuple[Int64, Int64],
+    durations: tuple[Int64, Int64],
+    offsets: tuple[Int64, Int64] | None,
+    starts: Int64,
+    count: int,
+) -> Extents:
+    """`native.extents` in Python.
+
+    >>> ten, none = (np.array([10]), np.array([3])), None
+    >>> edges = extents_plain(none, 2, (np.array([0]), np.array([70])), ten, none, ten[0] - 10, 10)
+    >>> edges.data_stop.tolist(), edges.cts_end.tolist()
+    ([90], [30])
+    """
+    (chunk_start, chunk_offset), (stops, values) = chunks, durations
+    shifts = (stops[:0], values[:0]) if offsets is None else offsets
+    if len(chunk_start) != len(chunk_offset) or len(stops) != len(values):
+        raise ValueError("extents: arguments differ in length")
+    if count < 0 or (sizes is not None and len(sizes) < count):
+        raise ValueError("extents: samples without a size")
+    if not len(starts) or not count:
+        if len(starts) or count:
+            raise ValueError("extents: stretches or chunks do not rise from 0")
+        return Extents(*np.zeros((6, 0), np.int64))
+    chunk_start = chunk_start[: int(np.searchsorted(chunk_start, count))]
+    rises = (np.diff(starts) > 0).all() and (np.diff(chunk_start) >= 0).all()
+    if not rises or starts[0] or starts[-1] >= count or not len(chunk_start) or chunk_start[0]:
+        raise ValueError("extents: stretches or chunks do not rise from 0")
+    if not len(stops) or stops.max() < count or (len(shifts[0]) and shifts[0].max() < count):
+        raise ValueError("extents: samples without a duration or offset")
+    cuts = np.sort(np.concatenate([starts, chunk_start, stops, shifts[0]]))
+    begin = cuts[(np.diff(cuts, prepend=-1) > 0) & (cuts < count)]
+    held = np.diff(begin, append=count)
+    if sizes is None:
+        size = held * each
+    else:
+        size = np.add.reduceat(sizes[:count], begin, dtype=np.int64)
+    chunk = np.searchsorted(chunk_start, begin, side="right") - 1
+    running = np.cumsum(size) - size
+    place = chunk_offset[chunk] + running - running[np.searchsorted(begin, chunk_start[chunk])]
+    step = values[np.searchsorted(stops, begin, side="right")]
+    lasts = step * held
+    dts = np.cumsum(lasts) - lasts
+    cts = (
+        dts + shifts[1][np.searchsorted(shifts[0], begin, side="right")] if len(shifts[0]) else dts
+    )
+    first = np.searchsorted(begin, starts)
+    return Extents(
+        np.minimum.reduceat(place, first),
+        np.maximum.reduceat(place + size, first),
+        # Samples that go backwards: each ends no earlier than it begins.
+        np.minimum.reduceat(np.where(step < 0, cts + lasts - step, cts), first),
+        np.maximum.reduceat(np.where(step < 0, cts, cts + lasts), first),
+        dts[first],
+        np.add.reduceat(lasts, first),
+    )
 
 
 def _gaps(starts: Int64, stop: int) -> Int64:

@@ -22,7 +22,6 @@ from fragdex.fragments.table import (
     FragmentFlags,
     FragmentTable,
     Int64,
-    SampleTable,
     SyncTable,
 )
 from fragdex.fragments.track_info import Movie, SampleGroup, TrackInfo
@@ -261,7 +260,6 @@ class _Head:
     fragments: FragmentTable
     sync: SyncTable
     runs: SampleRuns
-    samples: SampleTable | None
     groups: tuple[SampleGroup, ...]
 
 
@@ -309,7 +307,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
         _note_info(info, rules.findings)
         fragments, sync = tables.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
         load: SampleLoader = FragmentSamples(track_id, fragments, rules.decoder, defaults)
-        head, samples = heads.get(track_id), None
+        head = heads.get(track_id)
         mine = section.groups(track_id)
         if head is not None:
             virtual = head.fragments
@@ -319,7 +317,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
                 fragments = FragmentTable.concat([head.fragments, fragments])
                 sync = merged([head.sync, sync], fragments.sample_start, expansion=rules.expansion)
             else:
-                fragments, sync, samples = head.fragments, head.sync, head.samples
+                fragments, sync = head.fragments, head.sync
         stbl = section.stbls.get(track_id) if head is not None else None
         note_doubts(info, fragments, sync, stbl, rules.source, rules.findings, doubted)
         tracks.append(
@@ -332,7 +330,6 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
                 period=number,
                 groups=mine,
                 load_samples=load,
-                samples=samples,
             )
         )
     return Period(number, init_ranges(own, scan), movie, tuple(tracks))
@@ -362,7 +359,7 @@ def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
         if runs is None:
             continue
         timescale = infos[track_id].timescale
-        fragments, sync, samples = virtual_fragments(
+        fragments, sync = virtual_fragments(
             runs, timescale, rules.size, sharing=rules.tables, expansion=rules.expansion
         )
         outside = int((fragments.data_stop > rules.size).sum())
@@ -376,7 +373,7 @@ def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
                 track=track_id,
                 count=outside,
             )
-        found[track_id] = _Head(fragments, sync, runs, samples, movie_groups(stbl))
+        found[track_id] = _Head(fragments, sync, runs, movie_groups(stbl))
         state = section.states.setdefault(track_id, TrackState())
         state.samples, state.rows = runs.count, len(fragments)
         state.next_dts = int(fragments.dts[-1] + fragments.duration[-1])
@@ -388,11 +385,7 @@ def _outside_mdats(runs: SampleRuns, fragments: FragmentTable, layout: Layout) -
     low, high = int(fragments.data_start.min()), int(fragments.data_stop.max())
     if _in_mdats(np.array([low]), np.array([high]), layout).all():
         return 0
-    edges = np.append(runs.chunk_start, runs.count)
-    if len(runs.size) == 1:
-        sizes = np.diff(edges) * runs.size[0]
-    else:
-        sizes = np.diff(np.append(0, np.cumsum(runs.size))[edges])
+    sizes = runs.bytes_between(np.append(runs.chunk_start, runs.count))
     inside = _in_mdats(runs.chunk_offset, runs.chunk_offset + sizes, layout)
     return int((~inside & (sizes > 0)).sum())
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +30,14 @@ from fragdex.fragments.table import (
     SyncTable,
 )
 from fragdex.indexing import native
+from fragdex.indexing.headers import Extents
 from fragdex.indexing.runs import LONGEST, signed
 
 MAX_SAMPLES_AT_ONCE = 1 << 26
 """Samples written out in one table: 2.6 GiB; more than three days of pictures and sound."""
 
+
+Sizes: TypeAlias = npt.NDArray[np.uint32]
 
 NEGATIVE_DURATION = "a sample duration of 2^31 or more was read as negative"
 MANY = 1 << 16
@@ -78,14 +81,15 @@ class SampleRuns:
 
     Attributes:
         count: samples.
-        size: bytes of each sample, or of all of them (one element).
+        size: bytes of each sample as the file has them (`>u4`), or None: each has `each` bytes.
         durations, offsets: in ticks; composition offsets are None where there is no ctts.
         sync: numbers of the sync samples from 0, rising; None: every sample is one.
         chunk_offset: byte of each chunk; chunk_start: number of its first sample.
     """
 
     count: int
-    size: Int64
+    size: Sizes | None
+    each: int
     durations: Steps
     offsets: Steps | None
     sync: Int64 | None
@@ -110,10 +114,6 @@ class SampleRuns:
         Raises:
             LimitExceeded: that is more than fragdex writes out at once.
         """
-        return self.laid_out(a, b)[0]
-
-    def laid_out(self, a: int, b: int) -> tuple[SampleTable, bool]:
-        """Like `expand`; and whether each sample lies behind the end of the one before."""
         if b - a > MAX_SAMPLES_AT_ONCE:
             raise LimitExceeded(
                 "too many samples for one table",
@@ -122,8 +122,8 @@ class SampleRuns:
                 advice="ask for the samples of fewer fragments at a time",
             )
         if a >= b:
-            return SampleTable.empty(), True
-        offset, size, rising = self._places(a, b)
+            return SampleTable.empty()
+        offset, size = self._places(a, b)
         duration = self.durations.between(a, b)
         dts = self._decode_times(a, b, duration)
         cts = dts
@@ -136,7 +136,7 @@ class SampleRuns:
             sync = np.zeros(b - a, np.bool_)
             low, high = np.searchsorted(self.sync, [a, b])
             sync[self.sync[low:high] - a] = True
-        return SampleTable(offset, size, dts, cts, duration, sync), rising
+        return SampleTable(offset, size, dts, cts, duration, sync)
 
     def _decode_times(self, a: int, b: int, duration: Int64) -> Int64:
         """Decode times of samples a to b, whose durations these are."""
@@ -148,16 +148,30 @@ class SampleRuns:
         dts += self.dts_at(np.array([a]))[0]
         return dts
 
-    def _places(self, a: int, b: int) -> tuple[Int64, Int64, bool]:
-        """Offset and size of samples a to b, and whether each lies behind the one before."""
+    def _places(self, a: int, b: int) -> tuple[Int64, Int64]:
+        """Offset and size of samples a to b."""
         first = int(np.searchsorted(self.chunk_start, a, side="right")) - 1
         last = int(np.searchsorted(self.chunk_start, b, side="left"))
-        offset = np.empty(b - a, np.int64)
-        rising = native.places(
-            self.size, self.chunk_start[first:last], self.chunk_offset[first:last], a, offset
-        )
-        even = len(self.size) == 1
-        return offset, np.full(b - a, self.size[0]) if even else self.size[a:b], rising
+        begin = int(self.chunk_start[first])
+        starts, offset = self.chunk_start[first:last] - begin, np.empty(b - a, np.int64)
+        if self.size is None:
+            size, sizes = np.full(b - a, self.each), np.array([self.each])
+        else:
+            sizes = self.size[begin:b].astype(np.int64)
+            size = sizes[a - begin :]
+        native.places(sizes, starts, self.chunk_offset[first:last], a - begin, offset)
+        return offset, size
+
+    def bytes_between(self, edges: Int64) -> Int64:
+        """Bytes of the samples from each of these numbers (rising or equal) to the next."""
+        counts = np.diff(edges)
+        if self.size is None:
+            return counts * self.each
+        sizes, some = np.zeros(len(counts), np.int64), np.flatnonzero(counts)
+        if len(some):
+            held = self.size[: edges[-1]]
+            sizes[some] = np.add.reduceat(held, edges[some], dtype=np.int64)
+        return sizes
 
 
 def read_sample_runs(
@@ -188,7 +202,7 @@ def read_sample_runs(
         note("opaque-table", f"{code} is of an unknown version, or damaged; it is ignored")
         return None
 
-    size, count = _sizes(table("stsz"), table("stz2"))
+    size, each, count = _sizes(table("stsz"), table("stz2"))
     chunks = table("stco") or table("co64")
     mapping = table("stsc")
     if not count or chunks is None or mapping is None:
@@ -228,11 +242,9 @@ def read_sample_runs(
             "samples-without-chunk", f"{count - held:,} samples are in no chunk; they are left out"
         )
         count = held
-        size = size[:count] if len(size) > 1 else size
-    many = len(size) == 1 and count > MANY
-    if file_end is not None and many and count > file_end // size[0]:
+    if file_end is not None and size is None and count > max(MANY, file_end // each):
         # Sizes of their own take bytes each; a claimed number of equal ones takes none.
-        room = int(file_end // size[0])
+        room = file_end // each
         note(
             "samples-past-end", f"{count - room:,} samples cannot be in the file; they are left out"
         )
@@ -288,7 +300,7 @@ def read_sample_runs(
             note("stss-order", "sync sample numbers do not increase; they are sorted")
             numbers = np.unique(numbers)
         sync = None if len(numbers) == count else numbers
-    return SampleRuns(count, size, durations, offsets, sync, chunk_offset, chunk_start)
+    return SampleRuns(count, size, each, durations, offsets, sync, chunk_offset, chunk_start)
 
 
 def _backward(durations: Steps, count: int) -> Steps:
@@ -312,16 +324,17 @@ def names_samples(stbl: Box) -> bool:
     return any(box.get("sample_count") for box in (stbl.find("stsz"), stbl.find("stz2")) if box)
 
 
-def _sizes(stsz: Box | None, stz2: Box | None) -> tuple[Int64, int]:
+def _sizes(stsz: Box | None, stz2: Box | None) -> tuple[Sizes | None, int, int]:
+    """Bytes of each sample, or of all of them, and how many there are."""
     if stsz is not None and "sample_count" in stsz.fields:
         if stsz["sample_size"]:
-            return np.array([stsz["sample_size"]], np.int64), int(stsz["sample_count"])
-        sizes = stsz["entries"]["entry_size"].astype(np.int64)
-        return sizes, len(sizes)
+            return None, int(stsz["sample_size"]), int(stsz["sample_count"])
+        sizes = stsz["entries"]["entry_size"]
+        return sizes, 0, len(sizes)
     if stz2 is not None and "sample_count" in stz2.fields:
-        sizes = np.asarray(stz2["entry_size"]).astype(np.int64)
-        return sizes, len(sizes)
-    return np.zeros(0, np.int64), 0
+        sizes = np.asarray(stz2["entry_size"]).astype(">u4")
+        return sizes, 0, len(sizes)
+    return None, 0, 0
 
 
 def _chunk_starts(entries: npt.NDArray[np.void], chunks: int) -> tuple[Int64, int]:
@@ -378,7 +391,7 @@ def virtual_fragments(
     *,
     sharing: int = 1,
     expansion: Expansion | None = None,
-) -> tuple[FragmentTable, SyncTable, SampleTable | None]:
+) -> tuple[FragmentTable, SyncTable]:
     """Fragment and sync table of a progressive track.
 
     Args:
@@ -387,75 +400,22 @@ def virtual_fragments(
         file_end: size of the file in bytes where it is known; samples past it are flagged.
         sharing: tracks of the file, which share `MAX_VIRTUAL_FRAGMENTS`.
         expansion: bounds what is written out of sync samples that overlap.
-
-    Returns: the two tables, and the sample table where it was written out on the way.
     """
-    if len(runs.size) == 1:
+    most = runs.count
+    if runs.size is None:
         room = min(MAX_VIRTUAL_FRAGMENTS, MAX_VIRTUAL_FRAGMENTS if file_end is None else file_end)
         most = max(LEAST_VIRTUAL_FRAGMENTS, room // max(1, sharing))
-        return *_of_one_size(runs, timescale, file_end, most, expansion), None
-    samples, rising = runs.laid_out(0, runs.count)
-    starts = _starts(runs, timescale, runs.count)
-    counts = np.diff(np.append(starts, runs.count))
-    if rising:
-        last = starts + counts - 1
-        data_start, data_stop = samples.offset[starts], samples.offset[last] + samples.size[last]
-    else:
-        ends = samples.offset + samples.size
-        data_start = np.minimum.reduceat(samples.offset, starts)
-        data_stop = np.maximum.reduceat(ends, starts)
-    backward = bool((runs.durations.value < 0).any())
-    lasts = np.maximum(samples.duration, 0) if backward else samples.duration
-    if runs.offsets is None and not backward:
-        cts_min = samples.dts[starts]
-        cts_end = runs.dts_at(starts + counts)
-    else:
-        cts_min = np.minimum.reduceat(samples.cts, starts)
-        if runs.durations.constant:
-            cts_end = np.maximum.reduceat(samples.cts, starts) + lasts[0]
-        else:
-            cts_end = np.maximum.reduceat(samples.cts + lasts, starts)
-    fragments = _table(runs, starts, counts, data_start, data_stop, cts_min, cts_end, file_end)
-    return fragments, _sync(runs, fragments, expansion), samples
-
-
-def _of_one_size(
-    runs: SampleRuns,
-    timescale: int,
-    file_end: int | None,
-    most: int,
-    expansion: Expansion | None,
-) -> tuple[FragmentTable, SyncTable]:
-    """Of a track whose samples have one size, of the runs alone: PCM, however long.
-
-    Between one edge of any run and the next, places and times of samples rise evenly, so that
-    first and last of them tell the least and the greatest.
-    """
     starts = _starts(runs, timescale, most)
-    counts = np.diff(np.append(starts, runs.count))
-    cuts = [starts, runs.chunk_start, *_edges(runs)]
-    begin = _rising(np.concatenate(cuts))
-    stop = np.append(begin[1:], runs.count)
-    first = np.searchsorted(begin, starts)
-    size = int(runs.size[0])
-    chunk = np.searchsorted(runs.chunk_start, begin, side="right") - 1
-    place = runs.chunk_offset[chunk] + (begin - runs.chunk_start[chunk]) * size
-    step = runs.durations.at(begin)
-    low = runs.dts_at(np.where(step < 0, stop - 1, begin))
-    high = np.where(step < 0, runs.dts_at(begin), runs.dts_at(stop))
-    if runs.offsets is not None:
-        offset = runs.offsets.at(begin)
-        low, high = low + offset, high + offset
-    fragments = _table(
-        runs,
+    edges = native.extents(
+        runs.size,
+        runs.each,
+        (runs.chunk_start, runs.chunk_offset),
+        (runs.durations.stop, runs.durations.value),
+        None if runs.offsets is None else (runs.offsets.stop, runs.offsets.value),
         starts,
-        counts,
-        np.minimum.reduceat(place, first),
-        np.maximum.reduceat(place + (stop - begin) * size, first),
-        np.minimum.reduceat(low, first),
-        np.maximum.reduceat(high, first),
-        file_end,
+        runs.count,
     )
+    fragments = _table(runs, starts, edges, file_end)
     return fragments, _sync(runs, fragments, expansion)
 
 
@@ -473,34 +433,27 @@ def _rising(numbers: Int64) -> Int64:
     return numbers[np.diff(numbers, prepend=-1) > 0]
 
 
-def _table(
-    runs: SampleRuns,
-    starts: Int64,
-    counts: Int64,
-    data_start: Int64,
-    data_stop: Int64,
-    cts_min: Int64,
-    cts_end: Int64,
-    file_end: int | None,
-) -> FragmentTable:
+def _table(runs: SampleRuns, starts: Int64, edges: Extents, file_end: int | None) -> FragmentTable:
     n = len(starts)
-    dts = runs.dts_at(starts)
     sync = np.zeros(n, np.int64)
     if runs.sync is not None and (not len(runs.sync) or runs.sync[0] > 0):
         sync[0] = -1  # samples before the first sync sample
     flags = np.full(n, FragmentFlags.VIRTUAL, np.uint32)
     if file_end is not None:
-        flags[data_stop > file_end] |= np.uint32(FragmentFlags.OUTSIDE)
+        flags[edges.data_stop > file_end] |= np.uint32(FragmentFlags.OUTSIDE)
+    counts = np.empty(n, np.int64)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1] = runs.count - starts[-1]
     return FragmentTable(
-        offset=data_start,
-        size=data_stop - data_start,
+        offset=edges.data_start,
+        size=edges.data_stop - edges.data_start,
         moof_offset=np.full(n, NULL),
-        data_start=data_start,
-        data_stop=data_stop,
-        dts=dts,
-        duration=runs.dts_at(starts + counts) - dts,
-        cts_min=cts_min,
-        cts_end=cts_end,
+        data_start=edges.data_start,
+        data_stop=edges.data_stop,
+        dts=edges.dts,
+        duration=edges.duration,
+        cts_min=edges.cts_min,
+        cts_end=edges.cts_end,
         sample_start=starts,
         sample_count=counts,
         sync=sync,
@@ -545,17 +498,20 @@ def _sync(runs: SampleRuns, fragments: FragmentTable, expansion: Expansion | Non
         numbers = _rising(np.concatenate([[0], *_edges(runs)]))
         count = np.diff(np.append(numbers, runs.count))
         step = np.where(count > 1, runs.durations.at(numbers), 0)
+        dts = runs.dts_at(numbers)
+        fragment = np.searchsorted(fragments.sample_start, numbers, side="right") - 1
     else:
-        numbers = runs.sync
+        # A fragment begins with each; one more may stand before the first.
+        numbers, before = runs.sync, len(fragments) - len(runs.sync)
         count, step = np.ones(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
-    dts = runs.dts_at(numbers)
+        dts, fragment = fragments.dts[before:], np.arange(before, len(fragments))
     return sync_table(
         cts=dts if runs.offsets is None else dts + runs.offsets.at(numbers),
         dts=dts,
         step=step,
         count=count,
         sample=numbers,
-        fragment=np.searchsorted(fragments.sample_start, numbers, side="right") - 1,
+        fragment=fragment,
         sample_start=fragments.sample_start,
         expansion=expansion,
     )
