@@ -38,6 +38,7 @@ ROOMS = (
     "indexing",
     "formats",
     "views",
+    "repairing",
     "decoding",
     "frames",
     "data",

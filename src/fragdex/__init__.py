@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
     from fragdex.frames.frames import Frames
     from fragdex.indexing import Indexer, index
+    from fragdex.repairing.repair import Repair, repair
     from fragdex.seeking.model import FragmentIndex, TrackIndex
     from fragdex.seeking.plan import Plan, Span
     from fragdex.seeking.seek import Hit, Hits
@@ -63,6 +64,7 @@ _HOMES = {
     "Md5": "digest",
     "Package": "views.package",
     "Plan": "seeking.plan",
+    "Repair": "repairing.repair",
     "SampleTable": "fragments.table",
     "Source": "sources",
     "Span": "seeking.plan",
@@ -86,6 +88,7 @@ _HOMES = {
     "parse_range": "byterange",
     "peaks": "decoding.peaks",
     "plan_reads": "byterange",
+    "repair": "repairing.repair",
     "storyboard": "decoding.storyboards",
     "thumbnail": "decoding.thumbnails",
     "view": "views.kinds",
@@ -107,6 +110,7 @@ __all__ = [
     "Md5",
     "Package",
     "Plan",
+    "Repair",
     "SampleTable",
     "Source",
     "Span",
@@ -130,6 +134,7 @@ __all__ = [
     "parse_range",
     "peaks",
     "plan_reads",
+    "repair",
     "storyboard",
     "thumbnail",
     "view",

@@ -409,31 +409,31 @@ def _tables(part: Part, chunks: Sequence[Chunk]) -> list[Box]:
     """The sample tables, less the one that says where chunks are."""
     samples = part.samples
     deltas, offsets = _times(samples)
-    made = [make_box("stts", entries=_runs(deltas, "sample_delta"))]
+    made = [make_box("stts", entries=runs_of(deltas, "sample_delta"))]
     if offsets.any():
-        made.append(make_box("ctts", entries=_runs(offsets, "sample_offset")))
+        made.append(make_box("ctts", entries=runs_of(offsets, "sample_offset")))
     if not samples.sync.all():
         numbers = np.flatnonzero(samples.sync) + 1
-        made.append(make_box("stss", entries=_rows(sample_number=numbers)))
+        made.append(make_box("stss", entries=rows_of(sample_number=numbers)))
     made.append(make_box("stsc", entries=_sample_to_chunk(chunks)))
-    made.append(_sizes(samples.size))
+    made.append(sizes_box(samples.size))
     return made + _roll(part)
 
 
-def _sizes(sizes: Int64) -> Box:
+def sizes_box(sizes: Int64) -> Box:
     """Readers of raw sound want one size for all samples where they have one."""
     if sizes[0] and (sizes == sizes[0]).all():
         return make_box("stsz", sample_size=int(sizes[0]), sample_count=len(sizes))
-    return make_box("stsz", entries=_rows(entry_size=sizes))
+    return make_box("stsz", entries=rows_of(entry_size=sizes))
 
 
-def _runs(values: Int64, name: str) -> Rows:
+def runs_of(values: Int64, name: str) -> Rows:
     """(how many, value) of equal neighbours."""
     edges = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
-    return _rows(sample_count=np.diff(edges), **{name: values[edges[:-1]]})
+    return rows_of(sample_count=np.diff(edges), **{name: values[edges[:-1]]})
 
 
-def _rows(**columns: Int64) -> Rows:
+def rows_of(**columns: Int64) -> Rows:
     """Columns as rows of a table of 32 bits; a long track has millions."""
     rows = np.empty(len(next(iter(columns.values()))), [(name, ">u4") for name in columns])
     for name, column in columns.items():
@@ -483,7 +483,7 @@ def _moov(
     children = []
     for child in moov:
         if child.type == "mvhd":
-            child = _with_duration(child, duration, timescale=timescale)
+            child = with_duration(child, duration, timescale=timescale)
         elif child.type == "trak":
             part = parts.get(track_id(child))
             if part is None:
@@ -497,7 +497,8 @@ def _moov(
     return with_next_id(moov.replace(children=children, size_form="compact"))
 
 
-def _with_duration(box: Box, duration: int, **fields: Any) -> Box:
+def with_duration(box: Box, duration: int, **fields: Any) -> Box:
+    """A header box with another duration, in the version that has room for it."""
     version = 1 if duration >= WIDE - 1 else box["version"]
     return box.replace(version=version, duration=duration, **fields)
 
@@ -514,7 +515,7 @@ def _trak(trak: Box, part: Part, tables: list[Box], ids: set[int], timescale: in
         elif child.type == "mdia":
             child = _mdia(child, part, tables, timescale)
         if child.type == "tkhd":
-            children += [_with_duration(child, part.duration), _edts(part)]
+            children += [with_duration(child, part.duration), _edts(part)]
         else:
             children.append(child)
     return trak.replace(children=children)
@@ -540,14 +541,15 @@ def _mdia(mdia: Box, part: Part, tables: list[Box], timescale: int) -> Box:
     children = []
     for child in mdia:
         if child.type == "mdhd":
-            child = _with_duration(child, length, timescale=part.timescale)
+            child = with_duration(child, length, timescale=part.timescale)
         elif child.type == "minf":
-            inner = [_stbl(box, tables) if box.type == "stbl" else box for box in child]
+            inner = [with_tables(box, tables) if box.type == "stbl" else box for box in child]
             child = child.replace(children=inner)
         children.append(child)
     return mdia.replace(children=children)
 
 
-def _stbl(stbl: Box, tables: list[Box]) -> Box:
+def with_tables(stbl: Box, tables: list[Box]) -> Box:
+    """Sample descriptions as they are, with other sample tables."""
     stsd = stbl.find("stsd")
     return stbl.replace(children=([] if stsd is None else [stsd]) + tables)

@@ -189,13 +189,13 @@ def _avc(sample: SampleBytes, length_size: int) -> Access:
         if 1 <= kind <= 4:
             return Access.OPEN if recovers else Access.NONE
         if kind == 6:
-            recovers = recovers or _recovers(
+            recovers = recovers or is_recovery_point(
                 sample.clear(unit.start + 1, min(unit.size - 1, SEI_BYTES))
             )
     return Access.NONE
 
 
-def _recovers(sei: bytes) -> bool:
+def is_recovery_point(sei: bytes) -> bool:
     """Whether an SEI has a recovery point with recovery_frame_cnt 0, in its first bytes."""
     data = sei.replace(b"\0\0\3", b"\0\0")  # emulation prevention
     at = 0

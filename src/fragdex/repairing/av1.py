@@ -1,0 +1,265 @@
+"""Temporal units of AV1 (AV1 bitstream specification, 5.3 to 5.9; AV1 in ISOBMFF, 2.4).
+
+A sample ends with the frame that is shown. Its OBUs prove themselves by their headers and sizes,
+by a sequence header that is the film's, and by the order hint of their frames.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fragdex.indexing.codecs import Bits, Missing
+from fragdex.repairing.syntax import Found, Syntax
+from fragdex.repairing.window import Window
+
+SEQUENCE, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY = range(1, 8)
+_KNOWN: Final = (SEQUENCE, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY)
+KEY, SWITCH = 0, 3
+METADATA_TYPES: Final = range(1, 6)
+"""metadata_type: light levels, colour volume, scalability, ITU-T T.35, timecode (6.7.1)."""
+MOST_UNITS: Final = 256
+HEAD_BYTES: Final = 64
+MOST_UNIT_BYTES: Final = 1 << 27
+SELECT: Final = 2
+NEAR: Final = 8
+FAR: Final = 64
+"""Places in the order of output that a picture which is shown, or hidden, may be ahead."""
+
+
+class Sequence(NamedTuple):
+    """A sequence_header_obu (5.5), as far as frame headers need it."""
+
+    still: bool
+    reduced: bool
+    frame_id_bits: int
+    tools: int
+    integer_motion: int
+    order_bits: int
+    size: tuple[int, int]
+    timed: bool
+
+
+def sequence_of(data: bytes) -> Sequence:
+    """A sequence header, without the header of its OBU.
+
+    Raises:
+        Missing: it is none.
+    """
+    bits = Bits(data)
+    bits.take(3)
+    still, reduced = bool(bits.take(1)), bool(bits.take(1))
+    if reduced:
+        return Sequence(still, True, 0, SELECT, SELECT, 0, (0, 0), False)
+    model = 0
+    if bits.take(1):
+        bits.take(64)
+        if bits.take(1):
+            while not bits.take(1):
+                model += 1
+                if model > 32:
+                    raise Missing
+            bits.take(model)
+        model = bits.take(1)
+        if model:
+            model = bits.take(5) + 1
+            bits.take(42)
+    delays = bits.take(1)
+    for _ in range(bits.take(5) + 1):
+        bits.take(12)
+        if bits.take(5) > 7:
+            bits.take(1)
+        if model and bits.take(1):
+            bits.take(2 * model + 1)
+        if delays and bits.take(1):
+            bits.take(4)
+    wide, high = bits.take(4) + 1, bits.take(4) + 1
+    size = (bits.take(wide) + 1, bits.take(high) + 1)
+    ids = 0
+    if bits.take(1):
+        delta = bits.take(4) + 2
+        ids = delta + bits.take(3) + 1
+    bits.take(3)
+    bits.take(4)
+    hints = bits.take(1)
+    if hints:
+        bits.take(2)
+    tools = SELECT if bits.take(1) else bits.take(1)
+    motion = SELECT
+    if tools:
+        motion = SELECT if bits.take(1) else bits.take(1)
+    order = bits.take(3) + 1 if hints else 0
+    return Sequence(still, False, ids, tools, motion, order, size, bool(model))
+
+
+class _Obu(NamedTuple):
+    kind: int
+    begin: int
+    stop: int
+
+
+class _Frame(NamedTuple):
+    """What a frame header says.
+
+    Attributes:
+        repeats: whether a frame that is there is shown.
+        key, shown: whether it is a key frame, and is shown.
+        hint: its place in the order of output; -1: not known.
+    """
+
+    repeats: bool
+    key: bool
+    shown: bool
+    hint: int
+
+
+class Av1(Syntax):
+    """AV1 in samples of MP4.
+
+    Args:
+        config: the OBUs of the sample entry (configOBUs), or nothing.
+    """
+
+    def __init__(self, config: bytes = b"") -> None:
+        self.sequence: Sequence | None = None
+        self._shown: int | None = None
+        if len(config) > 2 and config[0] >> 3 & 15 == SEQUENCE:
+            size, used = _leb128(config[1:9])
+            self._is_known(config[1 + used : 1 + used + size])
+
+    def _is_known(self, data: bytes) -> bool:
+        """Whether a sequence header is that of the film; the first one is."""
+        try:
+            found = sequence_of(data)
+        except Missing:
+            return False
+        self.sequence = self.sequence or found
+        return found == self.sequence
+
+    def find(self, window: Window, at: int, stop: int) -> Found | None:
+        """The temporal unit that begins here."""
+        sync = sequenced = open_header = before = False
+        start, hint = at, -1
+        for _ in range(MOST_UNITS):
+            obu = _obu(window, at, stop)
+            if obu is None:
+                return None
+            head = window.take(obu.begin, min(obu.stop - obu.begin, HEAD_BYTES))
+            at = obu.stop
+            if obu.kind == DELIMITER:
+                if obu.begin != obu.stop or at - start > 2:
+                    return None
+            elif obu.kind == SEQUENCE:
+                whole = window.take(obu.begin, min(obu.stop - obu.begin, 4096))
+                if not self._is_known(whole) or before:
+                    return None
+                sequenced = True
+            elif obu.kind == METADATA:
+                before = True
+                if not head or head[0] not in METADATA_TYPES:
+                    return None
+            elif obu.kind in (HEADER, FRAME, COPY):
+                frame = self._frame(head)
+                if frame is None or (obu.kind == FRAME and frame.repeats):
+                    return None
+                if frame.key and frame.shown and not sequenced:
+                    return None  # a sync sample has a sequence header in front
+                begins = frame.hint < 0 or (frame.key and sequenced)
+                if not begins and not self._is_near(frame):
+                    return None
+                sync = sync or (sequenced and frame.key and frame.shown)
+                if frame.shown:
+                    hint = frame.hint
+                if frame.shown and (obu.kind == FRAME or frame.repeats):
+                    return Found(at, sync, head=(hint,))
+                open_header = frame.shown
+            elif obu.kind == TILES and open_header:
+                following = _obu(window, at, stop)
+                if following is None or following.kind != TILES:
+                    return Found(at, sync, head=(hint,))
+        return None
+
+    def accept(self, found: Found) -> Found:
+        """Count the pictures that are shown."""
+        assert found.head is not None
+        hint = found.head[0]
+        if hint >= 0 or self._shown is not None:
+            self._shown = hint if hint >= 0 else (self._shown or 0) + 1
+        return found._replace(head=None)
+
+    def interrupted(self) -> None:
+        """The next picture may be any."""
+        self._shown = None
+
+    def _is_near(self, frame: _Frame) -> bool:
+        """Whether a frame is one that may come next in the order of output (7.8)."""
+        if self._shown is None or self.sequence is None:
+            return True
+        ahead = frame.hint - self._shown & (1 << self.sequence.order_bits) - 1
+        return 0 < ahead <= (NEAR if frame.shown else FAR)
+
+    def _frame(self, head: bytes) -> _Frame | None:
+        """The beginning of a frame header (5.9.2)."""
+        sequence = self.sequence
+        if sequence is None:
+            return None
+        if sequence.reduced:
+            return _Frame(False, True, True, -1)
+        bits = Bits(head)
+        try:
+            if bits.take(1):
+                bits.take(3)
+                # trailing bits: a one and zeros (5.3.4), where nothing else is said
+                if not sequence.frame_id_bits and bits.left == 4 and bits.take(4) != 8:
+                    return None
+                return _Frame(True, False, True, -1) if len(head) < 4 else None
+            kind, shown = bits.take(2), bool(bits.take(1))
+            if not sequence.order_bits or sequence.timed:
+                return _Frame(False, kind == KEY, shown, -1)
+            if not shown:
+                bits.take(1)
+            if kind != SWITCH and not (kind == KEY and shown):
+                bits.take(1)
+            bits.take(1)
+            tools = bits.take(1) if sequence.tools == SELECT else sequence.tools
+            if tools and sequence.integer_motion == SELECT:
+                bits.take(1)
+            bits.take(sequence.frame_id_bits)
+            if kind != SWITCH:
+                bits.take(1)
+            return _Frame(False, kind == KEY, shown, bits.take(sequence.order_bits))
+        except Missing:
+            return None
+
+    def starts(self, data: bytes) -> list[int]:
+        """Places where the header of an OBU with a size stands."""
+        return [place for place, byte in enumerate(data) if byte in _FIRST]
+
+
+_FIRST: Final = frozenset(kind << 3 | 2 for kind in (SEQUENCE, DELIMITER, HEADER, METADATA, FRAME))
+
+
+def _obu(window: Window, at: int, stop: int) -> _Obu | None:
+    """The OBU that begins here; None: none does."""
+    head = window.take(at, 10)
+    if not head or head[0] & 0x81 or not head[0] & 2:
+        return None
+    kind, first = head[0] >> 3 & 15, 2 if head[0] & 4 else 1
+    if kind not in _KNOWN or (first == 2 and (len(head) < 2 or head[1] & 7)):
+        return None
+    size, used = _leb128(head[first : first + 8])
+    begin = at + first + used
+    if not used or size > MOST_UNIT_BYTES or begin + size > stop:
+        return None
+    if not size and kind != DELIMITER:
+        return None
+    return _Obu(kind, begin, begin + size)
+
+
+def _leb128(data: bytes) -> tuple[int, int]:
+    """A number of seven bits a byte, and its bytes; 0 bytes: none, or not as short as can be."""
+    value = 0
+    for place, byte in enumerate(data):
+        value |= (byte & 0x7F) << 7 * place
+        if not byte & 0x80:
+            return (value, place + 1) if byte or not place else (0, 0)
+    return 0, 0

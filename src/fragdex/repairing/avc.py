@@ -1,0 +1,313 @@
+"""Access units of AVC, and the order in which their pictures are shown (ISO/IEC 14496-10)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from fragdex.indexing.access import is_recovery_point
+from fragdex.indexing.codecs import Missing
+from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, NalUnits, Slice, payload
+from fragdex.repairing.syntax import Found
+
+NON_IDR, IDR, SEI, SPS, PPS, DELIMITER = 1, 5, 6, 7, 8, 9
+_AFTER: Final = (10, 11, 12, 19)
+"""End of sequence, end of stream, filler data, auxiliary pictures."""
+_HIGH: Final = (100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135)
+_MOST_POC: Final = 1 << 31
+
+
+class Sps(NamedTuple):
+    """A sequence parameter set (7.3.2.1.1), as far as slice headers need it.
+
+    Attributes:
+        frame_num_bits, order_type, order_bits: log2_max_frame_num, pic_order_cnt_type and
+            log2_max_pic_order_cnt_lsb; 0 bits where the type has none.
+        frames_only: frame_mbs_only_flag.
+        planes: separate_colour_plane_flag.
+        delta_zero: delta_pic_order_always_zero_flag.
+        cycle: offset_for_ref_frame, and what comes first: offset_for_non_ref_pic.
+        width, height: pixels of a picture, cropping taken off.
+        ticks: num_units_in_tick and time_scale, or None.
+        identity: profile, compatibility and level.
+    """
+
+    frame_num_bits: int
+    order_type: int
+    order_bits: int
+    frames_only: bool
+    planes: bool
+    delta_zero: bool
+    cycle: tuple[int, ...]
+    macroblocks: int
+    width: int
+    height: int
+    ticks: tuple[int, int] | None
+    identity: bytes
+
+
+def sps_of(unit: bytes) -> tuple[int, Sps]:
+    """Number of a sequence parameter set, and what it says.
+
+    Raises:
+        Missing: it is none.
+    """
+    identity, bits = unit[1:4], payload(unit, 4)
+    number = bits.ue()
+    chroma, planes = 1, False
+    if identity[:1] and identity[0] in _HIGH:
+        chroma = bits.ue()
+        if chroma == 3:
+            planes = bool(bits.take(1))
+        if bits.ue() > 6 or bits.ue() > 6:
+            raise Missing
+        bits.take(1)
+        if bits.take(1):
+            for place in range(8 if chroma != 3 else 12):
+                if bits.take(1):
+                    _skip_scaling_list(bits, 16 if place < 6 else 64)
+    frame_num_bits = bits.ue() + 4
+    order_type, order_bits, delta_zero = bits.ue(), 0, False
+    cycle: tuple[int, ...] = ()
+    if order_type == 0:
+        order_bits = bits.ue() + 4
+    elif order_type == 1:
+        delta_zero = bool(bits.take(1))
+        others = bits.se()
+        bits.se()
+        cycle = (others, *(bits.se() for _ in range(min(bits.ue(), 255))))
+    if number > 31 or chroma > 3 or frame_num_bits > 16 or order_bits > 16 or order_type > 2:
+        raise Missing
+    bits.ue()
+    bits.take(1)
+    columns, rows = bits.ue() + 1, bits.ue() + 1
+    frames_only = bool(bits.take(1))
+    if not frames_only:
+        bits.take(1)
+    bits.take(1)
+    rows *= 1 if frames_only else 2
+    width, height = columns * 16, rows * 16
+    if bits.take(1):
+        left, right, top, bottom = (bits.ue() for _ in range(4))
+        wide = 2 if chroma in (1, 2) else 1
+        high = (2 if chroma == 1 else 1) * (1 if frames_only else 2)
+        width -= (left + right) * wide
+        height -= (top + bottom) * high
+    if not (0 < width <= 1 << 15 and 0 < height <= 1 << 15):
+        raise Missing
+    ticks = None
+    if bits.take(1):
+        ticks = _timing(bits)
+    made = Sps(
+        frame_num_bits,
+        order_type,
+        order_bits,
+        frames_only,
+        planes,
+        delta_zero,
+        cycle,
+        columns * rows,
+        width,
+        height,
+        ticks,
+        identity,
+    )
+    return number, made
+
+
+def _skip_scaling_list(bits: Golomb, size: int) -> None:
+    last = following = 8
+    for _ in range(size):
+        if following:
+            following = (last + bits.se()) % 256
+        last = following or last
+
+
+def _timing(bits: Golomb) -> tuple[int, int] | None:
+    """num_units_in_tick and time_scale of VUI parameters (E.1.1)."""
+    try:
+        if bits.take(1) and bits.take(8) == 255:
+            bits.take(32)
+        if bits.take(1):
+            bits.take(1)
+        if bits.take(1):
+            bits.take(4)
+            if bits.take(1):
+                bits.take(24)
+        if bits.take(1):
+            bits.ue()
+            bits.ue()
+        if bits.take(1):
+            units, scale = bits.take(32), bits.take(32)
+            return (units, scale) if units and scale else None
+    except Missing:
+        pass
+    return None
+
+
+class Avc(NalUnits):
+    """AVC in samples of MP4.
+
+    >>> Avc().kind_of(bytes([0x09, 0x10]), 2)
+    'before'
+    """
+
+    def __init__(self, length_size: int = 4) -> None:
+        super().__init__(length_size)
+        self._before = (0, 0)
+        self._frames = (0, 0)
+
+    def kind_of(self, unit: bytes, size: int) -> str | None:
+        """As `NalUnits.kind_of`: nal_unit_type, and the nal_ref_idc it asks for (7.4.1)."""
+        head = unit[0]
+        kind, referred = head & 31, bool(head & 0x60)
+        if head & 0x80:
+            return None
+        if kind == NON_IDR or (kind == IDR and referred):
+            return SLICE
+        if kind == DELIMITER:
+            return BEFORE if size == 2 and not referred and unit[1] & 31 == 16 else None
+        if kind == SEI:
+            return BEFORE if not referred else None
+        if kind in (SPS, PPS):
+            return BEFORE if referred and size <= 4096 else None
+        if kind in _AFTER:
+            return AFTER if kind == 19 or not referred else None
+        return None
+
+    def learn(self, unit: bytes) -> bool:
+        """As `NalUnits.learn`."""
+        kind = unit[0] & 31
+        try:
+            if kind == SPS:
+                number, sps = sps_of(unit)
+                self.sets[SPS, number] = sps
+                self.raw[SPS, number] = unit
+            elif kind == PPS:
+                bits = payload(unit, 1)
+                number, owner = bits.ue(), bits.ue()
+                bits.take(1)
+                paired = bits.take(1)
+                if number > 255 or (SPS, owner) not in self.sets:
+                    return False
+                self.sets[PPS, number] = (owner, paired)
+                self.raw[PPS, number] = unit
+            elif kind == SEI:
+                return _is_sei(unit[1:])
+        except Missing:
+            return False
+        return True
+
+    def recovers(self, unit: bytes) -> bool:
+        """A recovery point SEI with recovery_frame_cnt 0 (D.2.8)."""
+        return bool(unit) and unit[0] & 31 == SEI and is_recovery_point(unit[1:])
+
+    def slice_of(self, unit: bytes) -> Slice | None:
+        """As `NalUnits.slice_of`: the beginning of a slice_header (7.3.3)."""
+        bits = payload(unit, 1)
+        idr = unit[0] & 31 == IDR
+        referred = int(bool(unit[0] & 0x60))
+        try:
+            first, kind, number = bits.ue(), bits.ue(), bits.ue()
+            if kind > 9 or (PPS, number) not in self.sets:
+                return None
+            owner, paired = self.sets[PPS, number]
+            sps: Sps = self.sets[SPS, owner]
+            if first >= sps.macroblocks or (idr and kind % 5 not in (2, 4)):
+                return None
+            if sps.planes:
+                bits.take(2)
+            frame, field = bits.take(sps.frame_num_bits), 0
+            if idr and frame:
+                return None
+            if not sps.frames_only and bits.take(1):
+                field = 1 + bits.take(1)
+            epoch = bits.ue() if idr else 0
+            if epoch > 65535:
+                return None
+            low = delta = 0
+            if sps.order_type == 0:
+                low = bits.take(sps.order_bits)
+                if paired and not field:
+                    delta = bits.se()
+            elif sps.order_type == 1 and not sps.delta_zero:
+                delta = bits.se()
+        except Missing:
+            return None
+        picture = (frame, number, owner, field, int(idr), epoch, referred, low)
+        head = (owner, frame, referred, low, delta, int(idr))
+        return Slice(not first, picture, idr, idr, head, field)
+
+    def accept(self, found: Found) -> Found:
+        """With its picture order count (8.2.1)."""
+        assert found.head is not None
+        owner, frame, referred, low, delta, idr = found.head
+        sps: Sps = self.sets[SPS, owner]
+        if sps.order_type == 0:
+            high, before = (0, 0) if idr else self._before
+            wrap = 1 << sps.order_bits
+            if low < before and before - low >= wrap // 2:
+                high += wrap
+            elif low > before and low - before > wrap // 2:
+                high -= wrap
+            if referred:
+                self._before = (high, low)
+            return found._replace(order=min(high + low, high + low + delta), head=None)
+        offset, last = (0, 0) if idr else self._frames
+        if frame < last:
+            offset += 1 << sps.frame_num_bits
+        self._frames = (offset, frame)
+        number = offset + frame
+        if sps.order_type == 2:
+            return found._replace(order=2 * number - (not referred), head=None)
+        others, *cycle = sps.cycle
+        count = number - (not referred and number > 0) if cycle else 0
+        order = delta + (0 if referred else others)
+        if count > 0:
+            whole, part = divmod(count - 1, len(cycle))
+            order += whole * sum(cycle) + sum(cycle[: part + 1])
+        return found._replace(order=max(-_MOST_POC, min(order, _MOST_POC)), head=None)
+
+    def interrupted(self) -> None:
+        """The next picture may be any."""
+        self._before = self._frames = (0, 0)
+
+    def first_headers(self) -> Any:
+        """As `NalUnits.first_headers`."""
+        return _first_headers()
+
+
+@cache
+def _first_headers() -> Any:
+    kinds = np.arange(256) & 31
+    referred = (np.arange(256) & 0x60) != 0
+    fit = (kinds == NON_IDR) | (np.isin(kinds, [IDR, SPS, PPS]) & referred)
+    fit |= np.isin(kinds, [SEI, DELIMITER]) & ~referred
+    return fit & (np.arange(256) < 128)
+
+
+def _is_sei(data: bytes) -> bool:
+    """Whether messages fill a unit up to its trailing bits (7.3.2.3)."""
+    return is_messages(data.replace(b"\0\0\3", b"\0\0"))
+
+
+def is_messages(data: bytes) -> bool:
+    r"""Whether SEI messages fill these bytes, up to a byte 80 (ISO/IEC 14496-10, 7.3.2.3.1).
+
+    >>> is_messages(b"\x05\x01a\x80"), is_messages(b"\x05\x03a\x80")
+    (True, False)
+    """
+    at = 0
+    while at < len(data) and data[at:] != b"\x80":
+        for part in range(2):
+            number = 0
+            while at < len(data) and data[at] == 255:
+                number, at = number + 255, at + 1
+            if at >= len(data):
+                return False
+            number, at = number + data[at], at + 1
+            if part:
+                at += number
+    return at < len(data)

@@ -1,0 +1,215 @@
+"""Sound that does not say where it ends, and lies between samples that do: PCM, and Opus."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from fragdex.fragments.table import SampleTable
+from fragdex.repairing.syntax import Found, Syntax
+from fragdex.repairing.window import Window
+from fragdex.seeking.model import TrackIndex
+
+Fits: TypeAlias = Callable[[int], bool]
+
+MOST_LENGTHS: Final = 64
+"""Lengths of chunks that are tried first."""
+MOST_SPLITS: Final = 1 << 12
+MOST_SAMPLES: Final = 1 << 20
+"""Samples of a good film that are looked at."""
+SLACK: Final = 1e-4
+FOREVER: Final = 1e9
+FEW: Final = 4
+"""Packets by which the pace of a good film may vary."""
+LIKENESS: Final = 3
+"""First bytes in which packets of a camera are alike, by far more than by chance."""
+
+
+class Between(Syntax):
+    """Samples that only their neighbours delimit.
+
+    Attributes:
+        lengths: bytes of chunks of a good film, the frequent ones first.
+        longest: bytes in which the end of a chunk is looked for.
+    """
+
+    delimited = False
+
+    def __init__(self, samples: SampleTable) -> None:
+        ends = samples.offset + samples.size
+        heads = np.append(0, np.flatnonzero(samples.offset[1:] != ends[:-1]) + 1)
+        sums = np.add.reduceat(samples.size, heads) if len(samples) else samples.size
+        counted = Counter(sums.tolist())
+        self.lengths = [length for length, _ in counted.most_common(MOST_LENGTHS)]
+        self.longest = 4 * max(counted, default=0)
+
+    def find(self, window: Window, at: int, stop: int) -> Found | None:
+        """None: where it ends is not in it."""
+        return None
+
+    @abstractmethod
+    def may_start(self, window: Window, at: int) -> bool:
+        """Whether a sample may begin here."""
+
+    @abstractmethod
+    def split(self, window: Window, start: int, stop: int, fits: Fits) -> list[int] | None:
+        """Sizes of the samples that fill these bytes; empty: there are several ways; None: none.
+
+        Args:
+            fits: whether so many samples may lie here.
+        """
+
+
+class Pace:
+    """How far sound may be ahead of pictures where a picture follows it in the file.
+
+    Muxers put samples in the order of their times, each in its own way. How a good film does it
+    says how many packets lie between two pictures, where nothing else does.
+
+    Args:
+        sound, picture: seconds of a packet, and of a picture.
+        least, most: seconds that sound is ahead of the picture that follows it, in a good film.
+
+    >>> pace = Pace(0.02, 0.04, 0.0, 0.02)
+    >>> pace.fits(1, 0), pace.fits(3, 1), pace.fits(9, 1)
+    (True, True, False)
+    """
+
+    def __init__(self, sound: float, picture: float, least: float, most: float) -> None:
+        self._sound, self._picture = sound, picture
+        self._least, self._most = least - SLACK, most + SLACK
+        self._base: tuple[float, float] = (0.0, 0.0)
+
+    def fits(self, packets: int, pictures: int) -> bool:
+        """Whether so many packets may lie in front of the picture behind so many."""
+        ahead = packets * self._sound - pictures * self._picture
+        low, high = self._base
+        return ahead + high >= self._least and ahead + low <= self._most
+
+    def pass_gap(self, packets: int, pictures: int) -> None:
+        """So many packets do: what was not known after a loss is known better."""
+        ahead = packets * self._sound - pictures * self._picture
+        low, high = self._base
+        low, high = max(low, self._least - ahead), min(high, self._most - ahead)
+        self._base = (low, high) if low <= high else (-FOREVER, FOREVER)
+
+    def lose(self) -> None:
+        """Samples are missing: how far sound is ahead is not known."""
+        self._base = (-FOREVER, FOREVER)
+
+
+def pace_of(sound: TrackIndex, pictures: TrackIndex) -> Pace | None:
+    """The pace of a good film; None where its times say nothing.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> tracks = fragdex.index(movie(tracks=2)).tracks
+    >>> pace_of(tracks[1], tracks[0]) is None
+    False
+    """
+    heard, seen = first_samples(sound), first_samples(pictures)
+    if not len(heard) or not len(seen):
+        return None
+    for samples in (heard, seen):
+        if (samples.duration[:-1] != samples.duration[0]).any():
+            return None
+    packet = float(heard.duration[0]) / sound.timescale
+    picture = float(seen.duration[0]) / pictures.timescale
+    ends = heard.offset + heard.size
+    following = np.searchsorted(seen.offset, ends)
+    inside = np.flatnonzero(following < len(seen))
+    meets = inside[seen.offset[following[inside]] == ends[inside]]
+    if not len(meets) or packet <= 0:
+        return None
+    ahead = (meets + 1) * packet - following[meets] * picture
+    least, most = float(ahead.min()), float(ahead.max())
+    return Pace(packet, picture, least, most) if most - least < FEW * packet else None
+
+
+def first_samples(track: TrackIndex) -> SampleTable:
+    """As many samples of a good film as are looked at."""
+    counts = np.cumsum(track.fragments.sample_count)
+    rows = int(np.searchsorted(counts, MOST_SAMPLES)) + 1
+    return track.samples_of(0, min(rows, len(counts)))
+
+
+class Even(Between):
+    """Samples of one size: PCM, and packets of a constant bit rate.
+
+    Args:
+        samples: of a good film.
+    """
+
+    def __init__(self, samples: SampleTable) -> None:
+        super().__init__(samples)
+        self.unit = int(samples.size[0])
+
+    def may_start(self, window: Window, at: int) -> bool:
+        """As `Between.may_start`: any bytes are sound."""
+        return at + self.unit <= window.stop
+
+    def split(self, window: Window, start: int, stop: int, fits: Fits) -> list[int] | None:
+        """As `Between.split`: one size and how often, as `[unit, count]`."""
+        count, rest = divmod(stop - start, self.unit)
+        return None if rest or not count else [self.unit, count]
+
+
+class Opus(Between):
+    """Opus, whose packets begin with a table of contents (RFC 6716, 3.1).
+
+    Args:
+        samples: of a good film.
+        heads: the first `LIKENESS` bytes of its packets.
+    """
+
+    def __init__(self, samples: SampleTable, heads: Sequence[bytes]) -> None:
+        super().__init__(samples)
+        self._heads = {head[0] for head in heads if head}
+        self._seen = {head[:LIKENESS] for head in heads if len(head) >= LIKENESS}
+        self._least, self._most = int(samples.size.min()), int(samples.size.max())
+        self.lengths = []  # of sizes that vary, none is more likely than a nearer end
+
+    def may_start(self, window: Window, at: int) -> bool:
+        """As `Between.may_start`."""
+        head = window.take(at, 1)
+        return bool(head) and head[0] in self._heads
+
+    def split(self, window: Window, start: int, stop: int, fits: Fits) -> list[int] | None:
+        """As `Between.split`: by sizes and first bytes like those of the good film."""
+        size = stop - start
+        if not self._least <= size <= self.longest:
+            return None
+        if not self.may_start(window, start):
+            return None
+        data = window.take(start, size)
+        heads = [place for place in range(size) if data[place] in self._heads]
+        # ways to reach each place, as the packets before it
+        ways: dict[int, list[tuple[int, ...]]] = {0: [()]}
+        for place in [*heads[1:], size]:
+            found = [
+                (*before, place - low)
+                for low, many in ways.items()
+                if self._least <= place - low <= self._most
+                for before in many
+            ]
+            if found:
+                ways[place] = found[:MOST_SPLITS]
+        whole = [way for way in ways.get(size, ()) if fits(len(way))]
+        if not whole:
+            return None
+        if len(whole) > 1:
+            whole = [way for way in whole if self._are_seen(data, way)]
+        return list(whole[0]) if len(whole) == 1 else []
+
+    def _are_seen(self, data: bytes, sizes: tuple[int, ...]) -> bool:
+        """Whether all packets begin with bytes that packets of the good film begin with."""
+        at = 0
+        for size in sizes:
+            if data[at : at + LIKENESS] not in self._seen:
+                return False
+            at += size
+        return True

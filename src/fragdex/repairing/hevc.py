@@ -1,0 +1,199 @@
+"""Access units of HEVC, and the order in which their pictures are shown (ISO/IEC 23008-2)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from fragdex.indexing.codecs import Missing
+from fragdex.repairing.avc import is_messages
+from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, NalUnits, Slice, payload
+from fragdex.repairing.syntax import Found
+
+VPS, SPS, PPS, DELIMITER, PREFIX_SEI, SUFFIX_SEI = 32, 33, 34, 35, 39, 40
+_IDR: Final = (19, 20)
+_IRAP: Final = range(16, 24)
+_PASSED: Final = (*range(6, 10), *range(0, 16, 2))
+"""Pictures that others do not count from: leading ones, and those of no reference (8.3.1)."""
+
+
+class Sps(NamedTuple):
+    """A sequence parameter set (7.3.2.2.1), as far as slice headers need it."""
+
+    order_bits: int
+    planes: bool
+    width: int
+    height: int
+    blocks: int
+    profile: bytes
+    chroma: int
+    depths: tuple[int, int]
+    sub_layers: int
+
+
+def sps_of(unit: bytes) -> tuple[int, Sps]:
+    """Number of a sequence parameter set, and what it says.
+
+    Raises:
+        Missing: it is none.
+    """
+    bits = payload(unit, 2)
+    bits.take(4)
+    layers = bits.take(3)
+    bits.take(1)
+    profile = bits.take(96).to_bytes(12, "big")
+    marks = [(bits.take(1), bits.take(1)) for _ in range(layers)]
+    if layers:
+        bits.take(2 * (8 - layers))
+    for has_profile, has_level in marks:
+        bits.take(88 * has_profile + 8 * has_level)
+    number, chroma = bits.ue(), bits.ue()
+    planes = chroma == 3 and bool(bits.take(1))
+    width, height = bits.ue(), bits.ue()
+    coded = (width, height)
+    if bits.take(1):
+        left, right, top, bottom = (bits.ue() for _ in range(4))
+        width -= (left + right) * (2 if chroma in (1, 2) else 1)
+        height -= (top + bottom) * (2 if chroma == 1 else 1)
+    depths = (bits.ue() + 8, bits.ue() + 8)
+    order_bits = bits.ue() + 4
+    for _ in range(layers + 1 if bits.take(1) else 1):
+        for _ in range(3):
+            bits.ue()
+    smallest = bits.ue() + 3
+    size = 1 << smallest + bits.ue()
+    if number > 15 or chroma > 3 or order_bits > 16 or max(depths) > 16 or not 8 <= size <= 64:
+        raise Missing
+    if not (0 < width <= 1 << 15 and 0 < height <= 1 << 15):
+        raise Missing
+    blocks = -(-coded[0] // size) * -(-coded[1] // size)
+    return number, Sps(
+        order_bits, planes, width, height, blocks, profile, chroma, depths, layers + 1
+    )
+
+
+class Hevc(NalUnits):
+    """HEVC in samples of MP4.
+
+    >>> Hevc().kind_of(bytes([70, 1, 0x50]), 3)
+    'before'
+    """
+
+    header = 2
+
+    def __init__(self, length_size: int = 4) -> None:
+        super().__init__(length_size)
+        self._before = (0, 0)
+
+    def kind_of(self, unit: bytes, size: int) -> str | None:
+        """As `NalUnits.kind_of`: nal_unit_header (7.3.1.2), of the base layer."""
+        kind, layer, sub_layer = unit[0] >> 1, (unit[0] & 1) << 5 | unit[1] >> 3, unit[1] & 7
+        if kind > 63 or layer or not sub_layer:
+            return None
+        if kind < 10 or 16 <= kind < 22:
+            return SLICE if kind < 16 or sub_layer == 1 else None
+        if kind == DELIMITER:
+            return BEFORE if size == 3 and unit[2] & 31 == 16 else None
+        if kind in (VPS, SPS, PPS):
+            return BEFORE if size <= 4096 else None
+        if kind == PREFIX_SEI:
+            return BEFORE
+        return AFTER if kind in (36, 37, 38, SUFFIX_SEI) else None
+
+    def learn(self, unit: bytes) -> bool:
+        """As `NalUnits.learn`."""
+        kind = unit[0] >> 1
+        try:
+            if kind == SPS:
+                number, sps = sps_of(unit)
+                self.sets[SPS, number] = sps
+                self.raw[SPS, number] = unit
+            elif kind == PPS:
+                bits = payload(unit, 2)
+                number, owner = bits.ue(), bits.ue()
+                dependent, output, extra = bits.take(1), bits.take(1), bits.take(3)
+                if number > 63 or (SPS, owner) not in self.sets:
+                    return False
+                self.sets[PPS, number] = (owner, dependent, output, extra)
+                self.raw[PPS, number] = unit
+            elif kind == VPS:
+                self.raw[VPS, unit[2] >> 4] = unit
+            elif kind == PREFIX_SEI:
+                return is_messages(unit[2:].replace(b"\0\0\3", b"\0\0"))
+        except Missing:
+            return False
+        return True
+
+    def slice_of(self, unit: bytes) -> Slice | None:
+        """As `NalUnits.slice_of`: the beginning of a slice_segment_header (7.3.6.1)."""
+        bits, kind = payload(unit, 2), unit[0] >> 1
+        try:
+            return self._slice(bits, kind, unit[1] & 7)
+        except Missing:
+            return None
+
+    def _slice(self, bits: Golomb, kind: int, sub_layer: int) -> Slice | None:
+        first = bool(bits.take(1))
+        if kind in _IRAP:
+            bits.take(1)
+        number = bits.ue()
+        if (PPS, number) not in self.sets:
+            return None
+        owner, may_depend, output, extra = self.sets[PPS, number]
+        sps: Sps = self.sets[SPS, owner]
+        depends = 0
+        if not first:
+            depends = bits.take(1) if may_depend else 0
+            if not 0 < bits.take((sps.blocks - 1).bit_length()) < sps.blocks:
+                return None
+        picture = (number, kind, sub_layer)
+        fresh = kind in _IDR
+        if depends:
+            return Slice(False, picture, False, False, ())
+        bits.take(extra)
+        sort = bits.ue()
+        if sort > 2:
+            return None
+        if output:
+            bits.take(1)
+        if sps.planes:
+            bits.take(2)
+        low = 0 if fresh else bits.take(sps.order_bits)
+        counts = int(sub_layer == 1 and kind not in _PASSED)
+        # A BLA picture begins a sequence too (8.1.3); a CRA does where the decoder starts.
+        fresh = fresh or kind in (16, 17, 18)
+        head = (owner, low, counts, int(fresh))
+        return Slice(first, picture, kind in _IRAP, fresh, head)
+
+    def accept(self, found: Found) -> Found:
+        """With its picture order count (8.3.1)."""
+        assert found.head is not None
+        owner, low, counts, fresh = found.head
+        wrap = 1 << self.sets[SPS, owner].order_bits
+        high, before = self._before
+        if fresh:
+            high = 0
+        elif low < before and before - low >= wrap // 2:
+            high += wrap
+        elif low > before and low - before > wrap // 2:
+            high -= wrap
+        if counts:
+            self._before = (high, low)
+        return found._replace(order=high + low, head=None)
+
+    def interrupted(self) -> None:
+        """The next picture may be any."""
+        self._before = (0, 0)
+
+    def first_headers(self) -> Any:
+        """As `NalUnits.first_headers`."""
+        return _first_headers()
+
+
+@cache
+def _first_headers() -> Any:
+    kinds = np.arange(256) >> 1
+    fit = (kinds < 10) | ((kinds >= 16) & (kinds < 22)) | ((kinds >= VPS) & (kinds <= DELIMITER))
+    return (fit | (kinds == PREFIX_SEI)) & ((np.arange(256) & 1) == 0)

@@ -1,0 +1,197 @@
+"""Samples of AVC and HEVC: units behind their lengths, and the pictures that they make.
+
+A sample is an access unit (ISO/IEC 14496-15, 4.3.3): it ends where a unit begins the next picture,
+or where no unit begins. A unit proves itself by its length, its header, what its type asks for, and
+by having no two zeros without a 3 behind them, which neither codec allows inside of a unit.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from fragdex.indexing.access import SEI_BYTES
+from fragdex.indexing.codecs import Bits, Missing
+from fragdex.repairing.syntax import Found, Syntax
+from fragdex.repairing.window import Window
+
+HEADER_BYTES: Final = 96
+"""Bytes of a slice that its picture's place is read from."""
+MOST_UNITS: Final = 4096
+"""Units of a sample."""
+MOST_UNIT_BYTES: Final = 1 << 27
+MOST_SETS: Final = 4096
+"""Bytes of a parameter set."""
+
+BEFORE, SLICE, AFTER = "before", "slice", "after"
+"""A unit begins an access unit, is a slice of a picture, or belongs to the picture before it."""
+
+
+class Golomb(Bits):
+    r"""Bits with the numbers of AVC and HEVC (ISO/IEC 14496-10, 9.1).
+
+    >>> Golomb(b"\x28").ue(), Golomb(b"\x28").se()
+    (4, -2)
+    """
+
+    def ue(self) -> int:
+        """Unsigned Exp-Golomb."""
+        zeros = 0
+        while not self.take(1):
+            zeros += 1
+            if zeros > 32:
+                raise Missing
+        return (1 << zeros) - 1 + self.take(zeros)
+
+    def se(self) -> int:
+        """Signed Exp-Golomb."""
+        code = self.ue()
+        return (code + 1) // 2 if code & 1 else -(code // 2)
+
+
+def payload(unit: bytes, header: int) -> Golomb:
+    """What stands behind the header of a unit, without emulation prevention."""
+    return Golomb(unit[header:].replace(b"\0\0\3", b"\0\0"))
+
+
+class Slice(NamedTuple):
+    """The beginning of a slice.
+
+    Attributes:
+        first: whether it is the first of its picture.
+        picture: what all slices of a picture have in common.
+        sync, fresh: as `Found` has them.
+        head: what the order of pictures follows from.
+        field: 0: of a frame, 1: of a top field, 2: of a bottom field.
+    """
+
+    first: bool
+    picture: tuple[int, ...]
+    sync: bool
+    fresh: bool
+    head: tuple[int, ...]
+    field: int = 0
+
+
+class NalUnits(Syntax):
+    """Samples of NAL units.
+
+    Args:
+        length_size: bytes of the length in front of each unit.
+
+    Attributes:
+        sets: parameter sets by (type, id), as they stand in samples or sample entries.
+    """
+
+    open_sync = False
+    """Whether the film marks pictures sync that others only recover at."""
+    header = 1
+    """Bytes of the header of a unit."""
+
+    def __init__(self, length_size: int = 4) -> None:
+        self.length_size = length_size
+        self.sets: dict[tuple[int, int], Any] = {}
+        self.raw: dict[tuple[int, int], bytes] = {}
+
+    @abstractmethod
+    def kind_of(self, unit: bytes, size: int) -> str | None:
+        """What a unit is, by its header and its first bytes; None: it can be none."""
+
+    @abstractmethod
+    def slice_of(self, unit: bytes) -> Slice | None:
+        """What a slice says; None: it can be none."""
+
+    def recovers(self, unit: bytes) -> bool:
+        """Whether a unit says that pictures are right from here on."""
+        return False
+
+    @abstractmethod
+    def learn(self, unit: bytes) -> bool:
+        """Take a parameter set that stands among samples; whether it can be one."""
+
+    def find(self, window: Window, at: int, stop: int) -> Found | None:
+        """The access unit that begins here."""
+        begin: Slice | None = None
+        last: Slice | None = None
+        start, recovers = at, False
+        for _ in range(MOST_UNITS):
+            one = self._unit(window, at, stop, last)
+            if one is None:
+                break
+            kind, slice, end = one
+            if kind == BEFORE and begin is not None:
+                break
+            if kind == BEFORE and self.open_sync:
+                recovers = recovers or self.recovers(window.take(at + self.length_size, SEI_BYTES))
+            if kind == AFTER and begin is None:
+                return None
+            if slice is not None:
+                if begin is None or last is None:
+                    begin = slice
+                elif slice.first:
+                    # the other field of the same frame belongs to the sample
+                    second = {begin.field, slice.field} == {1, 2} and last.field == begin.field
+                    if not second or begin.picture[0] != slice.picture[0]:
+                        break
+                last = slice
+            at = end
+        if begin is None or at == start:
+            return None
+        return Found(at, begin.sync or recovers, begin.fresh, 0, begin.head)
+
+    def _unit(
+        self, window: Window, at: int, stop: int, last: Slice | None
+    ) -> tuple[str, Slice | None, int] | None:
+        """Kind, slice and end of the unit that begins here; None: none does."""
+        head = window.take(at, self.length_size + HEADER_BYTES)
+        size = int.from_bytes(head[: self.length_size], "big")
+        begin = at + self.length_size
+        end = begin + size
+        unit = head[self.length_size : self.length_size + size]
+        if size <= self.header or size > MOST_UNIT_BYTES or end > stop or len(unit) <= self.header:
+            return None
+        kind = self.kind_of(unit, size)
+        if kind is None:
+            return None
+        slice = None
+        if kind == SLICE:
+            slice = self.slice_of(unit)
+            if slice is None or (not slice.first and last is None):
+                return None
+            if not slice.first and last is not None and slice.picture != last.picture:
+                return None
+        if window.take(end - 1, 1) == b"\0" or not window.is_escaped(begin, end):
+            return None
+        if kind == BEFORE and size <= MOST_SETS and not self.learn(window.take(begin, size)):
+            return None
+        return kind, slice, end
+
+    def begins(self, window: Window, at: int) -> bool:
+        """A unit that could begin a sample, but for its length."""
+        head = window.take(at, self.length_size + HEADER_BYTES)
+        size = int.from_bytes(head[: self.length_size], "big")
+        unit = head[self.length_size :]
+        if size > MOST_UNIT_BYTES or at + self.length_size + size <= window.stop:
+            return False
+        if len(unit) < HEADER_BYTES // 2:
+            return False
+        kind = self.kind_of(unit, size)
+        if kind != SLICE:
+            return kind == BEFORE
+        slice = self.slice_of(unit)
+        return slice is not None and slice.first
+
+    def starts(self, data: bytes) -> list[int]:
+        """Places where a length of less than 2^24 and a header of a first unit stand."""
+        if self.length_size < 4 or len(data) < 5:
+            return super().starts(data)
+        column = np.frombuffer(data, np.uint8)
+        first = self.first_headers()
+        places = np.flatnonzero((column[:-4] <= MOST_UNIT_BYTES >> 24) & first[column[4:]])
+        return [*places.tolist(), *range(len(data) - 4, len(data))]
+
+    @abstractmethod
+    def first_headers(self) -> Any:
+        """Of each byte, whether a unit that begins a sample may begin with it."""

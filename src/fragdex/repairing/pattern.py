@@ -1,0 +1,201 @@
+"""What a good film of the same camera says of samples that are looked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from fragdex.boxes import Box
+from fragdex.byterange import ByteRange
+from fragdex.fragments.table import SampleTable
+from fragdex.indexing.access import family_of
+from fragdex.indexing.codecs import RATES, Missing, aac_config, body, decoder_config
+from fragdex.repairing.av1 import Av1
+from fragdex.repairing.avc import Avc
+from fragdex.repairing.between import LIKENESS, Even, Opus, first_samples
+from fragdex.repairing.hevc import Hevc
+from fragdex.repairing.nal_units import NalUnits
+from fragdex.repairing.sound import Aac, Ac3, MpegAudio
+from fragdex.repairing.syntax import Syntax
+from fragdex.repairing.window import Window
+from fragdex.seeking.model import TrackIndex
+from fragdex.sources import Source
+
+LOOKED_AT: Final = 256
+"""Samples of the good film on which a syntax is tried."""
+MOST_HEADS: Final = 1 << 16
+"""Packets of Opus of the good film whose first bytes are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A track of the good film.
+
+    Attributes:
+        track: it.
+        trak: its box.
+        duration: ticks of most of its samples.
+        steady: whether all but the last have this duration.
+        delay: ticks from the first decode time to the first composition time.
+        negative: whether it has composition offsets below 0.
+    """
+
+    track: TrackIndex
+    trak: Box
+    duration: int
+    steady: bool
+    delay: int
+    negative: bool = False
+
+
+def pattern_of(track: TrackIndex, trak: Box) -> Pattern:
+    """What the times of a good track say."""
+    samples = first_samples(track)
+    if not len(samples):
+        return Pattern(track, trak, 0, False, 0)
+    durations = samples.duration[:-1] if len(samples) > 1 else samples.duration
+    values, counts = np.unique(durations, return_counts=True)
+    most = int(values[counts.argmax()])
+    delay = int(samples.cts.min() - samples.dts[0])
+    steady = bool((durations == most).all())
+    return Pattern(track, trak, most, steady, delay, bool((samples.cts < samples.dts).any()))
+
+
+def syntax_of(track: TrackIndex, trak: Box, source: Source) -> Syntax | str:
+    """How samples of such a track are found, or why they cannot be.
+
+    Args:
+        track, trak: of the good film.
+        source: its bytes, on which the syntax is tried.
+    """
+    info = track.info
+    if info.encryption is not None:
+        return "it is encrypted"
+    stsd = trak.find("mdia/minf/stbl/stsd")
+    if stsd is None or not stsd.children:
+        return "the good film has no sample entry for it"
+    samples = first_samples(track)
+    if not len(samples):
+        return "the good film has no samples of it"
+    if (samples.size == samples.size[0]).all() and track.kind == "audio":
+        framed = _sound(track, stsd.children[0])
+        if framed is None or not isinstance(framed, (MpegAudio, Ac3)):
+            return Even(samples)
+    if info.format == "Opus":
+        pairs = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
+        few = islice(pairs, MOST_HEADS)
+        heads = [source.read(ByteRange.of(at, min(size, LIKENESS))) for at, size in few]
+        return Opus(samples, heads)
+    made = _video(track, stsd.children) or _sound(track, stsd.children[0])
+    if made is None:
+        return f"how samples of {info.codec or info.format!r} end is not known here"
+    if isinstance(made, Aac):
+        places = samples.offset[samples.size > 0][:MOST_HEADS].tolist()
+        made.leads = {source.read(ByteRange.of(at, 1))[0] >> 5 for at in places}
+    if isinstance(made, NalUnits):
+        made.open_sync = _marks_open_pictures(made, samples, source)
+    wrong = _misread(made, samples, source)
+    if wrong:
+        return f"{wrong} of its samples in the good film are not as its codec says"
+    return made
+
+
+def _video(track: TrackIndex, entries: Any) -> Syntax | None:
+    family = family_of(track.info.format)
+    if family in ("avc", "hevc"):
+        kind = {"avc": Avc, "hevc": Hevc}[family]
+        made: NalUnits = kind(track.info.nal_length_size or 4)
+        for entry in entries:
+            for unit in parameter_sets(entry):
+                made.learn(unit)
+        return made
+    if track.info.format == "av01":
+        box = entries[0].find("av1C")
+        return Av1(b"" if box is None else body(box)[4:])
+    return None
+
+
+def _sound(track: TrackIndex, entry: Box) -> Syntax | None:
+    info = track.info
+    if info.format in ("ac-3", "ec-3"):
+        return Ac3()
+    if info.format in (".mp3", "ms\0U") or info.codec in ("mp4a.6B", "mp4a.69"):
+        return MpegAudio(None)
+    if (info.codec or "").startswith("mp4a.40.") or info.codec in ("mp4a.66", "mp4a.67"):
+        for path in ("esds", "wave/esds"):
+            for box in entry.find_all(path):
+                try:
+                    _, _, specific = decoder_config(body(box)[4:])
+                    return _aac(specific)
+                except (Missing, IndexError):
+                    continue
+    return None
+
+
+def _aac(specific: bytes) -> Syntax | None:
+    """Of an AudioSpecificConfig of AAC-LC, with or without SBR and PS."""
+    found = aac_config(specific)
+    kind, index = specific[0] >> 3, (specific[0] & 7) << 1 | specific[1] >> 7
+    if kind not in (2, 5, 29) or index >= len(RATES):
+        return None
+    return Aac(index, found.channel_configuration)
+
+
+def parameter_sets(entry: Box) -> list[bytes]:
+    """The parameter sets of an avcC or hvcC, in an order in which they can be read."""
+    box = entry.find("avcC")
+    if box is not None:
+        data = body(box)
+        sets, at = [], 6
+        for count in (data[5] & 31, None):
+            if count is None:
+                count, at = data[at] if at < len(data) else 0, at + 1
+            for _ in range(count):
+                size = int.from_bytes(data[at : at + 2], "big")
+                sets.append(data[at + 2 : at + 2 + size])
+                at += 2 + size
+        return [unit for unit in sets if unit]
+    box = entry.find("hvcC")
+    if box is None:
+        return []
+    data = body(box)
+    sets, at = [], 23
+    for _ in range(data[22] if len(data) > 22 else 0):
+        count, at = int.from_bytes(data[at + 1 : at + 3], "big"), at + 3
+        for _ in range(count):
+            size = int.from_bytes(data[at : at + 2], "big")
+            if at + 2 > len(data):
+                break
+            sets.append(data[at + 2 : at + 2 + size])
+            at += 2 + size
+    return [unit for unit in sets if len(unit) > 2]
+
+
+def _marks_open_pictures(syntax: Syntax, samples: SampleTable, source: Source) -> bool:
+    """Whether the good film marks pictures sync that are no sync samples by their types."""
+    window = Window(source, int((samples.offset + samples.size).max()))
+    for row in np.flatnonzero(samples.sync)[:LOOKED_AT].tolist():
+        at = int(samples.offset[row])
+        found = syntax.find(window, at, at + int(samples.size[row]))
+        if found is not None and not found.sync:
+            return True
+    return False
+
+
+def _misread(syntax: Syntax, samples: SampleTable, source: Source) -> int:
+    """Samples of the good film whose end the syntax does not find."""
+    wrong = 0
+    size = source.size or int((samples.offset + samples.size).max())
+    window = Window(source, size)
+    for start, length in zip(
+        samples.offset[:LOOKED_AT].tolist(), samples.size[:LOOKED_AT].tolist(), strict=True
+    ):
+        found = syntax.find(window, start, size)
+        wrong += found is None or found.stop != start + length
+        if found is not None:
+            syntax.accept(found)
+    syntax.interrupted()
+    return wrong if wrong * 50 > min(len(samples), LOOKED_AT) else 0

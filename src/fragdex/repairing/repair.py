@@ -1,0 +1,311 @@
+"""`fragdex.repair`: a film whose index is lost or wrong, and what can be made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack
+
+from fragdex.boxes import Box, find, parse
+from fragdex.byterange import ByteRange
+from fragdex.errors import Unprocessable
+from fragdex.formats.clip_movie import traks_of
+from fragdex.fragments.table import SampleTable
+from fragdex.indexing.making import index
+from fragdex.indexing.moov import plain_init
+from fragdex.repairing.between import Between, pace_of
+from fragdex.repairing.film import Recovered, film_view, kept_ranges
+from fragdex.repairing.media_data import Stretch, stretches_of
+from fragdex.repairing.pattern import Pattern, pattern_of, syntax_of
+from fragdex.repairing.times import timed
+from fragdex.repairing.walk import Lane, Lost, Walk
+from fragdex.repairing.window import Window
+from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.origin import SourceInfo
+from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
+from fragdex.views.view import View
+
+__all__ = ["Repair", "RepairedTrack", "Span", "repair"]
+
+State: TypeAlias = Literal["proved", "guessed", "lost", "structure"]
+MOST_SPANS: Final = 1 << 16
+"""Spans that are listed; the rest of the file is in the last one."""
+
+
+class Span(NamedTuple):
+    """Bytes of the source, and what became of them.
+
+    Attributes:
+        start, stop: of them (exclusive).
+        state: `proved`: samples by their own syntax, each confirmed by what follows it; `guessed`:
+            samples that only their neighbours delimit; `lost`: in no sample; `structure`: boxes.
+        what: in words.
+
+    >>> Span(0, 32, "structure", "ftyp").stop
+    32
+    """
+
+    start: int
+    stop: int
+    state: State
+    what: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RepairedTrack:
+    """A track of the mended film.
+
+    Attributes:
+        id, kind, codec: as in the film that it is like.
+        samples: how many were found.
+        proved: how many of them by their own syntax.
+        seconds: how long they last.
+    """
+
+    id: int
+    kind: str
+    codec: str | None
+    samples: int
+    proved: int
+    seconds: float
+    _found: Recovered
+
+    def table(self) -> SampleTable:
+        """The samples, with their places in the source and their times."""
+        return self._found.samples()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repair:
+    """What was found in a broken film, and the mended film.
+
+    Attributes:
+        view: the mended film; nothing of the source is copied.
+        tracks: those of the mended film.
+        spans: what became of each byte of the source, in order.
+        findings: what was guessed and what is lost, as sentences.
+        size: bytes of the source.
+
+    >>> import fragdex
+    >>> mended = fragdex.repair("fixtures/cut-moov-last.mp4", "fixtures/moov-last.mp4")
+    >>> mended.lost, mended.index().track(1).sample_count
+    (0, 50)
+    """
+
+    view: View
+    tracks: tuple[RepairedTrack, ...]
+    spans: tuple[Span, ...]
+    findings: tuple[str, ...]
+    size: int
+
+    @property
+    def lost(self) -> int:
+        """Bytes of the source that are in no sample and no box."""
+        return sum(span.stop - span.start for span in self.spans if span.state == "lost")
+
+    def index(self, source: Any = None) -> FragmentIndex:
+        """The index of the mended film.
+
+        Args:
+            source: the broken film, where it has no name.
+        """
+        with self.view.as_source(source=source) as opened:
+            return index(opened)
+
+
+def repair(
+    what: SourceLike,
+    like: SourceLike | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Unpack[SourceOptions],
+) -> Repair:
+    """Find the samples of a film whose moov is lost, and describe the mended film.
+
+    Args:
+        what: the broken film: path, bytes, seekable binary file, URL or an open `Source`. It is
+            read, and never written.
+        like: a good film of the same camera or recorder with the same settings, in any of these
+            forms: it says what codecs the tracks have, and how their times go on.
+        progress: called with the bytes that are done and all of them.
+        options: passed on to `open_source`.
+
+    Raises:
+        Unprocessable: no sample was found, or nothing says what to look for.
+        SourceError: one of them could not be read.
+        NotISOBMFF, TruncatedInput: the good film cannot be indexed.
+
+    >>> import fragdex
+    >>> mended = fragdex.repair("fixtures/cut-moov-last.mp4", "fixtures/moov-last.mp4")
+    >>> [(track.codec, track.samples, track.proved) for track in mended.tracks]
+    [('avc1.64000A', 50, 50), ('mp4a.40.2', 33, 33)]
+    >>> mended.spans[-1]
+    Span(start=48, stop=5832, state='proved', what='samples')
+    """
+    check_options("fragdex.repair", options, ("like", "progress"))
+    with ExitStack() as stack:
+        source = _opened(stack, what, options)
+        good = None if like is None else _opened(stack, like, options)
+        return _repair(source, good, progress)
+
+
+def _opened(stack: ExitStack, what: SourceLike, options: Any) -> Source:
+    opened = open_source(what, **options)
+    if opened is not what:
+        stack.callback(opened.close)
+    return opened
+
+
+def _size_of(source: Source) -> int:
+    if source.size is None:
+        source.read_up_to(ByteRange(0, 16))
+    if source.size is None:
+        raise Unprocessable(f"the size of {source.name} is not known")
+    return source.size
+
+
+def _repair(
+    source: Source, good: Source | None, progress: Callable[[int, int], None] | None
+) -> Repair:
+    size = _size_of(source)
+    if good is None:
+        raise Unprocessable(
+            "nothing says which codecs the tracks have",
+            advice="give a good film of the same camera: like=",
+        )
+    model = index(good, exact=True)
+    if not model.periods:
+        raise Unprocessable("the good film has no tracks")
+    init = plain_init(b"".join(good.read(part) for part in model.periods[0].init))
+    boxes = parse(init)
+    traks = traks_of(boxes)
+    moov = find(boxes, "moov")
+    assert moov is not None
+    findings: list[str] = []
+    patterns: list[Pattern] = []
+    lanes: list[Lane] = []
+    for track in sorted(model.periods[0].tracks, key=lambda one: one.kind != "video"):
+        if not track.sample_count:
+            continue
+        trak = traks[track.id]
+        syntax = syntax_of(track, trak, good)
+        if isinstance(syntax, str):
+            findings.append(f"track {track.id} ({track.codec or track.info.format}): {syntax}")
+        elif isinstance(syntax, Between) and any(not o.syntax.delimited for o in lanes):
+            findings.append(f"track {track.id}: only one track may be without ends of its samples")
+        else:
+            patterns.append(pattern_of(track, trak))
+            lanes.append(Lane(syntax))
+    if not lanes:
+        raise Unprocessable(
+            f"no track can be looked for: {'; '.join(findings) or 'the good film has no samples'}"
+        )
+    pace = None
+    for pattern, lane in zip(patterns, lanes, strict=True):
+        if isinstance(lane.syntax, Between) and patterns[0].track.kind == "video":
+            pace = pace_of(pattern.track, patterns[0].track)
+    walk = Walk(lanes, pace)
+    stretches = stretches_of(source, size)
+    for stretch in stretches:
+        if stretch.kind in ("mdat", ""):
+            for at in walk.over(Window(source, stretch.stop), stretch.start):
+                if progress is not None:
+                    progress(at, size)
+    if progress is not None:
+        progress(size, size)
+    kept = [n for n, lane in enumerate(lanes) if len(lane.offset)]
+    if not kept:
+        raise Unprocessable(
+            "no sample was found that is like those of the good film",
+            advice="give a film of the same camera with the same settings: like=",
+        )
+    findings += (
+        f"track {pattern.track.id}: no sample was found"
+        for number, pattern in enumerate(patterns)
+        if number not in kept
+    )
+    found = timed([patterns[n] for n in kept], [lanes[n] for n in kept])
+    findings += _doubts(found, [lanes[n] for n in kept], walk.lost)
+    info = SourceInfo(source.name, size, None, source.etag, source.mtime_ns)
+    own = [box for box in boxes if box.type == "ftyp"]
+    ftyp = _own_ftyp(source, stretches) or own
+    view = film_view(found, ftyp, moov, info)
+    tracks = tuple(
+        _track(one, lanes[n]) for one, n in sorted(zip(found, kept, strict=True), key=_id)
+    )
+    return Repair(
+        view,
+        tracks,
+        tuple(_spans(size, stretches, found, lanes, kept, walk.lost)),
+        tuple(findings),
+        size,
+    )
+
+
+def _id(pair: tuple[Recovered, int]) -> int:
+    return pair[0].pattern.track.id
+
+
+def _track(found: Recovered, lane: Lane) -> RepairedTrack:
+    track = found.pattern.track
+    proved = found.count if lane.syntax.delimited else 0
+    seconds = found.end / track.timescale if track.timescale else 0.0
+    return RepairedTrack(track.id, track.kind, track.codec, found.count, proved, seconds, found)
+
+
+def _own_ftyp(source: Source, stretches: Sequence[Stretch]) -> list[Box]:
+    for one in stretches:
+        if one.kind == "ftyp" and one.stop - one.start < 4096:
+            return list(parse(source.read(ByteRange(one.start, one.stop))))
+    return []
+
+
+def _doubts(found: Sequence[Recovered], lanes: Sequence[Lane], lost: Sequence[Lost]) -> list[str]:
+    said = []
+    for one, lane in zip(found, lanes, strict=True):
+        name = f"track {one.pattern.track.id}"
+        if not one.pattern.steady:
+            said.append(
+                f"{name}: durations vary in the good film, each sample is taken to last"
+                f" {one.pattern.duration} ticks"
+            )
+        if not lane.syntax.delimited:
+            said.append(f"{name}: where its samples lie is taken from those around them")
+    if lost:
+        size = sum(one.stop - one.start for one in lost)
+        said.append(
+            f"{size:,} bytes in {len(lost):,} places are in no sample; the film goes on after as"
+            " much time as they would take"
+        )
+    return said
+
+
+def _spans(
+    size: int,
+    stretches: Sequence[Stretch],
+    found: Sequence[Recovered],
+    lanes: Sequence[Lane],
+    kept: Sequence[int],
+    lost: Sequence[Lost],
+) -> list[Span]:
+    """What became of each byte."""
+    marks: list[Span] = []
+    for state, wanted in (("proved", True), ("guessed", False)):
+        those = [
+            one for one, n in zip(found, kept, strict=True) if lanes[n].syntax.delimited is wanted
+        ]
+        start, length = kept_ranges(those)
+        if len(start) > MOST_SPANS:
+            start, length = kept_ranges(found)
+        ends = start + length
+        what = "samples" if wanted else "samples between others"
+        for low, high in zip(start[:MOST_SPANS].tolist(), ends[:MOST_SPANS].tolist(), strict=True):
+            marks.append(Span(low, high, state, what))  # type: ignore[arg-type]
+    marks += [Span(one.start, one.stop, "lost", one.why) for one in lost[:MOST_SPANS]]
+    marks += [
+        Span(one.start, one.stop, "structure", one.kind)
+        for one in stretches
+        if one.kind not in ("mdat", "")
+    ]
+    return sorted(marks)

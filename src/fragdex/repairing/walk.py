@@ -1,0 +1,273 @@
+"""The walk over media data: sample by sample, each confirmed by what follows it.
+
+A sample is kept if its syntax holds and if a sample begins where it ends, or the media data ends
+there. Where no sample begins, the walk goes on at the next place from which several samples follow
+one another; what lies between is lost, and said. No byte belongs to two samples.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from fragdex.repairing.between import Between, Even, Pace
+from fragdex.repairing.syntax import Found, Syntax
+from fragdex.repairing.window import Window
+
+DEPTH: Final = 4
+"""Samples that have to follow one another where the walk begins anew."""
+MOST_STEPS: Final = 512
+"""Places that are looked at for one decision."""
+MOST_KNOWN: Final = 1 << 13
+"""Places whose samples are remembered."""
+SCANNED: Final = 1 << 20
+"""Bytes that are searched at once."""
+SPENT_A_BYTE: Final = 4
+FREE: Final = 1 << 22
+"""Bytes of looks in vain, and how many more for each byte that is searched."""
+MOST_GAPS: Final = 32
+"""Ends of sound without ends that are tried."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """Samples of a track as they are found.
+
+    Attributes:
+        syntax: how they are found.
+        offset, size, order: int64 of each sample; of even ones, size is that of all in a run.
+        sync, fresh: of each sample, or empty: every one is sync.
+        breaks: numbers of samples before which some are missing, the bytes that are, and how many
+            samples of this track; -1: not known.
+    """
+
+    syntax: Syntax
+    offset: array[int] = field(default_factory=lambda: array("q"))
+    size: array[int] = field(default_factory=lambda: array("q"))
+    order: array[int] = field(default_factory=lambda: array("q"))
+    sync: bytearray = field(default_factory=bytearray)
+    fresh: bytearray = field(default_factory=bytearray)
+    breaks: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def add(self, at: int, found: Found) -> None:
+        """Keep a sample."""
+        found = self.syntax.accept(found)
+        self.offset.append(at)
+        self.size.append(found.stop - at)
+        self.order.append(found.order)
+        self.sync.append(found.sync)
+        self.fresh.append(found.fresh)
+
+
+class Lost(NamedTuple):
+    """Bytes that are in no sample.
+
+    Attributes:
+        start, stop: of them (exclusive).
+        why: in words.
+    """
+
+    start: int
+    stop: int
+    why: str
+
+
+class Walk:
+    """A walk over the media data of a film.
+
+    Args:
+        lanes: the tracks; delimited ones in the order of how much they prove, and at most one
+            whose samples only their neighbours delimit.
+        pace: how far its sound is ahead of the pictures, which are the first lane.
+    """
+
+    def __init__(self, lanes: list[Lane], pace: Pace | None = None) -> None:
+        self.lanes = lanes
+        self._pace = pace
+        self._unknown = 0
+        self.lost: list[Lost] = []
+        self._framed = [lane for lane in lanes if lane.syntax.delimited]
+        self._loose = next((lane for lane in lanes if not lane.syntax.delimited), None)
+        self._known: dict[int, list[tuple[Lane, Found]]] = {}
+        self._budget = FREE
+
+    def over(self, window: Window, start: int) -> Iterator[int]:
+        """Find the samples of a stretch of media data; gives the place reached, now and then."""
+        self._known.clear()
+        self._window = window
+        at = start
+        while at < window.stop:
+            following = self._step(at)
+            if following is None:
+                following = self._resume(at)
+                self._lose(at, following)
+            at = following
+            yield at
+
+    def _step(self, at: int) -> int | None:
+        """Keep what begins here; where it ends, or None: nothing was kept."""
+        options = [
+            (lane, found) for lane, found in self._options(at) if self._goes_on(found.stop, lane)
+        ]
+        if len(options) > 1:
+            steps = [MOST_STEPS]
+            options = [o for o in options if self._chain(o[1].stop, 2 * DEPTH, steps)] or options
+        if options:
+            lane, found = options[0]
+            lane.add(at, found)
+            return found.stop
+        if self._loose is None:
+            return None
+        return self._pass_loose(at, self._loose)
+
+    def _pass_loose(self, at: int, lane: Lane) -> int | None:
+        syntax = lane.syntax
+        assert isinstance(syntax, Between)
+        if not syntax.may_start(self._window, at):
+            return None
+        steps = [MOST_STEPS]
+        for stop in self._gaps(at, syntax):
+            if not self._chain(stop, DEPTH, steps, framed=True):
+                continue
+            sizes = syntax.split(self._window, at, stop, self._fits)
+            if sizes is None:
+                continue
+            count = len(sizes) or next((n for n in range(1, 64) if self._fits(n)), 1)
+            if self._pace is not None and not isinstance(syntax, Even):
+                self._pace.pass_gap(self._heard(count), len(self.lanes[0].offset))
+                self._unknown += 0 if sizes else count
+            if not sizes:
+                self.lost.append(Lost(at, stop, "sound that can be divided in several ways"))
+                lane.breaks.append((len(lane.offset), stop - at, count))
+            elif isinstance(syntax, Even):
+                lane.add(at, Found(stop))
+            else:
+                for size in sizes:
+                    lane.add(at, Found(at + size))
+                    at += size
+            return stop
+        return None
+
+    def _heard(self, more: int) -> int:
+        """Packets so far with so many more, those that could not be told apart counted too."""
+        assert self._loose is not None
+        return len(self._loose.offset) + self._unknown + more
+
+    def _fits(self, count: int) -> bool:
+        """Whether so many samples of sound may lie in front of the next picture."""
+        if self._pace is None:
+            return True
+        return self._pace.fits(self._heard(count), len(self.lanes[0].offset))
+
+    def _options(self, at: int) -> list[tuple[Lane, Found]]:
+        """Samples that may begin here."""
+        known = self._known.get(at)
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            stop = self._window.stop
+            known = [
+                (lane, found)
+                for lane in self._framed
+                if at < stop and (found := lane.syntax.find(self._window, at, stop)) is not None
+            ]
+            self._known[at] = known
+        return known
+
+    def _goes_on(self, at: int, lane: Lane) -> bool:
+        """Whether media data ends here, or a sample begins."""
+        if at == self._window.stop or self._options(at):
+            return True
+        if self._loose is not None:
+            return self._chain(at, 1, [MOST_STEPS])
+        return any(other.syntax.begins(self._window, at) for other in self._framed)
+
+    def _chain(self, at: int, depth: int, steps: list[int], framed: bool = False) -> bool:
+        """Whether so many samples follow one another from here on, or all to the end.
+
+        Args:
+            steps: how many places may still be looked at.
+            framed: begin with a sample that says where it ends.
+        """
+        if at == self._window.stop:
+            return True
+        if depth <= 0 and not framed:
+            return True
+        steps[0] -= 1
+        if steps[0] < 0:
+            return False
+        if any(self._chain(o.stop, depth - 1, steps) for _, o in self._options(at)):
+            return True
+        if framed or self._loose is None:
+            return False
+        syntax = self._loose.syntax
+        assert isinstance(syntax, Between)
+        if not syntax.may_start(self._window, at):
+            return False
+        return any(
+            self._chain(stop, depth - 1, steps, framed=True) for stop in self._gaps(at, syntax)
+        )
+
+    def _gaps(self, at: int, syntax: Between) -> Iterator[int]:
+        """Where sound that begins here may end: at the end, or where a sample begins."""
+        window = self._window
+        tried = 0
+        for length in syntax.lengths:
+            stop = at + length
+            if stop == window.stop or (stop < window.stop and self._options(stop)):
+                yield stop
+        if window.stop - at <= syntax.longest:
+            yield window.stop
+        data = window.take(at, syntax.longest)
+        places = sorted({place for lane in self._framed for place in lane.syntax.starts(data)})
+        for place in places:
+            fits = place > 0 and place not in syntax.lengths
+            if fits and isinstance(syntax, Even):
+                fits = place % syntax.unit == 0
+            if fits and self._options(at + place):
+                yield at + place
+                tried += 1
+                if tried >= MOST_GAPS:
+                    return
+
+    def _resume(self, at: int) -> int:
+        """The next place from which samples follow one another; the end where there is none."""
+        window, begin = self._window, at
+        while at < window.stop:
+            zeros = window.skip_zeros(at)
+            if zeros - at > SCANNED >> 4:
+                at = max(at + 1, zeros - 8)
+            data = window.take(at, SCANNED)
+            self._budget += SPENT_A_BYTE * len(data)
+            for place in self._places(data):
+                where = at + place
+                if where > begin and self._chain(where, DEPTH, [MOST_STEPS], framed=True):
+                    return where
+            at += len(data)
+        return window.stop
+
+    def _places(self, data: bytes) -> list[int]:
+        """Where samples may begin, of tracks that may still be looked for at every byte."""
+        found: set[int] = set()
+        for lane in self._framed:
+            if lane.syntax.spent <= self._budget:
+                found.update(lane.syntax.starts(data))
+        return sorted(found)
+
+    def _lose(self, start: int, stop: int) -> None:
+        window = self._window
+        zeros = window.skip_zeros(start) - start
+        if zeros >= stop - start or zeros > 16:
+            why = (
+                "zeros" if zeros >= stop - start else "begins with zeros, and no sample after them"
+            )
+        else:
+            why = "no sample begins here"
+        self.lost.append(Lost(start, stop, why))
+        if self._pace is not None:
+            self._pace.lose()
+        for lane in self.lanes:
+            lane.syntax.interrupted()
+            lane.breaks.append((len(lane.offset), stop - start, -1))
