@@ -230,17 +230,20 @@ def span(
         # A sample that starts exactly at `stop` is not played any more.
         high = -floor_ticks(-end, track.timescale, -track.shift) - 1
         last = track.extent.row_behind(hit.fragment, max(high, hit.cts))
-        rows = track.fragments.rows(slice(hit.fragment, last))
-        filled = rows.sample_count != 0
-        starts.append(rows.offset[filled])
-        stops.append((rows.offset + rows.size)[filled])
-        flags |= int(np.bitwise_or.reduce(rows.flags, initial=0))
+        table, rows = track.fragments, slice(hit.fragment, last)
+        filled = table.sample_count[rows] != 0
+        offset = table.offset[rows]
+        starts.append(offset[filled])
+        stops.append((offset + table.size[rows])[filled])
+        flags |= int(np.bitwise_or.reduce(table.flags[rows]))
     # Samples of the moov come before those of fragments.
     for track in beside:
-        if len(track.fragments):
-            flags |= int(track.fragments.flags[0]) & FragmentFlags.VIRTUAL
+        column = track.fragments.flags
+        if len(column):
+            flags |= int(column[0]) & _VIRTUAL
     known = _merged(starts, stops)
-    media = tuple(coalesce(_closed(known, [*tracks, *beside]), max_gap=max_gap))
+    every = list({id(track): track for track in (*tracks, *beside)}.values())
+    media = coalesce(_closed(known, every), max_gap=max_gap)
     periods = len({track.period for track in tracks})
     obstacle = _obstacle(init, media, flags, periods)
     clamped = _reaches_out(tracks, begin, end)
@@ -255,10 +258,10 @@ def _merged(starts: Sequence[Int64], stops: Sequence[Int64]) -> list[ByteRange]:
     start, stop = np.concatenate(starts), np.concatenate(stops)
     order = np.argsort(start, kind="stable")
     start, stop = start[order], np.maximum.accumulate(stop[order])
-    first = np.append(True, start[1:] > stop[:-1])
-    last = np.append(first[1:], True)
-    full = start[first] < stop[last]
-    return list(map(ByteRange, start[first][full].tolist(), stop[last][full].tolist()))
+    heads = np.flatnonzero(start[1:] > stop[:-1]) + 1
+    low = [int(start[0]), *start[heads].tolist()]
+    high = [*stop[heads - 1].tolist(), int(stop[-1])]
+    return [ByteRange(a, b) for a, b in zip(low, high, strict=True) if a < b]
 
 
 def _closed(known: list[ByteRange], tracks: Sequence[_Track]) -> list[ByteRange]:
@@ -268,9 +271,13 @@ def _closed(known: list[ByteRange], tracks: Sequence[_Track]) -> list[ByteRange]
         for track in tracks:
             rows = track.fragments
             for part in known:
-                low, high = np.searchsorted(rows.moof_offset, [part.start, part.stop]).tolist()
+                low, high = np.searchsorted(rows.moof_offset, (part.start, part.stop)).tolist()
+                if low == high:
+                    continue
                 start, size = rows.offset[low:high], rows.size[low:high]
                 out = (start < part.start) | (start + size > part.stop)
+                if not out.any():
+                    continue
                 out &= rows.sample_count[low:high] != 0
                 more += map(ByteRange, start[out].tolist(), (start + size)[out].tolist())
         if len(more) == len(known):
@@ -293,6 +300,10 @@ def _closed(known: list[ByteRange], tracks: Sequence[_Track]) -> list[ByteRange]
     return list(coalesce(known))
 
 
+# As plain numbers: those of an enumeration cost a microsecond each.
+_VIRTUAL: Final = int(FragmentFlags.VIRTUAL)
+_ELSEWHERE: Final = int(FragmentFlags.DECLARED_BASE | FragmentFlags.REPAIRED)
+_OUTSIDE: Final = int(FragmentFlags.OUTSIDE)
 MOST_TURNS = 8
 """Times that ranges are widened by what the moofs in them need; most files need none."""
 _VIEW = "fragdex.view(index, 'clip', start=…, stop=…) makes a file that plays this span"
@@ -310,11 +321,11 @@ def _obstacle(
         return "there is no initialization segment: give players that of the stream"
     if not media:
         return "there are no media"
-    if flags & FragmentFlags.VIRTUAL:
+    if flags & _VIRTUAL:
         return f"the moov names samples by their places in the whole file: {_VIEW}"
-    if flags & (FragmentFlags.DECLARED_BASE | FragmentFlags.REPAIRED):
+    if flags & _ELSEWHERE:
         return f"fragments name their samples by places in the whole file: {_VIEW}"
-    if flags & FragmentFlags.OUTSIDE:
+    if flags & _OUTSIDE:
         return f"samples lie outside their fragments: {_VIEW}"
     return ""
 

@@ -173,6 +173,7 @@ class TrackIndex:
         "_deferred",
         "_extent",
         "_load",
+        "_presented",
         "_samples",
         "_samples_checked",
         "_seeker",
@@ -208,6 +209,7 @@ class TrackIndex:
         self.home: Home | None = None
         self._seeker: Seeker | None = None
         self._extent: Extent | None = None
+        self._presented: tuple[Time | None, Time | None] | None = None
         self._deferred: SavedTables | None = None
         self._samples_checked = False
 
@@ -235,7 +237,7 @@ class TrackIndex:
         track = cls.__new__(cls)
         track.info, track.shift, track.period, track.exact = info, shift, period, exact
         track.movie_timescale = movie_timescale
-        track._load = track._seeker = track._extent = track.home = None
+        track._load = track._seeker = track._extent = track._presented = track.home = None
         track._deferred, track._samples_checked = tables, False
         return track
 
@@ -263,7 +265,7 @@ class TrackIndex:
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._load = self._seeker = self._extent = self._deferred = None
+        self._load = self._seeker = self._extent = self._presented = self._deferred = None
         self._samples_checked = False
         if "_deferred" not in state:
             self._samples = None
@@ -386,11 +388,7 @@ class TrackIndex:
 
         The least presentation time, without what the edit list hides.
         """
-        first = self.extent.start if self.timescale else None
-        if first is None or not self.segments:
-            return None if first is None else self.presentation(first)
-        begin = self.segments[0].start * self.timescale
-        return self._time(max(first + self.shift, begin))
+        return self._bounds()[0]
 
     @property
     def end(self) -> Time | None:
@@ -398,12 +396,27 @@ class TrackIndex:
 
         The greatest presentation time plus duration, or the end of the edit list.
         """
-        last = self.extent.end if self.timescale else None
-        if last is None or not self.segments:
-            return None if last is None else self.presentation(last)
-        ends = [self._end_of(segment, last) for segment in self.segments]
-        begin = self.segments[0].start * self.timescale
-        return self._time(max([*ends, begin]))
+        return self._bounds()[1]
+
+    def _bounds(self) -> tuple[Time | None, Time | None]:
+        """`start` and `end`, worked out once."""
+        if self._presented is None:
+            first, last = self.extent.start, self.extent.end
+            if not self.timescale:
+                first = last = None
+            segments = self.segments
+            if segments:
+                begin = segments[0].start * self.timescale
+                start = None if first is None else self._time(max(first + self.shift, begin))
+                end = None
+                if last is not None:
+                    ends = [self._end_of(segment, last) for segment in segments]
+                    end = self._time(max([*ends, begin]))
+            else:
+                start = None if first is None else self.presentation(first)
+                end = None if last is None else self.presentation(last)
+            self._presented = start, end
+        return self._presented
 
     def _end_of(self, segment: Segment, last: int) -> Fraction:
         """Ticks of the presentation at which a segment ends, where the media end at `last`."""
