@@ -20,12 +20,11 @@ from fragdex.service.captions.model import (
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import FileType
-from fragdex.service.uploads.model import Arrival, Arrived, Target
+from fragdex.service.uploads.model import Arrived
 from fragdex.service.uploads.repository import (
     FileRepository,
     StoredBytes,
     facts,
-    need_within,
 )
 
 
@@ -33,8 +32,21 @@ def _record_of(row: Any) -> CaptionRecord:
     return CaptionRecord(mime_type=row.mime_type, **facts(row))
 
 
-FAMILY = FileType.CAPTION
-CAPTIONS = FileRepository(FAMILY, "caption file", _record_of, CaptionList)
+def _examine(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:
+    # bounded by max_caption_bytes, which was announced and is held to
+    pieces = context.store.read(arrived.store_key, ByteRange(0, arrived.byte_size))
+    try:
+        PARSERS[CaptionType(mime_type)](b"".join(pieces))
+    except MalformedCaptions as error:
+        line = {} if error.line is None else {"line": error.line}
+        raise Unprocessable(error.message, more={**line, "next_byte": 0}) from None
+    return {}
+
+
+CAPTIONS = FileRepository(
+    FileType.CAPTION, "caption file", _record_of, CaptionList,
+    limit=lambda settings: settings.max_caption_bytes, examine=_examine,
+)  # fmt: skip
 
 
 def create_caption(
@@ -60,14 +72,13 @@ def create_caption(
             expected=", ".join(CaptionType),
             found=new.mime_type or new.filename,
         )
-    need_within(new.byte_size, context.settings.max_caption_bytes, "caption file")
     md5 = None if told_md5 is None else md5_bytes(told_md5)
     values = {
         "filename": new.filename,
         "mime_type": mime_type.value,
         "expires_at": expires_at,
     }
-    return CAPTIONS.announce(context, tenant_id, new.byte_size, md5, arrival(context), values)
+    return CAPTIONS.announce(context, tenant_id, new.byte_size, md5, values)
 
 
 def caption_bytes(context: ServiceContext, tenant_id: str, caption_id: str) -> StoredBytes:
@@ -83,24 +94,3 @@ def caption_bytes(context: ServiceContext, tenant_id: str, caption_id: str) -> S
     if found.mime_type == CaptionType.JSON:
         return found
     return replace(found, mime_type=f"{found.mime_type}; charset=utf-8")
-
-
-def arrival(context: ServiceContext) -> Arrival:
-    """What becomes of the bytes of captions: they are parsed, and the record is complete."""
-    return CAPTIONS.arrival(context, _examine)
-
-
-def target(context: ServiceContext, tenant_id: str, caption_id: str) -> Target:
-    """Where the bytes of captions go."""
-    return Target(FAMILY, caption_id, arrival(context), context.settings.max_caption_bytes)
-
-
-def _examine(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:
-    # bounded by max_caption_bytes, which was announced and is held to
-    pieces = context.store.read(arrived.store_key, ByteRange(0, arrived.byte_size))
-    try:
-        PARSERS[CaptionType(mime_type)](b"".join(pieces))
-    except MalformedCaptions as error:
-        line = {} if error.line is None else {"line": error.line}
-        raise Unprocessable(error.message, more={**line, "next_byte": 0}) from None
-    return {}

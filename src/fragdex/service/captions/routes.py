@@ -24,7 +24,7 @@ routes.by_md5(CaptionRecord, CAPTIONS.find)
 routes.upload(
     CaptionRecord,
     CAPTIONS.get,
-    operations.target,
+    CAPTIONS.target,
 )
 routes.record(CaptionRecord, CAPTIONS.get)
 routes.media(tuple(CaptionType), operations.caption_bytes)

@@ -152,8 +152,8 @@ def target_of(context: ServiceContext, tenant_id: str, file_id: str) -> Target:
 
 
 _TARGETS = {
-    FileType.IMAGE: images.target,
-    FileType.CAPTION: captions.target,
+    FileType.IMAGE: images.IMAGES.target,
+    FileType.CAPTION: captions.CAPTIONS.target,
     FileType.VIDEO: unprocessed.target,
 }
 

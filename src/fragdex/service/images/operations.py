@@ -12,8 +12,8 @@ from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage
 from fragdex.service.images.probe import Prober
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import FileType
-from fragdex.service.uploads.model import Arrival, Arrived, Target
-from fragdex.service.uploads.repository import FileRepository, facts, need_within
+from fragdex.service.uploads.model import Arrived
+from fragdex.service.uploads.repository import FileRepository, facts
 
 
 def _record_of(row: Any) -> ImageRecord:
@@ -21,8 +21,16 @@ def _record_of(row: Any) -> ImageRecord:
     return ImageRecord(mime_type=row.mime_type, **size, **facts(row))
 
 
-FAMILY = FileType.IMAGE
-IMAGES = FileRepository(FAMILY, "image file", _record_of, ImageList)
+def _examine(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:
+    with context.store.local(arrived.store_key) as path:
+        size = context.part(Prober).probe(path, mime_type, context.settings.max_pixels)
+    return size._asdict()
+
+
+IMAGES = FileRepository(
+    FileType.IMAGE, "image file", _record_of, ImageList,
+    limit=lambda settings: settings.max_image_bytes, examine=_examine,
+)  # fmt: skip
 
 
 def create_image(
@@ -44,7 +52,6 @@ def create_image(
             expected=", ".join(dict.fromkeys(TYPES.values())),
             found=new.mime_type or new.filename,
         )
-    need_within(new.byte_size, context.settings.max_image_bytes, "image file")
     md5 = md5_bytes(new.md5) if new.md5 else None
     values = {
         "filename": new.filename,
@@ -53,20 +60,4 @@ def create_image(
         "height": new.height,
         "expires_at": expires_at,
     }
-    return IMAGES.announce(context, tenant_id, new.byte_size, md5, arrival(context), values)
-
-
-def arrival(context: ServiceContext) -> Arrival:
-    """What becomes of an image's bytes: they are measured, and the record is complete."""
-    return IMAGES.arrival(context, _examine)
-
-
-def target(context: ServiceContext, tenant_id: str, image_id: str) -> Target:
-    """Where the bytes of an image go."""
-    return Target(FAMILY, image_id, arrival(context), context.settings.max_image_bytes)
-
-
-def _examine(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:
-    with context.store.local(arrived.store_key) as path:
-        size = context.part(Prober).probe(path, mime_type, context.settings.max_pixels)
-    return size._asdict()
+    return IMAGES.announce(context, tenant_id, new.byte_size, md5, values)

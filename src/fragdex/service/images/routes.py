@@ -21,7 +21,7 @@ routes.by_md5(ImageRecord, IMAGES.find)
 routes.upload(
     ImageRecord,
     IMAGES.get,
-    operations.target,
+    IMAGES.target,
 )
 routes.record(ImageRecord, IMAGES.get, said="The record, with the size in pixels once it is known.")
 routes.media(

@@ -22,13 +22,12 @@ from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import FileType, tus_uploads, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
-from fragdex.service.uploads.model import Arrival, Target
+from fragdex.service.uploads.model import Target
 from fragdex.service.uploads.operations import receive, state
 from fragdex.service.uploads.repository import (
     FileRepository,
     StoredBytes,
     facts,
-    need_within,
 )
 from fragdex.service.web.fields import Listed
 from fragdex.service.web.problems import sentence_of
@@ -43,8 +42,9 @@ class _Parts(Listed):
 
 
 PARTS: FileRepository[dict[str, Any], _Parts] = FileRepository(
-    FAMILY, "upload", facts, _Parts, table=tus_uploads
-)
+    FAMILY, "upload", facts, _Parts, table=tus_uploads,
+    limit=lambda settings: settings.max_unprocessed_bytes,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,6 @@ def begin_part(
     Raises:
         TooLarge: more bytes than a file may have.
     """
-    need_within(byte_size, context.settings.max_unprocessed_bytes, "upload")
     values = {
         "filename": "part",
         "mime_type": PART,
@@ -158,7 +157,7 @@ def begin_part(
         "concat": "partial",
         "expires_at": _expiry(context),
     }
-    made, _ = PARTS.announce(context, tenant_id, byte_size, None, _part_arrival(context), values)
+    made, _ = PARTS.announce(context, tenant_id, byte_size, None, values)
     return str(made["id"])
 
 
@@ -216,8 +215,7 @@ def find(context: ServiceContext, tenant_id: str, upload_id: str) -> ResumableUp
     with context.database.read() as connection:
         row = connection.execute(query).first()
     if row is not None and row.concat == "partial":
-        most = context.settings.max_unprocessed_bytes
-        target = Target(FAMILY, upload_id, _part_arrival(context), most)
+        target = PARTS.target(context, tenant_id, upload_id)
     else:
         target = files.target_of(context, tenant_id, upload_id)
     progress = state(context, tenant_id, target.family, upload_id)
@@ -296,10 +294,6 @@ def _complete_part(context: ServiceContext, tenant_id: str, part_id: str) -> Sto
     if row.completed_at is None:
         raise Conflict("bytes of a part are missing", more={"part": part_id})
     return PARTS.stored(context, tenant_id, part_id)
-
-
-def _part_arrival(context: ServiceContext) -> Arrival:
-    return PARTS.arrival(context, lambda *_: {})
 
 
 def _expiry(context: ServiceContext) -> datetime:

@@ -34,7 +34,6 @@ from fragdex.service.unprocessed.records import (
 from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.unprocessed.worker import PROCESS, SCRUB, publish
 from fragdex.service.uploads.model import Arrival, Arrived, Target, Upload
-from fragdex.service.uploads.repository import need_within
 from fragdex.transcode.playable import codec_name
 from fragdex.transcode.tracks import TranscodedTrack
 
@@ -71,7 +70,7 @@ def announce(
         Unprocessable: no bytes are announced, and an md5 that they do not have.
         TooManyRequests: it is to be processed, and too many jobs of the tenant are in progress.
     """
-    need_within(byte_size, context.settings.max_unprocessed_bytes, "unprocessed file")
+    UNPROCESSED.need_within(context, byte_size)
     how = arrival(context)
     new = UNPROCESSED.new(context, tenant_id, byte_size, md5, how)
     with context.database.write() as connection:

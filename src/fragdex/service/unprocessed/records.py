@@ -51,7 +51,10 @@ def _record_of(row: Any) -> UnprocessedFile:
     )
 
 
-UNPROCESSED = FileRepository(FAMILY, "unprocessed file", _record_of, UnprocessedFileList, _STATUSES)
+UNPROCESSED = FileRepository(
+    FAMILY, "unprocessed file", _record_of, UnprocessedFileList, _STATUSES,
+    limit=lambda settings: settings.max_unprocessed_bytes,
+)  # fmt: skip
 
 
 _MADE, _GAVE_UP = processes.c.completed_at.is_not(None), processes.c.failed_at.is_not(None)

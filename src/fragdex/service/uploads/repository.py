@@ -16,13 +16,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import NotReady, RecordNotFound, TooLarge
+from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, md5_text, new_id, rfc3339
 from fragdex.service.records.pages import page
 from fragdex.service.records.tables import blob_uses, blobs, files, uploads
-from fragdex.service.uploads.model import Arrival, Arrived
+from fragdex.service.uploads.model import Arrival, Arrived, Target
 from fragdex.service.uploads.operations import begin, no_bytes
 from fragdex.service.web.fields import Listed
 
@@ -149,6 +150,14 @@ class NewFile:
     empty: Arrived | None
 
 
+Examine = Callable[[ServiceContext, Arrived, str], Mapping[str, Any]]
+
+
+def _nothing(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:
+    """Bytes that are taken as they are."""
+    return {}
+
+
 class FileRepository(Repository[Record, Page]):
     """The records of the files of one type.
 
@@ -157,6 +166,10 @@ class FileRepository(Repository[Record, Page]):
         table: where they stand; all there is in another one than `files` is of the family.
         to_record: a row (of the table, with `next_byte`) as the record that callers see.
         statuses: which rows a list of one status shows; None: the three of `FileStatus`.
+        limit: bytes that one of them may have.
+        examine: looks at the bytes of one, by the type that was announced; returns values of more
+            columns. Not asked where there are no bytes: those are complete at once, as for every
+            family.
     """
 
     def __init__(
@@ -167,6 +180,8 @@ class FileRepository(Repository[Record, Page]):
         listed: type[Page],
         statuses: Mapping[Any, sa.ColumnElement[bool]] | None = None,
         *,
+        limit: Callable[[Settings], int],
+        examine: Examine = _nothing,
         table: sa.Table = files,
     ) -> None:
         begun = sa.func.coalesce(uploads.c.next_byte, 0) > 0
@@ -179,6 +194,7 @@ class FileRepository(Repository[Record, Page]):
             FileStatus.CREATED: ~complete & ~begun,
         }
         self.family, self.record = family, to_record
+        self._limit, self._examine = limit, examine
         self._typed = table is files
         # no parameters but those with names: it is part of a fast read
         of_family = uploads.c.family == sa.literal_column(f"'{family}'")
@@ -199,14 +215,15 @@ class FileRepository(Repository[Record, Page]):
         tenant_id: str,
         byte_size: int,
         md5: bytes | None,
-        arrival: Arrival,
         values: Mapping[str, Any],
     ) -> tuple[Record, bool]:
         """A record for a file to come, and whether it is a new one; `values` are its other columns.
 
         One of the same md5 and size is given again.
-        Raises as `begin`.
+        Raises as `need_within` and `begin`.
         """
+        self.need_within(context, byte_size)
+        arrival = self.arrival(context)
         new = self.new(context, tenant_id, byte_size, md5, arrival)
         with context.database.write() as connection:
             known = None if md5 is None else self.known(connection, tenant_id, md5, byte_size)
@@ -275,17 +292,13 @@ class FileRepository(Repository[Record, Page]):
             self.row(connection, tenant_id, record_id)
             deletion.remove(connection, self.family, record_id)
 
-    def arrival(
-        self,
-        context: ServiceContext,
-        examine: Callable[[ServiceContext, Arrived, str], Mapping[str, Any]],
-    ) -> Arrival:
-        """What becomes of the bytes of a file: they are examined, and the record is complete.
+    def target(self, context: ServiceContext, tenant_id: str, record_id: str) -> Target:
+        """Where the bytes of a file go."""
+        limit = self._limit(context.settings)
+        return Target(self.family, record_id, self.arrival(context), limit)
 
-        Args:
-            examine: given the type that was announced; returns values of more columns. Not asked
-                where there are no bytes: those are complete at once, as for every family.
-        """
+    def arrival(self, context: ServiceContext) -> Arrival:
+        """What becomes of the bytes of a file: they are examined, and the record is complete."""
         row = self.table.c
 
         def look(arrived: Arrived) -> Mapping[str, Any] | None:
@@ -296,7 +309,7 @@ class FileRepository(Repository[Record, Page]):
                 mime_type = connection.scalar(declared)
             if mime_type is None:
                 raise self.not_found()
-            return examine(context, arrived, mime_type)
+            return self._examine(context, arrived, mime_type)
 
         def finished(connection: Connection, arrived: Arrived) -> None:
             values = {"md5": arrived.md5, "completed_at": instant(), **(arrived.found or {})}
@@ -314,6 +327,20 @@ class FileRepository(Repository[Record, Page]):
             emit(context, connection, arrived.tenant_id, "file.ready", data)
 
         return Arrival(finished=finished, examine=look)
+
+    def need_within(self, context: ServiceContext, byte_size: int) -> None:
+        """Refuse a file that is announced as larger than one may be.
+
+        Raises:
+            TooLarge: with the limit.
+        """
+        limit = self._limit(context.settings)
+        if byte_size > limit:
+            raise TooLarge(
+                f"the {self._noun} is over the limit of {limit} bytes",
+                pointer="/byte_size",
+                more={"limit": limit},
+            )
 
     def stored(self, context: ServiceContext, tenant_id: str, record_id: str) -> StoredBytes:
         """Where the bytes of a record are.
@@ -366,17 +393,3 @@ def _status(row: Any) -> FileStatus:
     if row.completed_at is not None:
         return FileStatus.READY
     return FileStatus.UPLOADING if row.next_byte else FileStatus.CREATED
-
-
-def need_within(byte_size: int, limit: int, noun: str) -> None:
-    """Refuse a file that is announced as larger than one may be.
-
-    Raises:
-        TooLarge: with the limit.
-    """
-    if byte_size > limit:
-        raise TooLarge(
-            f"the {noun} is over the limit of {limit} bytes",
-            pointer="/byte_size",
-            more={"limit": limit},
-        )
