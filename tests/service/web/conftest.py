@@ -9,7 +9,7 @@ from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 
 from fragdex.errors import RecordNotFound, Unprocessable
-from fragdex.service.isobmff.model import TrackBytes
+from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.unprocessed.records import whole
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
@@ -38,7 +38,7 @@ class Thing(BaseModel):
 def get_bytes(request: Request, caller: Asking):
     """Stored bytes."""
     md5, sha256 = hashlib.md5(BYTES).digest(), hashlib.sha256(BYTES).digest()
-    return media_of(request, TrackBytes(KEY, len(BYTES), md5, sha256, "video/mp4"))
+    return media_of(request, StoredBytes(KEY, len(BYTES), md5, sha256, "video/mp4"))
 
 
 @router.post("/test/things", status_code=201, dependencies=[Depends(idempotency_key)])

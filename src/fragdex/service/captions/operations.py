@@ -18,12 +18,12 @@ from fragdex.service.captions.model import (
     type_of,
 )
 from fragdex.service.context import ServiceContext
+from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import FileType
 from fragdex.service.uploads.model import Arrived
 from fragdex.service.uploads.repository import (
     FileRepository,
-    StoredBytes,
     facts,
 )
 

@@ -161,14 +161,3 @@ class IndexKeys:
     file: str | None
     json: str | None
     tracks: tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TrackBytes:
-    """Where the bytes of a complete track are, and what they are."""
-
-    store_key: str
-    byte_size: int
-    md5: bytes
-    sha256: bytes
-    mime_type: str

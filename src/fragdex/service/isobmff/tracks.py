@@ -20,14 +20,13 @@ from fragdex.service.isobmff.model import (
     FileWithTracks,
     IndexKeys,
     NewTrack,
-    TrackBytes,
     TrackList,
     TrackRecord,
 )
 from fragdex.service.isobmff.opened import Opened, opened
 from fragdex.service.isobmff.operations import FILES, file_bytes
 from fragdex.service.records import deletion
-from fragdex.service.records.blobs import Blob, used_by
+from fragdex.service.records.blobs import Blob, StoredBytes, used_by
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_files, isobmff_tracks, uploads
@@ -149,7 +148,9 @@ def list_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> TrackL
         return TrackList(isobmff_tracks=[record_of(row) for row in connection.execute(query)])
 
 
-def track_bytes(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> TrackBytes:
+def track_bytes(
+    context: ServiceContext, tenant_id: str, file_id: str, track_id: int
+) -> StoredBytes:
     """Where the bytes of a track are.
 
     Raises:
@@ -163,7 +164,7 @@ def track_bytes(context: ServiceContext, tenant_id: str, file_id: str, track_id:
     if row.store_key is None:
         raise NotReady("bytes of this track are missing", more={"state": "uploading"})
     kind = row.type if row.type in ("video", "audio") else "application"
-    return TrackBytes(
+    return StoredBytes(
         row.store_key, row.byte_size, bytes(row.md5), bytes(row.sha256), f"{kind}/mp4"
     )
 

@@ -52,6 +52,17 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """Where the bytes of a complete file or track are, as answers to HTTP need them."""
+
+    store_key: str
+    byte_size: int
+    md5: bytes
+    sha256: bytes
+    mime_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class ComposedOf:
     """What an object is composed of: a tenant's bytes under their key, named by its own record.
 

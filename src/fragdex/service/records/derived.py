@@ -7,14 +7,13 @@ those bytes, or once nobody has asked for them for a while.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 import sqlalchemy as sa
 
 from fragdex.service.records import blobs
-from fragdex.service.records.blobs import Blob
+from fragdex.service.records.blobs import Blob, StoredBytes
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import blob_uses, derived_files
@@ -42,20 +41,9 @@ _WHOLE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class DerivedFile:
-    """A file that was made, as answers to HTTP need it."""
-
-    store_key: str
-    byte_size: int
-    md5: bytes
-    sha256: bytes
-    mime_type: str
-
-
 def find(
     database: Database, tenant_id: str, source_sha256: bytes, recipe: str, lasts: timedelta
-) -> dict[str, DerivedFile]:
+) -> dict[str, StoredBytes]:
     """What was made by a recipe, by the names of its parts; nothing where it was not, or is gone.
 
     Args:
@@ -71,7 +59,7 @@ def find(
         with database.write() as connection:
             connection.execute(derived_files.update().where(mine).values(expires_at=now + lasts))
     return {
-        row.part: DerivedFile(
+        row.part: StoredBytes(
             row.store_key, row.byte_size, bytes(row.md5), bytes(row.sha256), row.media_type
         )
         for row in rows

@@ -16,6 +16,7 @@ from fragdex.rendering.archives import Contents, examine
 from fragdex.service.context import ServiceContext
 from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion
+from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.tables import render_slices, renders, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
@@ -39,7 +40,6 @@ from fragdex.service.renders.worker import RENDER
 from fragdex.service.renders.workspaces import bounds_of
 from fragdex.service.uploads.model import Arrival, Arrived, Progress, Target
 from fragdex.service.uploads.operations import begin, no_bytes, state
-from fragdex.service.uploads.repository import StoredBytes
 
 _RENDER = renders.c
 _WHY_GIVEN_UP: Final = {"error": "Conflict", "detail": "its page did not come in time"}
@@ -330,9 +330,7 @@ def result_of(context: ServiceContext, tenant_id: str, render_id: str, suffix: s
         blob = blobs.used_by(connection, tenant_id, FAMILY, result_name(render_id))
     if blob is None:
         raise RecordNotFound("the result is not here any more")
-    return StoredBytes(
-        blob.store_key, blob.byte_size, blob.md5, blob.sha256, row.media_type, f"{render_id}.{own}"
-    )
+    return StoredBytes(blob.store_key, blob.byte_size, blob.md5, blob.sha256, row.media_type)
 
 
 def _examine(context: ServiceContext, arrived: Arrived) -> Contents:

@@ -19,6 +19,7 @@ from fragdex.service.files import operations as files
 from fragdex.service.files.model import NewAnyFile
 from fragdex.service.images.model import type_of as image_of
 from fragdex.service.records import deletion
+from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import FileType, tus_uploads, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
@@ -26,7 +27,6 @@ from fragdex.service.uploads.model import Target
 from fragdex.service.uploads.operations import receive, state
 from fragdex.service.uploads.repository import (
     FileRepository,
-    StoredBytes,
     facts,
 )
 from fragdex.service.web.fields import Listed

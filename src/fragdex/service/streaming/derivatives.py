@@ -21,8 +21,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import run_in_child
 from fragdex.service.isobmff.opened import cached_for
 from fragdex.service.records import blobs, derived
-from fragdex.service.records.blobs import Blob
-from fragdex.service.records.derived import DerivedFile
+from fragdex.service.records.blobs import Blob, StoredBytes
 from fragdex.service.streaming import child
 from fragdex.service.streaming.stored_titles import Medium, Playable
 
@@ -39,7 +38,7 @@ class Derivatives:
 
     async def parts(
         self, context: ServiceContext, tenant_id: str, medium: Medium, do: Make, **how: Any
-    ) -> dict[str, DerivedFile]:
+    ) -> dict[str, StoredBytes]:
         """The files that come of a function of `child`, by the names of their parts.
 
         Raises:
@@ -77,7 +76,7 @@ class Derivatives:
 
 def _find(
     context: ServiceContext, tenant_id: str, blob: Blob, recipe: str
-) -> dict[str, DerivedFile]:
+) -> dict[str, StoredBytes]:
     lasts = cached_for(context)
     return derived.find(context.database, tenant_id, blob.sha256, recipe, lasts)
 
@@ -122,7 +121,7 @@ def _made(
 async def thumbnail(
     context: ServiceContext, tenant_id: str, title: Playable, time: float, form: str, exact: bool,
     **size: Any,
-) -> DerivedFile:  # fmt: skip
+) -> StoredBytes:  # fmt: skip
     """The picture of a moment.
 
     Args:
@@ -147,7 +146,7 @@ async def thumbnail(
 async def storyboard(
     context: ServiceContext, tenant_id: str, title: Playable, every: float, width: int,
     columns: int, rows: int,
-) -> dict[str, DerivedFile]:  # fmt: skip
+) -> dict[str, StoredBytes]:  # fmt: skip
     """Sheets of small pictures, by their numbers, and their WebVTT as `vtt`; as `thumbnail`."""
     medium = title.medium("video")
     return await context.part(Derivatives).parts(
@@ -159,7 +158,7 @@ async def storyboard(
 
 async def waveform(
     context: ServiceContext, tenant_id: str, title: Playable, samples_per_pixel: int, bits: int
-) -> dict[str, DerivedFile]:
+) -> dict[str, StoredBytes]:
     """Peaks of the sound, as `json` and `dat`; raises as `thumbnail`."""
     medium = title.medium("audio")
     return await context.part(Derivatives).parts(
@@ -167,7 +166,7 @@ async def waveform(
     )
 
 
-async def loudness(context: ServiceContext, tenant_id: str, title: Playable) -> DerivedFile:
+async def loudness(context: ServiceContext, tenant_id: str, title: Playable) -> StoredBytes:
     """How loud the sound is, as JSON; raises as `thumbnail`."""
     medium = title.medium("audio")
     made = await context.part(Derivatives).parts(context, tenant_id, medium, child.measure)

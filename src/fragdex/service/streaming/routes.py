@@ -33,8 +33,7 @@ from fragdex.errors import (
 )
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
-from fragdex.service.records.blobs import used_by
-from fragdex.service.records.derived import DerivedFile
+from fragdex.service.records.blobs import StoredBytes, used_by
 from fragdex.service.streaming import derivatives, remote_routes
 from fragdex.service.streaming.responses import (
     BYTES,
@@ -346,12 +345,12 @@ def _file(request: Request, title: Playable, make: Callable[[], Any]) -> Respons
     return view_response(request, view, lambda: title.sources_of(view), BYTES)
 
 
-def _text(context: ServiceContext, found: DerivedFile) -> bytes:
+def _text(context: ServiceContext, found: StoredBytes) -> bytes:
     return b"".join(context.store.read(found.store_key, ByteRange(0, found.byte_size)))
 
 
 def _storyboard(
-    request: Request, context: ServiceContext, found: DerivedFile, query: str
+    request: Request, context: ServiceContext, found: StoredBytes, query: str
 ) -> Response:
     """The WebVTT of a storyboard; its sheets stand below it, and are asked for by `query`."""
     text = _text(context, found)

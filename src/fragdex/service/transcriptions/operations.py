@@ -16,6 +16,7 @@ from fragdex.service.files.operations import isobmff_id
 from fragdex.service.isobmff.operations import file_bytes
 from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
+from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
 from fragdex.service.records.tenant_limits import need_within_quota
@@ -41,7 +42,6 @@ from fragdex.service.transcriptions.records import (
 from fragdex.service.transcriptions.track_source import end_ms, need_sound_of
 from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.uploads.repository import StoredBytes
 from fragdex.service.web.events import Event
 from fragdex.speech.captions import FORMS, as_document
 from fragdex.speech.engines import make_engine, need_language
@@ -286,9 +286,7 @@ def copy_of(context: ServiceContext, tenant_id: str, transcription_id: str) -> S
         blob = None if file is None else file_bytes(connection, file)
     if file is None or blob is None:
         raise RecordNotFound("the copy is not here any more")
-    return StoredBytes(
-        blob.store_key, blob.byte_size, blob.md5, blob.sha256, "video/mp4", file.filename
-    )
+    return StoredBytes(blob.store_key, blob.byte_size, blob.md5, blob.sha256, "video/mp4")
 
 
 def cancel_transcription(

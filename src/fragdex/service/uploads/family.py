@@ -19,12 +19,12 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from fragdex.errors import FragdexError, NotReady, RecordNotFound
 from fragdex.service.context import ServiceContext
+from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.uploads.model import Target
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.receiving import BODY, REFUSALS, need_complete, receive_request
-from fragdex.service.uploads.repository import StoredBytes
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.events import Batch, Event, LastEventId, Look, event_answers, progress_of
 from fragdex.service.web.fields import (

@@ -20,6 +20,7 @@ from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
+from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import instant, md5_text, new_id, rfc3339
 from fragdex.service.records.pages import page
 from fragdex.service.records.tables import blob_uses, blobs, files, uploads
@@ -125,18 +126,6 @@ class FileStatus(StrEnum):
     CREATED = "created"
     UPLOADING = "uploading"
     READY = "ready"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredBytes:
-    """Where the bytes of a complete file are, and what they are."""
-
-    store_key: str
-    byte_size: int
-    md5: bytes
-    sha256: bytes
-    mime_type: str
-    filename: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +346,7 @@ class FileRepository(Repository[Record, Page]):
         mine = (table.c.id == record_id) & (table.c.tenant_id == tenant_id) & self._complete
         if self._typed:
             mine &= table.c.type == self.family
-        wanted = sa.select(*columns, table.c.mime_type, table.c.filename).select_from(
+        wanted = sa.select(*columns, table.c.mime_type).select_from(
             table.join(blob_uses, own & (use.family == self.family)).join(blobs, used)
         )
         with context.database.read() as connection:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from anyio.to_thread import run_sync
@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
 from fragdex.errors import NotAcceptable
 from fragdex.responses import has_already, may_be_partial
+from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.store.contract import Store
 from fragdex.service.web.auth import the_context
 from fragdex.service.web.problems import HTTP, problem
@@ -41,23 +42,8 @@ CACHE_CONTROL = "private, max-age=3600"
 """Bytes under an id never change; a private cache may keep what a tenant may see."""
 
 
-class _StoredMedia(Protocol):
-    """Complete bytes, as the records of several families tell of them."""
-
-    @property
-    def store_key(self) -> str: ...
-    @property
-    def byte_size(self) -> int: ...
-    @property
-    def md5(self) -> bytes: ...
-    @property
-    def sha256(self) -> bytes: ...
-    @property
-    def mime_type(self) -> str: ...
-
-
 def media_of(
-    request: Request, found: _StoredMedia, headers: Mapping[str, str] | None = None
+    request: Request, found: StoredBytes, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The answer to GET or HEAD of stored bytes.
 
