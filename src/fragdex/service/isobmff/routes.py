@@ -46,8 +46,8 @@ from fragdex.service.isobmff.model import (
     TrackRecord,
 )
 from fragdex.service.uploads.family import Family
-from fragdex.service.uploads.model import Target
-from fragdex.service.uploads.receiving import BODY, REFUSALS, receive_request
+from fragdex.service.uploads.model import Progress, Target
+from fragdex.service.uploads.receiving import BODY, REFUSALS, need_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext, bearer_of
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.documents import INDEX
@@ -342,11 +342,7 @@ def track_routes(
     def get(named: str, track_id: TrackNumber, caller: Asking, context: InContext) -> TrackRecord:
         found = own(context, caller.tenant_id, named)
         record = tracks.track_by_id(context, caller.tenant_id, found, track_id)
-        if not record.complete:
-            raise RecordNotFound(
-                "bytes of this upload are missing",
-                more={"next_byte": record.next_byte, "byte_size": record.byte_size},
-            )
+        need_complete(Progress(record.byte_size or 0, record.next_byte, record.complete))
         return record
 
     def sync_handler(request: Request, context: ServiceContext, tenant_id: str) -> Response:
