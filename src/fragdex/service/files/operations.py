@@ -52,18 +52,18 @@ def create_file(context: ServiceContext, tenant_id: str, new: NewAnyFile) -> tup
     """
     if new.expires_at is not None and new.expires_at <= instant():
         raise InvalidRequest("expires_at is in the past", pointer="/expires_at")
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "filename": new.filename,
         "byte_size": new.byte_size,
         "mime_type": new.mime_type,
     }
     if new.type is FileType.IMAGE:
         # not checked again: what is wrong with these fields is said of this request's
-        image = NewImage.model_construct(md5=new.md5, **told)
+        image = NewImage.model_construct(md5=new.md5, **fields)
         made = images.create_image(context, tenant_id, image, new.expires_at)
         return file_by_id(context, tenant_id, made[0].id), made[1]
     if new.type is FileType.CAPTION:
-        caption = CaptionFacts.model_construct(**told)
+        caption = CaptionFacts.model_construct(**fields)
         written = captions.create_caption(context, tenant_id, caption, new.md5, new.expires_at)
         return file_by_id(context, tenant_id, written[0].id), written[1]
     record, is_new = unprocessed.announce(
@@ -114,8 +114,8 @@ def list_files(
         query = sa.select(isobmff_tracks).where(track.file_id.in_(made)).order_by(track.track_id)
         for one in connection.execute(query):
             tracks.setdefault(one.file_id, []).append(one)
-    told = [_record_of(row, tracks.get(row.isobmff_id, [])) for row in found.rows]
-    return AnyFileList(files=told, next_cursor=found.next_cursor)
+    records = [_record_of(row, tracks.get(row.isobmff_id, [])) for row in found.rows]
+    return AnyFileList(files=records, next_cursor=found.next_cursor)
 
 
 def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
@@ -254,9 +254,9 @@ def _record_of(row: Row[Any], tracks: list[TrackRecord] | list[Row[Any]]) -> Any
     )
 
 
-def _pixels(told: object) -> int | None:
+def _pixels(size: object) -> int | None:
     """A size that a client may have told of its track in any form."""
-    return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None
+    return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None
 
 
 _SENT, _MADE = files.c, isobmff_files.c
@@ -333,9 +333,9 @@ _OWN = ("id", "tenant_id", "filename", "byte_size", "md5", "created_at", "expire
 _ONLY_SENT = ("mime_type", "width", "height", "problem")
 
 
-def _rows(file: Any, told: Mapping[str, sa.ColumnElement[Any]]) -> sa.Select[Any]:
-    """Rows of a table, by its columns, and what is told of them beside."""
-    every = {**{name: file[name] for name in _OWN}, **told}
+def _rows(file: Any, more: Mapping[str, sa.ColumnElement[Any]]) -> sa.Select[Any]:
+    """Rows of a table, by its own columns and more."""
+    every = {**{name: file[name] for name in _OWN}, **more}
     # a union goes by place
     return sa.select(*(every[name].label(name) for name in sorted(every)))
 

@@ -86,7 +86,8 @@ routes.creation(
     AnyFile,
     operations.create_file,
     Unprocessable,
-    said="Announce a file; its bytes follow by upload. A video is processed once its last is in.",
+    description="Announce a file; its bytes follow by upload. A video is processed once its last "
+    "is in.",
 )
 
 
@@ -111,9 +112,11 @@ routes.progress(
     operations.look,
     whole,
     "`progress {progress}`, then `complete` or `error`",
-    said="How far a file is, as events: of a video, how far it is processed.",
+    description="How far a file is, as events: of a video, how far it is processed.",
 )
-routes.deletion(operations.delete_file, said="Delete a file, its bytes and what was made of it.")
+routes.deletion(
+    operations.delete_file, description="Delete a file, its bytes and what was made of it."
+)
 
 
 @router.patch("/files/{id}", responses=NOT_FOUND)

@@ -23,7 +23,9 @@ routes.upload(
     IMAGES.get,
     IMAGES.target,
 )
-routes.record(ImageRecord, IMAGES.get, said="The record, with the size in pixels once it is known.")
+routes.record(
+    ImageRecord, IMAGES.get, description="The record, with the size in pixels once it is known."
+)
 routes.media(
     tuple(dict.fromkeys(TYPES.values())), IMAGES.stored, {"Content-Security-Policy": POLICY}
 )

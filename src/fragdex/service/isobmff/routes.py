@@ -434,11 +434,11 @@ routes.creation(
     NewFile,
     FileRecord,
     operations.create_file,
-    said="Register a file by its md5; its index and its tracks follow.",
+    description="Register a file by its md5; its index and its tracks follow.",
 )
 routes.listing(FileList, IsobmffFileStatus, operations.FILES.page)
-routes.by_md5(FileRecord, operations.file_by_md5, said="The file of this md5.")
-routes.record(FileWithTracks, tracks.file_with_tracks, said="A file and its tracks.")
+routes.by_md5(FileRecord, operations.file_by_md5, description="The file of this md5.")
+routes.record(FileWithTracks, tracks.file_with_tracks, description="A file and its tracks.")
 routes.deletion(
-    operations.delete_file, said="Delete a file, its index, its tracks and their bytes."
+    operations.delete_file, description="Delete a file, its index, its tracks and their bytes."
 )

@@ -98,7 +98,9 @@ def create_render_batch(caller: Asking, context: InContext, new: NewRenderBatch)
 
 
 routes.listing(RenderList, RenderStatus, RENDERS.page)
-routes.by_md5(RenderRecord, operations.find_render, said="The newest render with this identifier.")
+routes.by_md5(
+    RenderRecord, operations.find_render, description="The newest render with this identifier."
+)
 
 
 @router.post(
@@ -188,10 +190,10 @@ def _result(suffix: str) -> None:
 for _suffix in dict.fromkeys(map(suffix_of, TYPES)):
     _result(_suffix)
 
-routes.record(RenderRecord, RENDERS.get, said="The record of a render.")
+routes.record(RenderRecord, RENDERS.get, description="The record of a render.")
 routes.deletion(
     operations.delete_render,
-    said="Delete a render, its page, its result and the slices it made; end it if it runs.",
+    description="Delete a render, its page, its result and the slices it made; end it if it runs.",
 )
 
 

@@ -21,7 +21,7 @@ routes.creation(
     operations.create_timeline,
     InvalidRequest,
     RecordNotFound,
-    said="Join files to one timeline. Nothing is copied; the files stay what they are.",
+    description="Join files to one timeline. Nothing is copied; the files stay what they are.",
     always_new=True,
 )
 
@@ -35,5 +35,5 @@ def list_timelines(
 
 
 routes.record(TimelineRecord, operations.TIMELINES.get)
-routes.deletion(operations.delete_timeline, said="Delete a timeline; its files stay.")
+routes.deletion(operations.delete_timeline, description="Delete a timeline; its files stay.")
 title_routes(router, "/timelines/{id}", "timeline", operations.title_of_timeline)

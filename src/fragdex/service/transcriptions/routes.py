@@ -66,7 +66,8 @@ routes.progress(
     counted,
     "`size {size}` once the number of slices is known, `completion {count}` for slices that were "
     "transcribed since, then `complete` or `error`",
-    said="How far a transcription is, as events; without `Last-Event-ID` the whole is told again.",
+    description="How far a transcription is, as events; without `Last-Event-ID` the whole is told "
+    "again.",
 )
 
 
@@ -148,10 +149,11 @@ def cancel_transcription(id: RecordId, caller: Asking, context: InContext) -> Tr
     return operations.cancel_transcription(context, caller.tenant_id, id)
 
 
-routes.record(TranscriptionRecord, TRANSCRIPTIONS.get, said="The record of a transcription.")
+routes.record(TranscriptionRecord, TRANSCRIPTIONS.get, description="The record of a transcription.")
 routes.deletion(
     operations.delete_transcription,
-    said="Delete a transcription and its words; end it if it runs. A copy of the file stays.",
+    description="Delete a transcription and its words; end it if it runs. A copy of the file "
+    "stays.",
 )
 
 

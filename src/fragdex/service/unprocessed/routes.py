@@ -38,7 +38,7 @@ routes.creation(
     UnprocessedFile,
     operations.create_file,
     Unprocessable,
-    said="Announce a media file of any kind; its bytes follow by upload.",
+    description="Announce a media file of any kind; its bytes follow by upload.",
 )
 routes.listing(UnprocessedFileList, UnprocessedStatus, UNPROCESSED.page)
 routes.by_md5(UnprocessedFile, UNPROCESSED.find)
@@ -47,7 +47,7 @@ routes.upload(
     UnprocessedFile,
     UNPROCESSED.get,
     operations.target,
-    said="Send bytes of a file, whole or in chunks; 202 while some are missing.",
+    description="Send bytes of a file, whole or in chunks; 202 while some are missing.",
 )
 
 
@@ -81,7 +81,8 @@ def process_unprocessed_file(
 
 routes.deletion(
     operations.delete_file,
-    said="Delete a file and its bytes, and end its processing; the ISOBMFF file made of it stays.",
+    description="Delete a file and its bytes, and end its processing; the ISOBMFF file made of it "
+    "stays.",
 )
 
 
@@ -90,10 +91,10 @@ runs.listing(ProcessList, ProcessStatus, PROCESSES.page)
 runs.record(
     ProcessRecord,
     PROCESSES.get,
-    said="The record of a process; `problem` says why it failed.",
+    description="The record of a process; `problem` says why it failed.",
 )
 runs.progress(look, whole, "`progress {progress}`, then `complete` or `error`")
 runs.deletion(
     operations.delete_process,
-    said="Forget a process, and end it if it runs; what it made stays.",
+    description="Forget a process, and end it if it runs; what it made stays.",
 )

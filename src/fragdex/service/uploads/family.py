@@ -5,8 +5,8 @@
     routes.by_md5(ImageRecord, find_image)
 
 Each takes the operation it asks, and the model of what is answered. Operations are named after the
-noun (`create_image_file`), their sentences are made of it; `said` stands instead where there is
-more to say. A route unlike the others is written on the router, between or behind these.
+noun (`create_image_file`), their sentences are made of it; `description` stands instead where there
+is more to say. A route unlike the others is written on the router, between or behind these.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Family:
         record: type[Record],
         create: Callable[[ServiceContext, str, New], tuple[Record, bool]],
         *refusals: type[FragdexError],
-        said: str = "",
+        description: str = "",
         always_new: bool = False,
     ) -> None:
         """POST of a new record: 201, or 200 where `create` gives one that was there.
@@ -109,7 +109,7 @@ class Family:
         self._router.post(
             self._path,
             name=f"create_{self._name}",
-            description=said or f"Announce {self._one}; its bytes follow by upload.",
+            description=description or f"Announce {self._one}; its bytes follow by upload.",
             status_code=201,
             response_model=record,
             responses=answers(*refusals) | ({} if always_new else {200: known}),
@@ -150,7 +150,7 @@ class Family:
         record: type[Record],
         find: Callable[[ServiceContext, str, bytes], Record],
         *,
-        said: str = "",
+        description: str = "",
     ) -> None:
         """GET of the record of an md5."""
 
@@ -164,7 +164,7 @@ class Family:
         self._router.get(
             f"{self._path}/md5/{{md5}}",
             name=f"find_{self._name}",
-            description=said or f"The {self._noun} whose bytes have this md5.",
+            description=description or f"The {self._noun} whose bytes have this md5.",
             response_model=record,
             responses=NOT_FOUND,
         )(get)
@@ -174,7 +174,7 @@ class Family:
         record: type[Record],
         find: Callable[[ServiceContext, str, str], Record],
         *,
-        said: str = "The record.",
+        description: str = "The record.",
     ) -> None:
         """GET of the record of an id."""
 
@@ -188,7 +188,7 @@ class Family:
         self._router.get(
             self._path + self._record_at,
             name=f"get_{self._name}",
-            description=said,
+            description=description,
             response_model=record,
             responses=NOT_FOUND,
         )(get)
@@ -196,15 +196,15 @@ class Family:
     def progress(
         self,
         look: Look,
-        told: Callable[[AsyncIterator[Event], str | None], AsyncIterator[Batch]],
+        to_batches: Callable[[AsyncIterator[Event], str | None], AsyncIterator[Batch]],
         events: str,
         *,
-        said: str = "",
+        description: str = "",
     ) -> None:
         """GET of how far a record is, as events.
 
         Args:
-            look, told: as `web.events.progress_of`.
+            look, to_batches: as `web.events.progress_of`.
             events: which there are, in a few words.
         """
 
@@ -215,12 +215,12 @@ class Family:
             context: InContext,
             after: LastEventId = None,
         ) -> Response:
-            return progress_of(request, context, caller.tenant_id, id, after, look, told)
+            return progress_of(request, context, caller.tenant_id, id, after, look, to_batches)
 
         self._router.get(
             f"{self._path}/{{id}}/progress",
             name=f"get_{self._name}_progress",
-            description=said or f"How far {self._one} is, as events.",
+            description=description or f"How far {self._one} is, as events.",
             response_class=Response,
             responses={**NOT_FOUND, **event_answers(events)},
         )(get)
@@ -231,7 +231,7 @@ class Family:
         find: Callable[[ServiceContext, str, str], Record],
         target: Callable[[ServiceContext, str, str], Target],
         *,
-        said: str = "",
+        description: str = "",
     ) -> None:
         """POST of bytes, whole or in chunks, and GET of the record once they are complete.
 
@@ -259,7 +259,7 @@ class Family:
         self._router.post(
             at,
             name=f"upload_{self._name}",
-            description=said
+            description=description
             or f"Send bytes of {self._one}, whole or in chunks; 202 while some are missing.",
             status_code=201,
             response_model=record,
@@ -294,7 +294,7 @@ class Family:
             return media_of(request, find(context, caller.tenant_id, id), headers)
 
     def deletion(
-        self, delete: Callable[[ServiceContext, str, str], None], *, said: str = ""
+        self, delete: Callable[[ServiceContext, str, str], None], *, description: str = ""
     ) -> None:
         """DELETE of a record and of what hangs on it."""
 
@@ -304,7 +304,7 @@ class Family:
         self._router.delete(
             f"{self._path}/{{id}}",
             name=f"delete_{self._name}",
-            description=said or f"Delete {self._one} and its bytes.",
+            description=description or f"Delete {self._one} and its bytes.",
             status_code=204,
             responses=NOT_FOUND,
         )(gone)

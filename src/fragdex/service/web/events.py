@@ -78,9 +78,9 @@ def progress_of(
     record_id: str,
     after: str | None,
     look: Look,
-    told: Callable[[AsyncIterator[Event], str | None], AsyncIterator[Batch]],
+    to_batches: Callable[[AsyncIterator[Event], str | None], AsyncIterator[Batch]],
 ) -> Response:
-    """The answer that tells how far a record is, as `told` makes events of its states.
+    """The answer that tells how far a record is, as `to_batches` makes events of its states.
 
     Args:
         after: the id of the last event that the listener has. One that has all is answered 204,
@@ -93,7 +93,9 @@ def progress_of(
     if after == END and first[0] in LAST:
         return Response(status_code=204)
     watcher: Watcher = request.app.state.watcher
-    return EventStream(told(watcher.states(look, tenant_id, record_id, first), after), after=after)
+    return EventStream(
+        to_batches(watcher.states(look, tenant_id, record_id, first), after), after=after
+    )
 
 
 def event_answers(description: str) -> dict[int | str, dict[str, Any]]:

@@ -71,7 +71,8 @@ def update_webhook(
 
 
 routes.deletion(
-    operations.delete_webhook, said="Delete a webhook and its deliveries; nothing more is sent."
+    operations.delete_webhook,
+    description="Delete a webhook and its deliveries; nothing more is sent.",
 )
 
 
