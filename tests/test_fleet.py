@@ -127,8 +127,9 @@ def test_a_killed_worker_s_work_goes_on_within_ten_seconds():
     """The bound that decision 0054 reckons: silence, the next look, and the next poll."""
     pytest.importorskip("dbos")
     from fragdex.service.config import Settings
-    from fragdex.service.jobs.api import JobOptions, options_of
+    from fragdex.service.jobs.api import options_of
     from fragdex.service.jobs.engine import SELDOM
+    from fragdex.service.jobs.work import JobOptions
 
     options = options_of(Settings())
     # polls and heartbeats are late by a little

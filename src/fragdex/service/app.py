@@ -25,7 +25,8 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.files import routes as files
 from fragdex.service.images import routes as images
 from fragdex.service.isobmff import routes as isobmff
-from fragdex.service.jobs.api import Jobs, Work, options_of
+from fragdex.service.jobs.api import Jobs, options_of
+from fragdex.service.jobs.work import Work
 from fragdex.service.logs import audit, explained
 from fragdex.service.opening import open_database, store_of
 from fragdex.service.records import blobs, deletion, keys, trash

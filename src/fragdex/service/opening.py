@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 
 from fragdex.errors import ConfigError
 from fragdex.service.config import Settings
-from fragdex.service.jobs.api import upgrade as upgrade_engine
+from fragdex.service.jobs.engine import upgrade as upgrade_engine
 from fragdex.service.records import migrations
 from fragdex.service.records.database import Database
 from fragdex.service.records.disk_space import Reserve

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import program
 
-from fragdex.service.jobs.api import upgrade as upgrade_jobs
+from fragdex.service.jobs.engine import upgrade as upgrade_jobs
 from fragdex.service.records.database import Database
 from fragdex.service.records.migrations import upgrade
 

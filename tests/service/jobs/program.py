@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 from fragdex.errors import Unprocessable
-from fragdex.service.jobs.api import PARENTS, SLICES, JobOptions, Jobs, Work
+from fragdex.service.jobs.api import Jobs
+from fragdex.service.jobs.work import PARENTS, SLICES, JobOptions, Work
 from fragdex.service.records.database import Database
 
 FAST = {

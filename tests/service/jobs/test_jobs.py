@@ -9,7 +9,7 @@ import pytest
 
 from fragdex.errors import ConfigError
 from fragdex.service.config import Settings
-from fragdex.service.jobs.api import JOBS, PARENTS, SLICES, WEBHOOKS
+from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS
 from fragdex.service.records.state_metrics import StateMetrics
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from fragdex.errors import FragdexError, InvalidRequest, QuotaExceeded, TooManyRequests
-from fragdex.service.jobs.api import JobOptions, Jobs
+from fragdex.service.jobs.api import Jobs
+from fragdex.service.jobs.work import JobOptions
 from fragdex.service.records import blobs, deletion, tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.keys import create_tenant

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fragdex.service.jobs.api import upgrade
+from fragdex.service.jobs.engine import upgrade
 from fragdex.service.records import migrations, tables
 from fragdex.service.records.identifiers import instant, new_id
 from service.unprocessed import worker_program

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import av
 import pytest
 
-from fragdex.service.jobs.api import Job
+from fragdex.service.jobs.work import Job
 from fragdex.service.records import deletion, tables
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tenant_limits import set_limits

@@ -5,7 +5,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.jobs.api import Job
+from fragdex.service.jobs.work import Job
 from fragdex.service.records import tables
 from fragdex.service.unprocessed import worker
 from fragdex.transcode.tracks import SCRUB_TRACK

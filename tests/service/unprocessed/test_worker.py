@@ -14,7 +14,7 @@ import sqlalchemy as sa
 import fragdex
 from fragdex import ByteRange
 from fragdex.errors import Unprocessable
-from fragdex.service.jobs.api import Job, Stop
+from fragdex.service.jobs.work import Job, Stop
 from fragdex.service.records import blobs, tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.unprocessed import worker

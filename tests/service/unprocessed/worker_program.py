@@ -6,7 +6,8 @@ from pathlib import Path
 
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
-from fragdex.service.jobs.api import JobOptions, Jobs
+from fragdex.service.jobs.api import Jobs
+from fragdex.service.jobs.work import JobOptions
 from fragdex.service.records.database import Database
 from fragdex.service.store.composing import ComposingStore
 from fragdex.service.store.opening import open_store

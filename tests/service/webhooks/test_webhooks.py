@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 import fragdex
 from fragdex.client import InvalidSignature, verify_webhook
-from fragdex.service.jobs.api import JobOptions
+from fragdex.service.jobs.work import JobOptions
 from fragdex.service.outbox import EVENT_TYPES, emit
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant

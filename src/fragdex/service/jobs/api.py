@@ -22,12 +22,8 @@ from fragdex.service.jobs.work import (
     PARENTS,
     SLICES,
     WEBHOOKS,
-    Job,
     JobOptions,
-    SliceFailed,
-    Stop,
     Work,
-    problem_of,
 )
 from fragdex.service.jobs.workers import Detector, Executor, leave
 from fragdex.service.logs import explained
@@ -36,22 +32,6 @@ from fragdex.service.records.database import Database
 from fragdex.service.records.tables import jobs
 from fragdex.service.records.tenant_limits import limits_of
 from fragdex.traces import Traces
-
-__all__ = [
-    "JOBS",
-    "PARENTS",
-    "SLICES",
-    "WEBHOOKS",
-    "Job",
-    "JobOptions",
-    "Jobs",
-    "SliceFailed",
-    "Stop",
-    "Work",
-    "options_of",
-    "problem_of",
-    "upgrade",
-]
 
 _HOUR: Final = 3600.0
 # Ended jobs forgotten by one heartbeat: a bound for how long others wait on SQLite.

@@ -30,7 +30,7 @@ from fragdex.rendering.recipe import browser_mark, recipe
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.indexing import store_index
-from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
+from fragdex.service.jobs.work import PARENTS, SLICES, Job, Work
 from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion, trash
 from fragdex.service.records.identifiers import instant

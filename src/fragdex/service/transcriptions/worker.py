@@ -27,7 +27,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import exact_index, run_isolated
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.isobmff.indexing import set_index, store_index
-from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
+from fragdex.service.jobs.work import PARENTS, SLICES, Job, Work
 from fragdex.service.outbox import emit
 from fragdex.service.records import blobs
 from fragdex.service.records.database import insert

@@ -15,7 +15,7 @@ from fragdex.errors import Conflict, FragdexError, Unavailable, Unprocessable
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import IN_THREAD
 from fragdex.service.isobmff.indexing import store_index, store_saved
-from fragdex.service.jobs.api import problem_of
+from fragdex.service.jobs.work import problem_of
 from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion, trash
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id

@@ -24,7 +24,7 @@ from sqlalchemy.engine import Connection
 from fragdex.errors import Unavailable
 from fragdex.fragments.table import Int64
 from fragdex.service.context import ServiceContext
-from fragdex.service.jobs.api import Job
+from fragdex.service.jobs.work import Job
 from fragdex.service.records import blobs, trash
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.database import insert

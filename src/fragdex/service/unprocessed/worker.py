@@ -25,7 +25,7 @@ from fragdex.errors import Unprocessable
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.operations import register
 from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
-from fragdex.service.jobs.api import Job, Work
+from fragdex.service.jobs.work import Job, Work
 from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, tables
 from fragdex.service.records.identifiers import instant

@@ -38,7 +38,7 @@ from fragdex.outgoing import (
 )
 from fragdex.service import outbox
 from fragdex.service.context import ServiceContext
-from fragdex.service.jobs.api import WEBHOOKS, Job, Work
+from fragdex.service.jobs.work import WEBHOOKS, Job, Work
 from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import webhook_deliveries, webhooks
