@@ -119,6 +119,8 @@ class Av1(Syntax):
         config: the OBUs of the sample entry (configOBUs), or nothing.
     """
 
+    remembers = True
+
     def __init__(self, config: bytes = b"") -> None:
         self.sequence: Sequence | None = None
         self._shown: int | None = None
@@ -185,6 +187,11 @@ class Av1(Syntax):
         if hint >= 0 or self._shown is not None:
             self._shown = hint if hint >= 0 else (self._shown or 0) + 1
         return found._replace(head=None)
+
+    def is_whole(self, window: Window, at: int, found: Found) -> bool:
+        """Whether it begins with what only begins samples: hidden frames may be before others."""
+        head = window.take(at, 1)
+        return bool(head) and head[0] >> 3 & 15 in (SEQUENCE, DELIMITER)
 
     def interrupted(self) -> None:
         """The next picture may be any."""

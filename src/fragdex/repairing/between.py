@@ -147,6 +147,8 @@ class Even(Between):
     def __init__(self, samples: SampleTable) -> None:
         super().__init__(samples)
         self.unit = int(samples.size[0])
+        self._usual = set(self.lengths)
+        self._several = len(self.lengths) == MOST_LENGTHS
 
     def may_start(self, window: Window, at: int) -> bool:
         """As `Between.may_start`: any bytes are sound."""
@@ -155,7 +157,12 @@ class Even(Between):
     def split(self, window: Window, start: int, stop: int, fits: Fits) -> list[int] | None:
         """As `Between.split`: one size and how often, as `[unit, count]`."""
         count, rest = divmod(stop - start, self.unit)
-        return None if rest or not count else [self.unit, count]
+        if rest or not count:
+            return None
+        length = stop - start
+        last = stop == window.stop and not window.cut
+        usual = length in self._usual or ((self._several or last) and 4 * length <= self.longest)
+        return [self.unit, count] if usual and fits(count) else None
 
 
 class Opus(Between):

@@ -22,11 +22,13 @@ class Stretch(NamedTuple):
     Attributes:
         start, stop: of them (exclusive).
         kind: type of a box, or "mdat" for what is inside one, or "" for bytes that are no box.
+        cut: whether what is inside of it may go on behind its end.
     """
 
     start: int
     stop: int
     kind: str
+    cut: bool = False
 
 
 def stretches_of(source: Source, size: int) -> list[Stretch]:
@@ -40,18 +42,20 @@ def stretches_of(source: Source, size: int) -> list[Stretch]:
     while at < size and len(made) < MOST_BOXES:
         head = _header(source, at, size)
         if head is None:
-            made.append(Stretch(at, size, ""))
+            made.append(Stretch(at, size, "", True))
             break
         stop = at + head.size_in(size - at)
         if head.type == b"mdat":
             begin = min(at + head.length, size)
+            cut = head.form == "to_end"
             if head.form == "cut" or head.impossible or stop == at:
                 begin, stop = min(at + (16 if head.form == "large" else 8), size), size
+                cut = True
             elif stop < size and _header(source, stop, size) is None:
-                stop = size
-            made += [Stretch(at, begin, "header of mdat"), Stretch(begin, stop, "mdat")]
+                stop, cut = size, True
+            made += [Stretch(at, begin, "header of mdat"), Stretch(begin, stop, "mdat", cut)]
         elif stop == at:
-            made.append(Stretch(at, size, ""))
+            made.append(Stretch(at, size, "", True))
             break
         else:
             made.append(Stretch(at, stop, head.type.decode("latin-1")))

@@ -87,6 +87,8 @@ class NalUnits(Syntax):
 
     open_sync = False
     """Whether the film marks pictures sync that others only recover at."""
+    type_bits = 0x1F
+    """Bits of the first byte of a unit that say its type."""
     header = 1
     """Bytes of the header of a unit."""
 
@@ -94,6 +96,7 @@ class NalUnits(Syntax):
         self.length_size = length_size
         self.sets: dict[tuple[int, int], Any] = {}
         self.raw: dict[tuple[int, int], bytes] = {}
+        self._leads: dict[int, set[tuple[int, ...]]] = {}
 
     @abstractmethod
     def kind_of(self, unit: bytes, size: int) -> str | None:
@@ -140,6 +143,34 @@ class NalUnits(Syntax):
         if begin is None or at == start:
             return None
         return Found(at, begin.sync or recovers, begin.fresh, 0, begin.head)
+
+    def _lead(self, window: Window, at: int) -> tuple[int, tuple[int, ...]]:
+        """First bytes of the headers of a sample's first slice, and of the units before it."""
+        found: list[int] = []
+        for _ in range(MOST_UNITS):
+            head = window.take(at, self.length_size + HEADER_BYTES)
+            unit = head[self.length_size :]
+            if len(unit) < 2:
+                break
+            size = int.from_bytes(head[: self.length_size], "big")
+            mark = unit[0] & self.type_bits
+            if self.kind_of(unit, size) == SLICE:
+                return mark, tuple(found)
+            found.append(mark)
+            at += self.length_size + size
+        return -1, tuple(found)
+
+    def study(self, window: Window, at: int, found: Found) -> None:
+        """Which units stand in front of pictures."""
+        slice, lead = self._lead(window, at)
+        self._leads.setdefault(slice, set()).add(lead)
+
+    def is_whole(self, window: Window, at: int, found: Found) -> bool:
+        """Whether the units in front of the picture are all that a good film has there."""
+        slice, lead = self._lead(window, at)
+        known = self._leads.get(slice, set())
+        longer = any(len(one) > len(lead) and one[len(one) - len(lead) :] == lead for one in known)
+        return lead in known and not longer
 
     def _unit(
         self, window: Window, at: int, stop: int, last: Slice | None

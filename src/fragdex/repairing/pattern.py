@@ -19,7 +19,7 @@ from fragdex.repairing.between import LIKENESS, Even, Opus, first_samples
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.sound import Aac, Ac3, MpegAudio
-from fragdex.repairing.syntax import Syntax
+from fragdex.repairing.syntax import HOLE, Syntax
 from fragdex.repairing.window import Window
 from fragdex.seeking.model import TrackIndex
 from fragdex.sources import Source
@@ -196,6 +196,9 @@ def _misread(syntax: Syntax, samples: SampleTable, source: Source) -> int:
         found = syntax.find(window, start, size)
         wrong += found is None or found.stop != start + length
         if found is not None:
+            syntax.study(window, start, found)
             syntax.accept(found)
+            if window.find(HOLE, start, start + length) is not None:
+                syntax.holes = True
     syntax.interrupted()
     return wrong if wrong * 50 > min(len(samples), LOOKED_AT) else 0

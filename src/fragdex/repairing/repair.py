@@ -209,7 +209,8 @@ def _repair(
     stretches = stretches_of(source, size)
     for stretch in stretches:
         if stretch.kind in ("mdat", ""):
-            for at in walk.over(Window(source, stretch.stop), stretch.start):
+            window = Window(source, stretch.stop, cut=stretch.cut)
+            for at in walk.over(window, stretch.start):
                 if progress is not None:
                     progress(at, size)
     if progress is not None:

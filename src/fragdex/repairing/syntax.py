@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fragdex.repairing.window import Window
+
+HOLE: Final = bytes(16)
+"""So many zeros are not in coded samples: they come of bytes that were never written."""
 
 
 class Found(NamedTuple):
@@ -32,6 +35,10 @@ class Syntax(ABC):
 
     delimited = True
     """Whether a sample says where it ends; else only its neighbours do."""
+    remembers = False
+    """Whether what is a sample depends on the samples before it."""
+    holes = False
+    """Whether samples of the good film have so many zeros all the same."""
     spent = 0
     """Bytes that were read in vain or not, where a look costs more than a few of them."""
 
@@ -42,6 +49,14 @@ class Syntax(ABC):
     def accept(self, found: Found) -> Found:
         """A sample of the film, in its turn: with its place in the order of pictures."""
         return found
+
+    def is_whole(self, window: Window, at: int, found: Found) -> bool:
+        """Whether a sample that was found behind a loss cannot have begun before it."""
+        return False
+
+    def study(self, window: Window, at: int, found: Found) -> None:
+        """Learn from a sample of a good film."""
+        return  # most codecs have nothing to learn
 
     def begins(self, window: Window, at: int) -> bool:
         """Whether a sample begins here that ends behind the last byte that is there."""

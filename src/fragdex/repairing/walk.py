@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from fragdex.repairing.between import Between, Even, Pace
-from fragdex.repairing.syntax import Found, Syntax
+from fragdex.repairing.nal_units import NalUnits
+from fragdex.repairing.syntax import HOLE, Found, Syntax
 from fragdex.repairing.window import Window
 
 DEPTH: Final = 4
@@ -27,6 +28,8 @@ SCANNED: Final = 1 << 20
 SPENT_A_BYTE: Final = 4
 FREE: Final = 1 << 22
 """Bytes of looks in vain, and how many more for each byte that is searched."""
+MOST_PACKETS: Final = 64
+"""Packets between two pictures."""
 MOST_GAPS: Final = 32
 """Ends of sound without ends that are tried."""
 
@@ -117,6 +120,8 @@ class Walk:
         if options:
             lane, found = options[0]
             lane.add(at, found)
+            if lane.syntax.remembers:
+                self._known.clear()
             return found.stop
         if self._loose is None:
             return None
@@ -134,10 +139,12 @@ class Walk:
             sizes = syntax.split(self._window, at, stop, self._fits)
             if sizes is None:
                 continue
-            count = len(sizes) or next((n for n in range(1, 64) if self._fits(n)), 1)
-            if self._pace is not None and not isinstance(syntax, Even):
+            count = self._counted(sizes, syntax)
+            if self._pace is not None and count > 0:
                 self._pace.pass_gap(self._heard(count), len(self.lanes[0].offset))
-                self._unknown += 0 if sizes else count
+                self._unknown += count if not sizes or isinstance(syntax, Even) else 0
+            elif self._pace is not None:
+                self._pace.lose()
             if not sizes:
                 self.lost.append(Lost(at, stop, "sound that can be divided in several ways"))
                 lane.breaks.append((len(lane.offset), stop - at, count))
@@ -150,10 +157,18 @@ class Walk:
             return stop
         return None
 
+    def _counted(self, sizes: list[int], syntax: Between) -> int:
+        """How many samples of sound lie between two others; -1: not known."""
+        if isinstance(syntax, Even):
+            return sizes[1]
+        fitting = [n for n in range(1, MOST_PACKETS) if self._fits(n)] if not sizes else []
+        return len(sizes) or (fitting[0] if len(fitting) == 1 else -1)
+
     def _heard(self, more: int) -> int:
         """Packets so far with so many more, those that could not be told apart counted too."""
         assert self._loose is not None
-        return len(self._loose.offset) + self._unknown + more
+        held = 0 if isinstance(self._loose.syntax, Even) else len(self._loose.offset)
+        return held + self._unknown + more
 
     def _fits(self, count: int) -> bool:
         """Whether so many samples of sound may lie in front of the next picture."""
@@ -172,13 +187,16 @@ class Walk:
                 (lane, found)
                 for lane in self._framed
                 if at < stop and (found := lane.syntax.find(self._window, at, stop)) is not None
+                if lane.syntax.holes or self._window.find(HOLE, at, found.stop) is None
             ]
             self._known[at] = known
         return known
 
     def _goes_on(self, at: int, lane: Lane) -> bool:
         """Whether media data ends here, or a sample begins."""
-        if at == self._window.stop or self._options(at):
+        if at == self._window.stop:
+            return not self._window.cut or not isinstance(lane.syntax, NalUnits)
+        if self._options(at):
             return True
         if self._loose is not None:
             return self._chain(at, 1, [MOST_STEPS])
@@ -216,9 +234,9 @@ class Walk:
         tried = 0
         for length in syntax.lengths:
             stop = at + length
-            if stop == window.stop or (stop < window.stop and self._options(stop)):
+            if stop < window.stop and self._options(stop):
                 yield stop
-        if window.stop - at <= syntax.longest:
+        if window.stop - at <= syntax.longest and not window.cut:
             yield window.stop
         data = window.take(at, syntax.longest)
         places = sorted({place for lane in self._framed for place in lane.syntax.starts(data)})
@@ -244,9 +262,18 @@ class Walk:
             for place in self._places(data):
                 where = at + place
                 if where > begin and self._chain(where, DEPTH, [MOST_STEPS], framed=True):
-                    return where
+                    return self._first_whole(where)
             at += len(data)
         return window.stop
+
+    def _first_whole(self, at: int) -> int:
+        """Where the first sample begins of which nothing can be in the lost bytes before it."""
+        whole = [
+            found.stop
+            for lane, found in self._options(at)
+            if not lane.syntax.is_whole(self._window, at, found)
+        ]
+        return whole[0] if whole else at
 
     def _places(self, data: bytes) -> list[int]:
         """Where samples may begin, of tracks that may still be looked for at every byte."""
@@ -268,6 +295,7 @@ class Walk:
         self.lost.append(Lost(start, stop, why))
         if self._pace is not None:
             self._pace.lose()
+        self._known.clear()
         for lane in self.lanes:
             lane.syntax.interrupted()
             lane.breaks.append((len(lane.offset), stop - start, -1))

@@ -17,6 +17,7 @@ class Window:
     Args:
         source: where they are.
         stop: behind the last byte that may be looked at.
+        cut: whether media data may go on behind it, where the file was cut off.
 
     >>> from fragdex.sources import open_source
     >>> window = Window(open_source(b"ab\0\0\3cd\0\0\1"), 10)
@@ -24,8 +25,8 @@ class Window:
     (b'b\x00\x00', True, False)
     """
 
-    def __init__(self, source: Source, stop: int) -> None:
-        self._source, self.stop = source, stop
+    def __init__(self, source: Source, stop: int, *, cut: bool = False) -> None:
+        self._source, self.stop, self.cut = source, stop, cut
         self._start, self._data = 0, b""
         self._clean = (0, 0)
 
@@ -76,6 +77,19 @@ class Window:
                     return at + place
                 place = piece.find(b"\0\0", place + 1)
             at += len(piece) - 2
+        return None
+
+    def find(self, pattern: bytes, start: int, stop: int) -> int | None:
+        """Where a pattern stands in these bytes, or None."""
+        at = start
+        while at < stop:
+            piece = self.take(at, min(BLOCK, stop - at))
+            place = piece.find(pattern)
+            if place >= 0:
+                return at + place
+            if at + len(piece) >= stop or not piece:
+                return None
+            at += max(1, len(piece) - len(pattern) + 1)
         return None
 
     def skip_zeros(self, at: int) -> int:

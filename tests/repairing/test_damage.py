@@ -1,0 +1,107 @@
+"""Films that were cut off, or have holes: what is whole is kept, what is not is said."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.repairing.broken import Film, check_spans, film, samples_of
+
+import fragdex
+from fragdex.errors import Unprocessable
+from fragdex.repairing.repair import Repair
+
+NAMES = ("moov-last.mp4", "hevc-aac.mp4", "av1-opus.mp4", "pcm.mov", "avc3.mp4", "aac.m4a")
+AROUND = 12
+"""Samples of a track that may be lost with a hole, though their own bytes are there."""
+
+known = cache(film)
+
+
+def damaged(good: Film, kind: str, start: int, stop: int, seed: int = 0) -> bytes:
+    data = bytearray(good.without_moov())
+    if kind == "cut":
+        return bytes(data[:start])
+    stop = min(stop, good.mdat[1])
+    data[start:stop] = (
+        bytes(stop - start) if kind == "zeros" else Random(seed).randbytes(stop - start)
+    )
+    return bytes(data)
+
+
+def repaired(broken: bytes, good: Film) -> Repair | None:
+    """None where too little is left to find anything."""
+    try:
+        return fragdex.repair(broken, good.data)
+    except Unprocessable:
+        return None
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(NAMES),
+    st.sampled_from(["zeros", "cut", "foreign"]),
+    st.floats(0, 1),
+    st.sampled_from([40, 64, 200, 512, 1500]),
+    st.integers(0, 1 << 32),
+)
+def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed: int) -> None:
+    good = known(name)
+    first, last = good.mdat
+    start = first + int(where * (last - first - 1))
+    broken = damaged(good, kind, start, start + size, seed)
+    repair = repaired(broken, good)
+    if repair is None:
+        return
+    check_spans(broken, repair)
+    found = samples_of(repair)
+    for track in repair.tracks:
+        truth = good.truth[track.id]
+        # what lies between others is guessed, and foreign bytes may look like its first ones
+        if track.proved or kind != "foreign":
+            assert found[track.id].items() <= truth.items()
+        if kind == "zeros" and track.proved:
+            for at, length in found[track.id].items():
+                assert broken[at : at + length] == good.data[at : at + length]
+        if track.proved:
+            stop = len(broken) if kind == "cut" else start + size
+            whole = {
+                at: length
+                for at, length in truth.items()
+                if at + length <= start or (at >= stop and kind != "cut")
+            }
+            assert len(whole.keys() - found[track.id].keys()) <= AROUND
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cut_off_anywhere_keeps_what_is_before(name: str) -> None:
+    good = known(name)
+    first, last = good.mdat
+    kept = -1
+    for stop in range(last, first, -max(1, (last - first) // 12)):
+        repair = repaired(good.data[:stop], good)
+        count = 0 if repair is None else sum(track.samples for track in repair.tracks)
+        assert kept < 0 or count <= kept
+        kept = count
+        assert repair is None or repair.size == stop
+
+
+def test_a_hole_is_said_and_the_film_goes_on_behind_it() -> None:
+    good = known("moov-last.mp4")
+    repair = fragdex.repair(damaged(good, "zeros", 2000, 2600), good.data)
+    (lost,) = [span for span in repair.spans if span.state == "lost"]
+    assert lost.start <= 2000 < 2600 <= lost.stop
+    assert "1 places" in " ".join(repair.findings)
+    video, sound = repair.tracks
+    # sound and pictures go on together, to the length of a sample
+    assert abs(video.seconds - sound.seconds) < 0.15
+
+
+def test_a_small_hole_takes_no_time_from_the_film() -> None:
+    good = known("moov-last.mp4")
+    repair = fragdex.repair(damaged(good, "zeros", 2000, 2100), good.data)
+    video = next(track for track in repair.tracks if track.kind == "video")
+    assert abs(video.seconds - 2) < 0.2
