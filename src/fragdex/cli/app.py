@@ -24,6 +24,7 @@ from fragdex.cli.pictures_and_sound import loudness, peaks, storyboard, thumbnai
 from fragdex.cli.plot import plot
 from fragdex.cli.remote import pull, push, status
 from fragdex.cli.render import render
+from fragdex.cli.repair import repair
 from fragdex.cli.seek import plan, seek
 from fragdex.cli.serve import config, serve, worker
 from fragdex.cli.transcribe import transcribe
@@ -44,6 +45,7 @@ COMMANDS: dict[Callable[..., int], str] = {
     origin: "Serve a folder or bucket of MP4s as HLS, DASH and clips.",
     view: "Write a file in fragments, as a clip, or with its moov in front.",
     package: "Write HLS and DASH of one or several files.",
+    repair: "Mend a film whose index is lost or wrong.",
     thumbnail: "Make a picture of a moment.",
     storyboard: "Make sheets of small pictures for a player's timeline.",
     peaks: "Write the waveform of a track, as players draw it.",

@@ -221,7 +221,7 @@ def _refuse_the_hopeless(scan: Scan, size: int) -> None:
             found=size,
             advice=(
                 "the recording stopped before its moov was written, or the file was not copied "
-                "completely"
+                "completely; fragdex repair finds the samples without it"
                 if MDAT in kinds
                 else None
             ),
@@ -233,7 +233,8 @@ def _refuse_the_hopeless(scan: Scan, size: int) -> None:
             offset=size,
             expected="a moov after the media data",
             found="the end of the file",
-            advice="the recording stopped before its index was written",
+            advice="the recording stopped before its index was written; fragdex repair finds the "
+            "samples without it",
         )
 
 

@@ -64,12 +64,13 @@ def pattern_of(track: TrackIndex, trak: Box) -> Pattern:
     return Pattern(track, trak, most, steady, delay, bool((samples.cts < samples.dts).any()))
 
 
-def syntax_of(track: TrackIndex, trak: Box, source: Source) -> Syntax | str:
+def syntax_of(track: TrackIndex, trak: Box, source: Source, *, tried: bool = True) -> Syntax | str:
     """How samples of such a track are found, or why they cannot be.
 
     Args:
         track, trak: of the good film.
-        source: its bytes, on which the syntax is tried.
+        source: its bytes.
+        tried: whether the syntax is tried on them, and learns of them.
     """
     info = track.info
     if info.encryption is not None:
@@ -92,6 +93,8 @@ def syntax_of(track: TrackIndex, trak: Box, source: Source) -> Syntax | str:
     made = _video(track, stsd.children) or _sound(track, stsd.children[0])
     if made is None:
         return f"how samples of {info.codec or info.format!r} end is not known here"
+    if not tried:
+        return made
     if isinstance(made, Aac):
         places = samples.offset[samples.size > 0][:MOST_HEADS].tolist()
         made.leads = {source.read(ByteRange.of(at, 1))[0] >> 5 for at in places}

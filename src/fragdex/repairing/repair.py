@@ -9,26 +9,40 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack
 
 from fragdex.boxes import Box, find, parse
 from fragdex.byterange import ByteRange
-from fragdex.errors import Unprocessable
+from fragdex.errors import FormatError, Unprocessable
 from fragdex.formats.clip_movie import traks_of
 from fragdex.fragments.table import SampleTable
 from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
 from fragdex.repairing.between import Between, pace_of
 from fragdex.repairing.film import Recovered, film_view, kept_ranges
-from fragdex.repairing.media_data import Stretch, stretches_of
+from fragdex.repairing.media_data import Stretch, stretches_of, with_right_header
 from fragdex.repairing.pattern import Pattern, pattern_of, syntax_of
+from fragdex.repairing.tables import (
+    ENOUGH,
+    Described,
+    fit,
+    found_shift,
+    has_proof,
+    is_wrapped,
+    mended,
+)
 from fragdex.repairing.times import timed
 from fragdex.repairing.walk import Lane, Lost, Walk
 from fragdex.repairing.window import Window
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
 from fragdex.views.view import View
 
 __all__ = ["Repair", "RepairedTrack", "Span", "repair"]
 
 State: TypeAlias = Literal["proved", "guessed", "lost", "structure"]
+SURE: Final = 0.9
+"""Part of the samples that are where the tables say: nothing else is tried."""
+MOST_MOVES: Final = 64
+"""Shifts that are tried."""
 MOST_SPANS: Final = 1 << 16
 """Spans that are listed; the rest of the file is in the last one."""
 
@@ -118,7 +132,7 @@ def repair(
     what: SourceLike,
     like: SourceLike | None = None,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], object] | None = None,
     **options: Unpack[SourceOptions],
 ) -> Repair:
     """Find the samples of a film whose moov is lost, and describe the mended film.
@@ -166,29 +180,132 @@ def _size_of(source: Source) -> int:
 
 
 def _repair(
-    source: Source, good: Source | None, progress: Callable[[int, int], None] | None
+    source: Source, good: Source | None, progress: Callable[[int, int], object] | None
 ) -> Repair:
     size = _size_of(source)
-    if good is None:
+    stretches = stretches_of(source, size)
+    own = _Model.of_broken(source, stretches)
+    if own is not None:
+        made = _by_tables(source, size, stretches, own)
+        if made is not None:
+            return made
+    if good is None and own is None:
         raise Unprocessable(
             "nothing says which codecs the tracks have",
             advice="give a good film of the same camera: like=",
         )
-    model = index(good, exact=True)
-    if not model.periods:
-        raise Unprocessable("the good film has no tracks")
-    init = plain_init(b"".join(good.read(part) for part in model.periods[0].init))
-    boxes = parse(init)
-    traks = traks_of(boxes)
-    moov = find(boxes, "moov")
-    assert moov is not None
+    model = _Model.of(good) if good is not None else own
+    assert model is not None
+    return _by_walk(source, size, stretches, model, good or source, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A moov that says what tracks there are."""
+
+    index: FragmentIndex
+    boxes: Sequence[Box]
+    moov: Box
+
+    @classmethod
+    def of(cls, source: Source) -> _Model:
+        made = index(source, exact=True)
+        if not made.periods or not made.periods[0].init:
+            raise Unprocessable("the good film has no moov")
+        init = plain_init(b"".join(source.read(part) for part in made.periods[0].init))
+        boxes = parse(init)
+        moov = find(boxes, "moov")
+        if moov is None:
+            raise Unprocessable("the good film has no moov")
+        return cls(made, boxes, moov)
+
+    @classmethod
+    def of_broken(cls, source: Source, stretches: Sequence[Stretch]) -> _Model | None:
+        """The moov of the broken film; None: it has none that can be read."""
+        if not any(one.kind == "moov" for one in stretches):
+            return None
+        try:
+            right = with_right_header(source, _size_of(source), list(stretches))
+            made = cls.of(source if right is None else right.as_source(source=source))
+        except (FormatError, Unprocessable):
+            return None
+        return made if any(track.sample_count for track in made.tracks) else None
+
+    @property
+    def tracks(self) -> Sequence[TrackIndex]:
+        return self.index.periods[0].tracks
+
+    def trak(self, track: TrackIndex) -> Box:
+        return traks_of(self.boxes)[track.id]
+
+
+def _by_tables(
+    source: Source, size: int, stretches: Sequence[Stretch], own: _Model
+) -> Repair | None:
+    """The film as its own moov says, mended; None: its samples are elsewhere."""
+    described = []
+    for track in own.tracks:
+        if track.sample_count:
+            trak = own.trak(track)
+            syntax = syntax_of(track, trak, source, tried=False)
+            described.append(Described(pattern_of(track, trak), syntax))
+    window = Window(source, size)
+    wrapped = is_wrapped(described, size)
+    best, shift = _best_move(described, window, stretches)
+    if has_proof(described) and best < ENOUGH and not wrapped:
+        return None
+    found = mended(described, window, shift, wrapped)
+    if not found.tracks:
+        return None
+    info = SourceInfo(source.name, size, None, source.etag, source.mtime_ns)
+    ftyp = _own_ftyp(source, stretches) or [box for box in own.boxes if box.type == "ftyp"]
+    view = film_view(found.tracks, ftyp, own.moov, info)
+    tracks = tuple(
+        _track(one, proved) for one, proved in zip(found.tracks, found.proved, strict=True)
+    )
+    proofs = [proved > 0 for proved in found.proved]
+    spans = _spans(size, stretches, found.tracks, proofs, found.lost)
+    findings = [*found.findings, *(str(finding) for finding in own.index.findings)]
+    return Repair(view, tracks, tuple(spans), tuple(findings), size)
+
+
+def _best_move(
+    described: Sequence[Described], window: Window, stretches: Sequence[Stretch]
+) -> tuple[float, int]:
+    """Bytes by which all samples lie behind what the tables say, and how many do so."""
+    best, shift = fit(described, window, 0), 0
+    if best >= SURE:
+        return best, shift
+    moves = []
+    for one in stretches:
+        if one.kind in ("moov", "free"):
+            moves += [one.stop - one.start, one.start - one.stop]
+        elif one.kind in ("mdat", ""):
+            found = found_shift(described, window, one.start)
+            moves += [] if found is None else [found]
+    for move in moves[:MOST_MOVES]:
+        part = fit(described, window, move)
+        if part > best:
+            best, shift = part, move
+    return best, shift
+
+
+def _by_walk(
+    source: Source,
+    size: int,
+    stretches: Sequence[Stretch],
+    model: _Model,
+    good: Source,
+    progress: Callable[[int, int], object] | None,
+) -> Repair:
+    """The film as its media data say."""
     findings: list[str] = []
     patterns: list[Pattern] = []
     lanes: list[Lane] = []
-    for track in sorted(model.periods[0].tracks, key=lambda one: one.kind != "video"):
+    for track in sorted(model.tracks, key=lambda one: one.kind != "video"):
         if not track.sample_count:
             continue
-        trak = traks[track.id]
+        trak = model.trak(track)
         syntax = syntax_of(track, trak, good)
         if isinstance(syntax, str):
             findings.append(f"track {track.id} ({track.codec or track.info.format}): {syntax}")
@@ -206,7 +323,6 @@ def _repair(
         if isinstance(lane.syntax, Between) and patterns[0].track.kind == "video":
             pace = pace_of(pattern.track, patterns[0].track)
     walk = Walk(lanes, pace)
-    stretches = stretches_of(source, size)
     for stretch in stretches:
         if stretch.kind in ("mdat", ""):
             window = Window(source, stretch.stop, cut=stretch.cut)
@@ -229,28 +345,23 @@ def _repair(
     found = timed([patterns[n] for n in kept], [lanes[n] for n in kept])
     findings += _doubts(found, [lanes[n] for n in kept], walk.lost)
     info = SourceInfo(source.name, size, None, source.etag, source.mtime_ns)
-    own = [box for box in boxes if box.type == "ftyp"]
-    ftyp = _own_ftyp(source, stretches) or own
-    view = film_view(found, ftyp, moov, info)
+    ftyp = _own_ftyp(source, stretches) or [box for box in model.boxes if box.type == "ftyp"]
+    view = film_view(found, ftyp, model.moov, info)
+    proofs = [lanes[n].syntax.delimited for n in kept]
     tracks = tuple(
-        _track(one, lanes[n]) for one, n in sorted(zip(found, kept, strict=True), key=_id)
+        _track(one, one.count * proved)
+        for one, proved in sorted(zip(found, proofs, strict=True), key=_id)
     )
-    return Repair(
-        view,
-        tracks,
-        tuple(_spans(size, stretches, found, lanes, kept, walk.lost)),
-        tuple(findings),
-        size,
-    )
+    spans = tuple(_spans(size, stretches, found, proofs, walk.lost))
+    return Repair(view, tracks, spans, tuple(findings), size)
 
 
-def _id(pair: tuple[Recovered, int]) -> int:
+def _id(pair: tuple[Recovered, bool]) -> int:
     return pair[0].pattern.track.id
 
 
-def _track(found: Recovered, lane: Lane) -> RepairedTrack:
+def _track(found: Recovered, proved: int) -> RepairedTrack:
     track = found.pattern.track
-    proved = found.count if lane.syntax.delimited else 0
     seconds = found.end / track.timescale if track.timescale else 0.0
     return RepairedTrack(track.id, track.kind, track.codec, found.count, proved, seconds, found)
 
@@ -286,19 +397,14 @@ def _spans(
     size: int,
     stretches: Sequence[Stretch],
     found: Sequence[Recovered],
-    lanes: Sequence[Lane],
-    kept: Sequence[int],
+    proofs: Sequence[bool],
     lost: Sequence[Lost],
 ) -> list[Span]:
-    """What became of each byte."""
+    """What became of each byte: what a span says first is not said again."""
     marks: list[Span] = []
     for state, wanted in (("proved", True), ("guessed", False)):
-        those = [
-            one for one, n in zip(found, kept, strict=True) if lanes[n].syntax.delimited is wanted
-        ]
+        those = [one for one, proved in zip(found, proofs, strict=True) if proved is wanted]
         start, length = kept_ranges(those)
-        if len(start) > MOST_SPANS:
-            start, length = kept_ranges(found)
         ends = start + length
         what = "samples" if wanted else "samples between others"
         for low, high in zip(start[:MOST_SPANS].tolist(), ends[:MOST_SPANS].tolist(), strict=True):
@@ -309,4 +415,14 @@ def _spans(
         for one in stretches
         if one.kind not in ("mdat", "")
     ]
-    return sorted(marks)
+    made: list[Span] = []
+    at = 0
+    for span in sorted(marks):
+        if span.start > at:
+            made.append(Span(at, span.start, "lost", "in no sample"))
+        if span.stop > at:
+            made.append(span._replace(start=max(at, span.start)))
+            at = span.stop
+    if at < size:
+        made.append(Span(at, size, "lost", "in no sample"))
+    return made

@@ -1,0 +1,110 @@
+"""`fragdex repair`: a film whose index is lost or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from fragdex.cli import options
+from fragdex.cli.inputs import Work, expand, places
+from fragdex.cli.output import emit, json_line, part_progress, say
+
+SHOWN = 40
+"""Spans that are shown as text; --json has all of them."""
+
+
+def repair(
+    files: options.Files,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            "--like",
+            metavar="GOOD",
+            help="A good film of the same camera with the same settings.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        options.placed("Write the mended film there: a file, a folder, or - for stdout."),
+    ] = None,
+    spans: Annotated[
+        bool, typer.Option("--spans", help="Show what became of each byte of FILE.")
+    ] = False,
+    json: options.Json = False,
+) -> int:
+    """Find the samples of a film whose moov is lost or wrong, and write the mended film.
+
+    FILE is read, and never written. Each sample is proved by what its codec says of itself and by
+    what follows it; what does not parse is left out, and said. A good film of the same camera says
+    what the tracks are. Without -o, FILE is only looked at.
+
+    Examples:
+      fragdex repair broken.mp4 --like good.mp4 -o mended.mp4
+      fragdex repair broken.mp4 --like good.mp4 --spans
+      fragdex repair card/*.mp4 --like good.mp4 -o mended/
+    """
+    names = expand(files)
+    outputs = {} if output is None else places(names, output, lambda name: ".mp4", "films")
+    work = Work("repair")
+    mending = partial(_repair, outputs=outputs, like=like)
+    for name, made in work.each(mending, names, 1):
+        text = json_line({"file": name, **made}) if json else _text(name, made, spans)
+        # The film itself may be on stdout: then words go to stderr.
+        say(text, err=output == "-")
+    return work.code
+
+
+def _repair(
+    name: str, outputs: dict[str, str], like: str | None
+) -> tuple[dict[str, Any], Sequence[str]]:
+    import fragdex
+    from fragdex.cli.opening import bytes_of_view
+
+    with fragdex.open_source(name) as source, part_progress(name, "bytes") as advance:
+        made = fragdex.repair(source, like, progress=advance)
+        if name in outputs:
+            emit(bytes_of_view(made.view, source), outputs[name])
+    return {
+        "mended": outputs.get(name),
+        "size": made.view.size,
+        "media_type": made.view.media_type,
+        "tracks": [
+            {
+                "track_ID": track.id,
+                "kind": track.kind,
+                "codec": track.codec,
+                "samples": track.samples,
+                "proved": track.proved,
+                "seconds": track.seconds,
+            }
+            for track in made.tracks
+        ],
+        "lost": made.lost,
+        "findings": list(made.findings),
+        "spans": [span._asdict() for span in made.spans],
+    }, made.findings
+
+
+def _text(name: str, made: dict[str, Any], spans: bool) -> str:
+    from fragdex.seeking.show import byte_count, clock
+
+    lines = [
+        f"track {track['track_ID']}: {track['kind']} {track['codec'] or ''}, "
+        f"{track['samples']:,} samples ({track['proved']:,} proved), {clock(track['seconds'])}"
+        for track in made["tracks"]
+    ]
+    if spans:
+        lines += [
+            f"{span['start']:>14,} – {span['stop']:>14,}  {span['state']:<9}  {span['what']}"
+            for span in made["spans"][:SHOWN]
+        ]
+        if len(made["spans"]) > SHOWN:
+            lines.append(f"… and {len(made['spans']) - SHOWN:,} more: --json has all of them")
+    lost = f", {byte_count(made['lost'])} lost" if made["lost"] else ", nothing lost"
+    where = made["mended"] or "mended"
+    lines.insert(0, f"{where}: {name}, {byte_count(made['size'])}{lost}")
+    return "\n".join(lines) + "\n"

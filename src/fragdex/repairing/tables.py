@@ -1,0 +1,247 @@
+"""A moov that is there and wrong: its samples looked at one by one, and put where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fragdex.fragments.table import SampleTable
+from fragdex.repairing.between import Even
+from fragdex.repairing.film import Recovered
+from fragdex.repairing.pattern import Pattern
+from fragdex.repairing.syntax import Syntax
+from fragdex.repairing.walk import Lost
+from fragdex.repairing.window import Window
+
+TRIED: Final = 64
+"""Samples of a track on which a shift is tried."""
+IN_A_ROW: Final = 8
+"""Samples of a track that are found where the tables have them, but for a shift."""
+TOGETHER: Final = 1 << 18
+"""Samples that are written out at once."""
+ENOUGH: Final = 0.5
+"""Part of the samples that have to be where the tables say; a hole may have taken the others."""
+SEARCHED: Final = 1 << 22
+"""Bytes of media data in which the first samples are looked for."""
+WRAP: Final = 1 << 32
+
+
+class Described(NamedTuple):
+    """A track that a moov describes.
+
+    Attributes:
+        pattern: it.
+        syntax: how its samples are found, or why they cannot be.
+    """
+
+    pattern: Pattern
+    syntax: Syntax | str
+
+
+def batches(pattern: Pattern, wrapped: bool = False) -> Iterator[SampleTable]:
+    """The samples of a track, some at a time.
+
+    Args:
+        wrapped: offsets fall back where they passed 4 GiB in 32 bits.
+    """
+    track = pattern.track
+    counts = track.fragments.sample_count
+    low, before, turns = 0, -1, 0
+    while low < len(counts):
+        high = low + max(1, int(np.searchsorted(np.cumsum(counts[low:]), TOGETHER)))
+        samples = track.samples_of(low, high)
+        if wrapped and len(samples):
+            falls = np.diff(samples.offset, prepend=max(before, 0)) < -(WRAP >> 1)
+            before = int(samples.offset[-1])
+            offset = samples.offset + (turns + np.cumsum(falls)) * WRAP
+            turns += int(falls.sum())
+            samples = SampleTable.of(samples.columns() | {"offset": offset})
+        yield samples
+        low = high
+
+
+def is_wrapped(tracks: Sequence[Described], size: int) -> bool:
+    """Whether offsets of a file of more than 4 GiB fall back."""
+    if size <= WRAP:
+        return False
+    for pattern, _ in tracks:
+        before = 0
+        for samples in batches(pattern):
+            if not len(samples):
+                continue
+            if int(samples.offset.max()) >= WRAP:
+                return False
+            if (np.diff(samples.offset, prepend=before) < -(WRAP >> 1)).any():
+                return True
+            before = int(samples.offset[-1])
+    return False
+
+
+def fit(tracks: Sequence[Described], window: Window, shift: int) -> float:
+    """The part of the first samples that are where the tables say, moved by `shift`."""
+    right = tried = 0
+    for pattern, syntax in tracks:
+        if isinstance(syntax, str) or not syntax.delimited:
+            continue
+        samples = next(batches(pattern), SampleTable.empty())
+        some = samples.rows(slice(None, None, max(1, len(samples) // TRIED)))
+        for at, size in zip(some.offset.tolist(), some.size.tolist(), strict=True):
+            tried += 1
+            right += _is_sample(syntax, window, at + shift, size)
+    return right / tried if tried else 0.0
+
+
+def _is_sample(syntax: Syntax, window: Window, at: int, size: int) -> bool:
+    if at < 0 or size <= 0 or at + size > window.stop:
+        return False
+    found = syntax.find(window, at, at + size)
+    return found is not None and found.stop == at + size
+
+
+def has_proof(tracks: Sequence[Described]) -> bool:
+    """Whether samples of one of the tracks say where they end."""
+    return any(not isinstance(syntax, str) and syntax.delimited for _, syntax in tracks)
+
+
+def found_shift(tracks: Sequence[Described], window: Window, start: int) -> int | None:
+    """By how much the first samples of a track lie behind what the tables say.
+
+    Args:
+        start: of media data, in which they are looked for.
+    """
+    for pattern, syntax in tracks:
+        if isinstance(syntax, str) or not syntax.delimited:
+            continue
+        samples = next(batches(pattern), SampleTable.empty())
+        first = samples.rows(slice(0, IN_A_ROW))
+        if len(first) < 2:
+            continue
+        places, sizes = (first.offset - first.offset[0]).tolist(), first.size.tolist()
+        data = window.take(start, SEARCHED)
+        for place in syntax.starts(data):
+            at = start + place
+            if all(
+                _is_sample(syntax, window, at + step, size)
+                for step, size in zip(places, sizes, strict=True)
+            ):
+                return at - int(first.offset[0])
+            if syntax.spent > SEARCHED:
+                break
+    return None
+
+
+class Mended(NamedTuple):
+    """What a moov says, looked at.
+
+    Attributes:
+        tracks: the samples that are there.
+        proved: of each track, how many were proved.
+        lost: bytes of samples that are not what the tables say.
+        findings: what was mended and what was not looked at, as sentences.
+    """
+
+    tracks: list[Recovered]
+    proved: list[int]
+    lost: list[Lost]
+    findings: list[str]
+
+
+def mended(tracks: Sequence[Described], window: Window, shift: int, wrapped: bool) -> Mended:
+    """The samples of each track, those left out that their codec refuses.
+
+    Args:
+        shift: bytes by which samples lie behind what the tables say.
+        wrapped: as in `batches`.
+    """
+    made = Mended([], [], [], [])
+    if shift:
+        made.findings.append(f"samples lie {shift:+,} bytes from where the tables say")
+    if wrapped:
+        made.findings.append("offsets of chunks passed 4 GiB in 32 bits")
+    for pattern, syntax in tracks:
+        found = _Track(pattern, syntax, window)
+        for samples in batches(pattern, wrapped):
+            found.add(samples, shift)
+        if not found.count:
+            made.findings.append(f"track {pattern.track.id}: none of its samples is there")
+            continue
+        made.tracks.append(found.recovered())
+        made.proved.append(found.proved)
+        made.lost.extend(found.lost)
+        made.findings.extend(found.findings())
+    return made
+
+
+class _Track:
+    """The samples of a track that are kept."""
+
+    def __init__(self, pattern: Pattern, syntax: Syntax | str, window: Window) -> None:
+        self._pattern, self._window = pattern, window
+        self._syntax = syntax if isinstance(syntax, Syntax) and syntax.delimited else None
+        self._unit = syntax.unit if isinstance(syntax, Even) else 0
+        self._why = syntax if isinstance(syntax, str) else ""
+        self._kept: list[SampleTable] = []
+        self.lost: list[Lost] = []
+        self.proved = self.count = self._marks = 0
+
+    def add(self, samples: SampleTable, shift: int) -> None:
+        """Look at samples in decode order."""
+        offset = samples.offset + shift
+        keep = (offset >= 0) & (offset + samples.size <= self._window.stop) & (samples.size > 0)
+        sync = samples.sync.copy()
+        if self._syntax is not None:
+            for row in np.flatnonzero(keep).tolist():
+                at, size = int(offset[row]), int(samples.size[row])
+                found = self._syntax.find(self._window, at, at + size)
+                if found is None or found.stop != at + size:
+                    keep[row] = False
+                    self.lost.append(Lost(at, at + size, "not what the tables say"))
+                elif found.sync != sync[row]:
+                    # pictures that others recover at may be marked: only the others are wrong
+                    self._marks += 1
+                    sync[row] = found.sync
+        columns = samples.columns() | {"offset": offset, "sync": sync}
+        if self._unit:
+            columns |= {"size": samples.size}
+        self._kept.append(SampleTable.of(columns).rows(keep))
+        if self._unit:
+            self._kept[-1] = self._joined(self._kept[-1])
+        count = int(keep.sum())
+        self.count += count
+        self.proved += count if self._syntax is not None else 0
+
+    def _joined(self, samples: SampleTable) -> SampleTable:
+        """Neighbours of one size as one row."""
+        if not len(samples):
+            return samples
+        heads = np.append(0, np.flatnonzero(np.diff(samples.offset) != self._unit) + 1)
+        counts = np.diff(heads, append=len(samples))
+        rows = samples.rows(heads)
+        return SampleTable.of(rows.columns() | {"size": counts * self._unit})
+
+    def recovered(self) -> Recovered:
+        """The samples as a track of the mended film."""
+        table = SampleTable.concat(self._kept)
+        edits = [e.media_time for e in self._pattern.track.info.edits if e.media_time >= 0]
+        return Recovered(
+            self._pattern,
+            table.offset,
+            table.size,
+            table.dts,
+            table.cts,
+            table.sync,
+            self._unit,
+            edits[0] if edits else 0,
+        )
+
+    def findings(self) -> Iterator[str]:
+        """What was mended, and what was not looked at."""
+        name = f"track {self._pattern.track.id}"
+        if self._marks:
+            yield f"{name}: {self._marks:,} marks of sync samples were wrong"
+        if self.lost:
+            yield f"{name}: {len(self.lost):,} samples are not what the tables say"
+        if self._why:
+            yield f"{name}: {self._why}; its samples are taken as the tables say"
