@@ -46,6 +46,13 @@ def test_bad_input_is_told_what_to_do(call, tmp_path):
     assert "same camera" in ran.err
 
 
+def test_a_rate_that_is_none(call):
+    for text in ("fast", "0", "1/0"):
+        ran = call("repair", BROKEN, "--rate", text)
+        assert ran.code == 2
+        assert "--rate" in ran.err
+
+
 def test_the_error_of_a_film_without_a_moov_names_repair(call):
     for command in ("info", "index"):
         ran = call(command, BROKEN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
 
@@ -24,6 +25,15 @@ def repair(
             "--like",
             metavar="GOOD",
             help="A good film of the same camera with the same settings.",
+            show_default=False,
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            "--rate",
+            metavar="FPS",
+            help="Pictures a second, where no good film and no stream says it: 25, 30000/1001.",
             show_default=False,
         ),
     ] = None,
@@ -50,7 +60,7 @@ def repair(
     names = expand(files)
     outputs = {} if output is None else places(names, output, lambda name: ".mp4", "films")
     work = Work("repair")
-    mending = partial(_repair, outputs=outputs, like=like)
+    mending = partial(_repair, outputs=outputs, like=like, rate=_parse_rate(rate))
     for name, made in work.each(mending, names, 1):
         text = json_line({"file": name, **made}) if json else _text(name, made, spans)
         # The film itself may be on stdout: then words go to stderr.
@@ -58,14 +68,28 @@ def repair(
     return work.code
 
 
+def _parse_rate(text: str | None) -> Fraction | None:
+    if text is None:
+        return None
+    try:
+        rate = Fraction(text)
+    except (ValueError, ZeroDivisionError) as error:
+        raise typer.BadParameter(
+            f"--rate is pictures a second: 25, 30000/1001; not {text}"
+        ) from error
+    if not 0 < rate <= 1000:
+        raise typer.BadParameter(f"--rate is above 0 and at most 1000: {text}")
+    return rate
+
+
 def _repair(
-    name: str, outputs: dict[str, str], like: str | None
+    name: str, outputs: dict[str, str], like: str | None, rate: Fraction | None
 ) -> tuple[dict[str, Any], Sequence[str]]:
     import fragdex
     from fragdex.cli.opening import bytes_of_view
 
     with fragdex.open_source(name) as source, part_progress(name, "bytes") as advance:
-        made = fragdex.repair(source, like, progress=advance)
+        made = fragdex.repair(source, like, rate=rate, progress=advance)
         if name in outputs:
             emit(bytes_of_view(made.view, source), outputs[name])
     return {

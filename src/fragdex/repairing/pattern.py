@@ -53,15 +53,30 @@ class Pattern:
 
 def pattern_of(track: TrackIndex, trak: Box) -> Pattern:
     """What the times of a good track say."""
-    samples = first_samples(track)
+    samples = first_samples(track) if track.sample_count else SampleTable.empty()
     if not len(samples):
-        return Pattern(track, trak, 0, False, 0)
+        return Pattern(track, trak, _default_duration(track), False, 0)
     durations = samples.duration[:-1] if len(samples) > 1 else samples.duration
     values, counts = np.unique(durations, return_counts=True)
     most = int(values[counts.argmax()])
     delay = int(samples.cts.min() - samples.dts[0])
     steady = bool((durations == most).all())
     return Pattern(track, trak, most, steady, delay, bool((samples.cts < samples.dts).any()))
+
+
+AAC_FRAME: Final = 1024
+"""Samples of a frame of AAC (ISO/IEC 14496-3, 4.5.2.1)."""
+GUESSED_RATE: Final = 25
+
+
+def _default_duration(track: TrackIndex) -> int:
+    """Ticks of a sample where no sample is there to say it."""
+    info = track.info
+    if info.defaults is not None and info.defaults.duration:
+        return info.defaults.duration
+    if track.kind == "audio" and info.sample_rate:
+        return AAC_FRAME * track.timescale // info.sample_rate
+    return track.timescale // GUESSED_RATE
 
 
 def syntax_of(track: TrackIndex, trak: Box, source: Source, *, tried: bool = True) -> Syntax | str:
@@ -78,17 +93,17 @@ def syntax_of(track: TrackIndex, trak: Box, source: Source, *, tried: bool = Tru
     stsd = trak.find("mdia/minf/stbl/stsd")
     if stsd is None or not stsd.children:
         return "the good film has no sample entry for it"
-    samples = first_samples(track)
-    if not len(samples):
+    samples = first_samples(track) if track.sample_count else SampleTable.empty()
+    if not len(samples) and (tried or track.info.format == "Opus"):
         return "the good film has no samples of it"
-    if (samples.size == samples.size[0]).all() and track.kind == "audio":
+    if len(samples) and (samples.size == samples.size[0]).all() and track.kind == "audio":
         framed = _sound(track, stsd.children[0])
         if framed is None or not isinstance(framed, (MpegAudio, Ac3)):
             return Even(samples)
     if info.format == "Opus":
         pairs = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
         few = islice(pairs, MOST_HEADS)
-        heads = [source.read(ByteRange.of(at, min(size, LIKENESS))) for at, size in few]
+        heads = [source.read_up_to(ByteRange.of(at, min(size, LIKENESS))) for at, size in few]
         return Opus(samples, heads)
     made = _video(track, stsd.children) or _sound(track, stsd.children[0])
     if made is None:
@@ -97,7 +112,8 @@ def syntax_of(track: TrackIndex, trak: Box, source: Source, *, tried: bool = Tru
         return made
     if isinstance(made, Aac):
         places = samples.offset[samples.size > 0][:MOST_HEADS].tolist()
-        made.leads = {source.read(ByteRange.of(at, 1))[0] >> 5 for at in places}
+        firsts = (source.read_up_to(ByteRange.of(at, 1)) for at in places)
+        made.leads = {first[0] >> 5 for first in firsts if first}
     if isinstance(made, NalUnits):
         made.open_sync = _marks_open_pictures(made, samples, source)
     wrong = _misread(made, samples, source)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack
 
 from fragdex.boxes import Box, find, parse
@@ -14,8 +15,9 @@ from fragdex.formats.clip_movie import traks_of
 from fragdex.fragments.table import SampleTable
 from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
-from fragdex.repairing.between import Between, pace_of
+from fragdex.repairing.between import Between, Pace, pace_of
 from fragdex.repairing.film import Recovered, film_view, kept_ranges
+from fragdex.repairing.from_stream import movie_of, rate_in, syntax_in
 from fragdex.repairing.media_data import Stretch, stretches_of, with_right_header
 from fragdex.repairing.pattern import Pattern, pattern_of, syntax_of
 from fragdex.repairing.tables import (
@@ -38,9 +40,12 @@ from fragdex.views.view import View
 
 __all__ = ["Repair", "RepairedTrack", "Span", "repair"]
 
+Progress: TypeAlias = Callable[[int, int], object] | None
 State: TypeAlias = Literal["proved", "guessed", "lost", "structure"]
 SURE: Final = 0.9
 """Part of the samples that are where the tables say: nothing else is tried."""
+MOST_RATE: Final = 1000
+DEFAULT_RATE: Final = Fraction(25)
 MOST_MOVES: Final = 64
 """Shifts that are tried."""
 MOST_SPANS: Final = 1 << 16
@@ -83,7 +88,7 @@ class RepairedTrack:
     samples: int
     proved: int
     seconds: float
-    _found: Recovered
+    _found: Recovered = field(repr=False)
 
     def table(self) -> SampleTable:
         """The samples, with their places in the source and their times."""
@@ -132,6 +137,7 @@ def repair(
     what: SourceLike,
     like: SourceLike | None = None,
     *,
+    rate: Fraction | float | str | None = None,
     progress: Callable[[int, int], object] | None = None,
     **options: Unpack[SourceOptions],
 ) -> Repair:
@@ -142,6 +148,7 @@ def repair(
             read, and never written.
         like: a good film of the same camera or recorder with the same settings, in any of these
             forms: it says what codecs the tracks have, and how their times go on.
+        rate: pictures a second (25, "30000/1001"), where no good film and no stream says it.
         progress: called with the bytes that are done and all of them.
         options: passed on to `open_source`.
 
@@ -157,11 +164,14 @@ def repair(
     >>> mended.spans[-1]
     Span(start=48, stop=5832, state='proved', what='samples')
     """
-    check_options("fragdex.repair", options, ("like", "progress"))
+    check_options("fragdex.repair", options, ("like", "rate", "progress"))
     with ExitStack() as stack:
         source = _opened(stack, what, options)
         good = None if like is None else _opened(stack, like, options)
-        return _repair(source, good, progress)
+        speed = None if rate is None else Fraction(rate).limit_denominator(1 << 16)
+        if speed is not None and not 0 < speed <= MOST_RATE:
+            raise ValueError(f"rate is pictures a second, above 0 and at most {MOST_RATE}: {rate}")
+        return _repair(source, good, speed, progress)
 
 
 def _opened(stack: ExitStack, what: SourceLike, options: Any) -> Source:
@@ -180,22 +190,22 @@ def _size_of(source: Source) -> int:
 
 
 def _repair(
-    source: Source, good: Source | None, progress: Callable[[int, int], object] | None
+    source: Source, good: Source | None, rate: Fraction | None, progress: Progress
 ) -> Repair:
     size = _size_of(source)
     stretches = stretches_of(source, size)
     own = _Model.of_broken(source, stretches)
-    if own is not None:
-        made = _by_tables(source, size, stretches, own)
+    model = own if good is None else _Model.of(good)
+    moofs = any(one.kind == "moof" for one in stretches)
+    by_tables = own or (
+        None if good is None or model is None or not moofs else model.with_segments(source, good)
+    )
+    if by_tables is not None and any(track.sample_count for track in by_tables.tracks):
+        made = _by_tables(source, size, stretches, by_tables)
         if made is not None:
             return made
-    if good is None and own is None:
-        raise Unprocessable(
-            "nothing says which codecs the tracks have",
-            advice="give a good film of the same camera: like=",
-        )
-    model = _Model.of(good) if good is not None else own
-    assert model is not None
+    if model is None:
+        return _by_stream(source, size, stretches, rate, progress)
     return _by_walk(source, size, stretches, model, good or source, progress)
 
 
@@ -209,7 +219,7 @@ class _Model:
 
     @classmethod
     def of(cls, source: Source) -> _Model:
-        made = index(source, exact=True)
+        made = index(source, exact=True, partial=True)
         if not made.periods or not made.periods[0].init:
             raise Unprocessable("the good film has no moov")
         init = plain_init(b"".join(source.read(part) for part in made.periods[0].init))
@@ -229,7 +239,18 @@ class _Model:
             made = cls.of(source if right is None else right.as_source(source=source))
         except (FormatError, Unprocessable):
             return None
-        return made if any(track.sample_count for track in made.tracks) else None
+        return made if made.tracks else None
+
+    def with_segments(self, source: Source, good: Source) -> _Model | None:
+        """This moov with the segments of a film that has none; None: they do not fit."""
+        try:
+            init = b"".join(good.read(part) for part in self.index.periods[0].init)
+            made = index(source, exact=True, partial=True, init=init)
+        except FormatError:
+            return None
+        ids = set(traks_of(self.boxes))
+        known = made.periods and all(track.id in ids for track in made.periods[0].tracks)
+        return replace(self, index=made) if known else None
 
     @property
     def tracks(self) -> Sequence[TrackIndex]:
@@ -265,6 +286,9 @@ def _by_tables(
     )
     proofs = [proved > 0 for proved in found.proved]
     spans = _spans(size, stretches, found.tracks, proofs, found.lost)
+    several = len(own.index.periods)
+    if several > 1:
+        found.findings.append(f"the file holds {several} movies: the first one is mended")
     findings = [*found.findings, *(str(finding) for finding in own.index.findings)]
     return Repair(view, tracks, tuple(spans), tuple(findings), size)
 
@@ -296,17 +320,18 @@ def _by_walk(
     stretches: Sequence[Stretch],
     model: _Model,
     good: Source,
-    progress: Callable[[int, int], object] | None,
+    progress: Progress,
 ) -> Repair:
     """The film as its media data say."""
     findings: list[str] = []
     patterns: list[Pattern] = []
     lanes: list[Lane] = []
+    bare = not any(track.sample_count for track in model.tracks)
     for track in sorted(model.tracks, key=lambda one: one.kind != "video"):
-        if not track.sample_count:
+        if not track.sample_count and not bare:
             continue
         trak = model.trak(track)
-        syntax = syntax_of(track, trak, good)
+        syntax = syntax_of(track, trak, good, tried=not bare)
         if isinstance(syntax, str):
             findings.append(f"track {track.id} ({track.codec or track.info.format}): {syntax}")
         elif isinstance(syntax, Between) and any(not o.syntax.delimited for o in lanes):
@@ -322,6 +347,44 @@ def _by_walk(
     for pattern, lane in zip(patterns, lanes, strict=True):
         if isinstance(lane.syntax, Between) and patterns[0].track.kind == "video":
             pace = pace_of(pattern.track, patterns[0].track)
+    lost = _walk(source, size, stretches, lanes, pace, progress)
+    return _made(source, size, stretches, model.boxes, patterns, lanes, lost, findings)
+
+
+def _by_stream(
+    source: Source,
+    size: int,
+    stretches: Sequence[Stretch],
+    rate: Fraction | None,
+    progress: Progress,
+) -> Repair:
+    """The pictures of a film, as the parameter sets among them say."""
+    syntax = syntax_in(source, stretches)
+    if syntax is None:
+        raise Unprocessable(
+            "nothing says which codecs the tracks have: there are no parameter sets among samples",
+            advice="give a good film of the same camera: like=",
+        )
+    said = rate or rate_in(syntax)
+    boxes, pattern = movie_of(syntax, said or DEFAULT_RATE)
+    lanes = [Lane(syntax)]
+    lost = _walk(source, size, stretches, lanes, None, progress)
+    findings = ["sound is not looked for: no good film says what it is"]
+    if said is None:
+        findings.append(f"no rate is known: {DEFAULT_RATE} pictures a second are taken")
+    # parameter sets may come late
+    boxes, pattern = movie_of(syntax, said or DEFAULT_RATE)
+    return _made(source, size, stretches, boxes, [pattern], lanes, lost, findings)
+
+
+def _walk(
+    source: Source,
+    size: int,
+    stretches: Sequence[Stretch],
+    lanes: list[Lane],
+    pace: Pace | None,
+    progress: Progress,
+) -> list[Lost]:
     walk = Walk(lanes, pace)
     for stretch in stretches:
         if stretch.kind in ("mdat", ""):
@@ -331,6 +394,20 @@ def _by_walk(
                     progress(at, size)
     if progress is not None:
         progress(size, size)
+    return walk.lost
+
+
+def _made(
+    source: Source,
+    size: int,
+    stretches: Sequence[Stretch],
+    boxes: Sequence[Box],
+    patterns: Sequence[Pattern],
+    lanes: Sequence[Lane],
+    lost: Sequence[Lost],
+    findings: list[str],
+) -> Repair:
+    """The mended film of what a walk found."""
     kept = [n for n, lane in enumerate(lanes) if len(lane.offset)]
     if not kept:
         raise Unprocessable(
@@ -343,16 +420,18 @@ def _by_walk(
         if number not in kept
     )
     found = timed([patterns[n] for n in kept], [lanes[n] for n in kept])
-    findings += _doubts(found, [lanes[n] for n in kept], walk.lost)
+    findings += _doubts(found, [lanes[n] for n in kept], lost)
     info = SourceInfo(source.name, size, None, source.etag, source.mtime_ns)
-    ftyp = _own_ftyp(source, stretches) or [box for box in model.boxes if box.type == "ftyp"]
-    view = film_view(found, ftyp, model.moov, info)
+    ftyp = _own_ftyp(source, stretches) or [box for box in boxes if box.type == "ftyp"]
+    moov = find(boxes, "moov")
+    assert moov is not None  # without one there is no pattern
+    view = film_view(found, ftyp, moov, info)
     proofs = [lanes[n].syntax.delimited for n in kept]
     tracks = tuple(
         _track(one, one.count * proved)
         for one, proved in sorted(zip(found, proofs, strict=True), key=_id)
     )
-    spans = tuple(_spans(size, stretches, found, proofs, walk.lost))
+    spans = tuple(_spans(size, stretches, found, proofs, lost))
     return Repair(view, tracks, spans, tuple(findings), size)
 
 

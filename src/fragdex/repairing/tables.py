@@ -88,6 +88,8 @@ def fit(tracks: Sequence[Described], window: Window, shift: int) -> float:
         samples = next(batches(pattern), SampleTable.empty())
         some = samples.rows(slice(None, None, max(1, len(samples) // TRIED)))
         for at, size in zip(some.offset.tolist(), some.size.tolist(), strict=True):
+            if at + shift + size > window.stop:
+                continue  # the file was cut off before it
             tried += 1
             right += _is_sample(syntax, window, at + shift, size)
     return right / tried if tried else 0.0
