@@ -1,4 +1,4 @@
-"""Write docs/openapi.json and the tables of docs/http-api.md and docs/operations.md.
+"""Write docs/openapi.json and the tables of http-api.md, operations.md, renders.md and cli.md.
 
 Between `<!-- NAME -->` and `<!-- /NAME -->` stands what the program says of itself; all else is
 written by hand. `./dev docs` runs this.
@@ -15,13 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from fragdex.cli.app import SERVICE_COMMANDS, SERVICE_GROUPS
+from fragdex.cli.render_fields import option_fields, output_help
+from fragdex.rendering.fields import declared_fields
+from fragdex.rendering.outputs import CONTAINERS, Film, audio_codecs_of, video_codecs_of
+from fragdex.rendering.spec import RenderSpec
 from fragdex.service.app import close_context, make_app, open_context
 from fragdex.service.config import Settings
 from fragdex.service.web.documents import METHODS
 from fragdex.service.web.problems import HTTP, PROBLEMS
 
 HERE = Path(__file__).parent
-PAGES = (HERE / "http-api.md", HERE / "operations.md")
+PAGES = tuple(HERE / name for name in ("http-api.md", "operations.md", "renders.md", "cli.md"))
 OPENAPI = HERE / "openapi.json"
 
 
@@ -112,7 +116,70 @@ def commands() -> str:
     return "| Command | | Takes |\n|---|---|---|\n" + "\n".join(rows)
 
 
-TABLES = {"routes": routes, "problems": problems, "settings": settings, "commands": commands}
+def render_options() -> str:
+    """The options of `fragdex render` that are fields of a render."""
+    rows = [f"| `--output`, `-o` PATH | {_plain(output_help())} | |"]
+    for one in option_fields():
+        takes = "" if one.metavar is None else f" {one.metavar}"
+        rows.append(
+            f"| `{one.option}`{takes} | {one.docs or _plain(one.help)} | {one.usual or ''} |"
+        )
+    return "| Option | Meaning | Default |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def _plain(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:].removesuffix(".")
+
+
+def render_fields() -> str:
+    """The fields of a request that say what is drawn of the page."""
+    rows = [
+        f"| `{one.json}` | {one.request_docs or one.request} | {one.request_default} |"
+        for one in declared_fields(RenderSpec).values()
+    ]
+    return "| Field | Meaning | Default |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def render_video() -> str:
+    """The fields in `output.video`, but its codec."""
+    rows = [
+        f"| `{one.json.rpartition('/')[2]}` | {one.request_docs or one.request} |"
+        for one in declared_fields(Film).values()
+        if one.json.startswith("output/video/") and one.request
+    ]
+    return "| In `video` | Meaning |\n|---|---|\n" + "\n".join(rows)
+
+
+def render_containers() -> str:
+    """The containers of results, and the codecs that they hold."""
+    alike: dict[str, list[str]] = {}
+    for name, container in CONTAINERS.items():
+        alike.setdefault(container.schema, []).append(name)
+    rows = []
+    for names in alike.values():
+        container = CONTAINERS[names[0]]
+        video = video_codecs_of(names[0]) if container.video else []
+        audio = [codec for name in names for codec in audio_codecs_of(name)]
+        rows.append(" | ".join(["| " + _codes(names), container.about.removesuffix("."),
+                                _codes(video), _codes(audio) + " |"]))  # fmt: skip
+    head = "| `container` | | `video.codec` | `audio.codec` |\n|---|---|---|---|\n"
+    return head + "\n".join(rows)
+
+
+def _codes(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+TABLES = {
+    "routes": routes,
+    "problems": problems,
+    "settings": settings,
+    "commands": commands,
+    "render-options": render_options,
+    "render-fields": render_fields,
+    "render-video": render_video,
+    "render-containers": render_containers,
+}
 
 
 def written(text: str) -> str:

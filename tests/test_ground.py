@@ -136,7 +136,7 @@ STATE_IN_MODULES = {
     "rendering.browser.finding._version",
     "rendering.browser.scripts.script",
     "rendering.browser.sandbox.allows_sandbox",
-    "rendering.repeats.repeat_unit",
+    "rendering.encode.repeat_unit",
 }
 CHANGING = {
     *("add", "append", "appendleft", "clear", "discard", "extend", "insert", "move_to_end", "pop"),

@@ -21,12 +21,12 @@ import av
 import numpy as np
 from measure import Measured, Row, Setting, Want
 
-from fragdex.rendering.films import Film
 from fragdex.rendering.lint import lint
-from fragdex.rendering.plan import RenderSpec
+from fragdex.rendering.outputs import Film
 from fragdex.rendering.pool import PageSource
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Site
+from fragdex.rendering.spec import RenderSpec
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
 from rendering.libraries import moments

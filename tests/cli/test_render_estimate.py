@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fragdex.cli.render_caps import Caps
+from fragdex.cli.render_tools import Caps
 from fragdex.errors import FragdexError
 
 MOVING = """<!doctype html><style>

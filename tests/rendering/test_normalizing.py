@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from fragdex.decoding.loudness import measured
-from fragdex.rendering.films import Film
 from fragdex.rendering.join import CEILING, normalized
-from fragdex.rendering.plan import RenderSpec
+from fragdex.rendering.outputs import Film
 from fragdex.rendering.render import render
+from fragdex.rendering.spec import RenderSpec
 from rendering.frames.test_ranges import NTSC, noisy
 
 RATE = 48_000

@@ -24,6 +24,7 @@ from fragdex.cli.pictures_and_sound import loudness, peaks, storyboard, thumbnai
 from fragdex.cli.plot import plot
 from fragdex.cli.remote import pull, push, status
 from fragdex.cli.render import render
+from fragdex.cli.render_fields import declare_options
 from fragdex.cli.repair import repair
 from fragdex.cli.seek import plan, seek
 from fragdex.cli.serve import config, serve, worker
@@ -158,6 +159,8 @@ def app_of(first: str = "") -> typer.Typer:
     )
     for name, (command, line) in commands.items():
         if whole or name == first:
+            if command is render:
+                declare_options(render)
             app.command(name, help=_help_of(command), short_help=line)(command)
     for name, (what, members) in SERVICE_GROUPS.items():
         if whole or name == first:

@@ -2,24 +2,101 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fragdex.cli import options, render_options, render_tools
+from fragdex.cli import options, remote, render_tools
 from fragdex.cli.extras import extra
-from fragdex.cli.output import complain, json_line, part_progress, say
+from fragdex.cli.inputs import is_url
+from fragdex.cli.output import byte_progress, complain, json_line, part_progress, say
 from fragdex.cli.render_batch import Batch, data_of
-from fragdex.cli.render_caps import Caps, MaxCost, MaxSeconds
-from fragdex.cli.render_notes import INCOMPLETE, tell
-from fragdex.cli.render_remote import fields_of, render_remotely
-from fragdex.cli.render_report import facts_of, line_of
-from fragdex.cli.render_request import Kind, bits, spec_of, stdin_html
-from fragdex.cli.render_target import target_of
+from fragdex.cli.render_fields import FileKind, spec_of
+from fragdex.cli.render_output import INCOMPLETE, facts_of, line_of, target_of, tell_notes
+from fragdex.errors import FragdexError
 
-__all__ = ["render"]
+if TYPE_CHECKING:
+    from fragdex.client import Client
+    from fragdex.client.api import RenderRecord
+    from fragdex.rendering.outside import Outside
+    from fragdex.rendering.site import Site
+
+Animated = Annotated[bool, typer.Option("--animated", help="Make a .webp that moves, not a still.")]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        help="Data for the page, as window.fragdex.data: .json, or .csv for a film a row.",
+        show_default=False,
+    ),
+]
+Slices = Annotated[
+    int | None,
+    typer.Option(
+        "--slices",
+        min=1,
+        metavar="N",
+        help="Divide the frames into N parts.",
+        show_default="as many as jobs",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
+        help="Browsers at the same time.",
+        show_default="one per processor, if there is enough work",
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="HOST",
+        show_default=False,
+        help="The page may read from this host by https; may be repeated.",
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="KEY",
+        envvar="FRAGDEX_KEY",
+        show_default=False,
+        help="API key for the host of the URL, or for --server.",
+    ),
+]
+AllowIncomplete = Annotated[
+    bool,
+    typer.Option(
+        "--allow-incomplete",
+        help="Exit with 0 though a script of the page failed, was blocked or is missing.",
+    ),
+]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="Send PAGE to this service, and have it rendered there.",
+        show_default="here",
+    ),
+]
+_RECORD_FACTS: Final = (
+    "scale", "frame_rate", "frames", "data", "data_sha256", "blocked", "browser", "console",
+    "incomplete", "refused", "loudness", "slices",
+)  # fmt: skip
 
 
 def render(
@@ -32,53 +109,24 @@ def render(
             show_default=False,
         ),
     ],
-    output: Annotated[
-        str | None,
-        options.placed(
-            "Write there; the suffix decides: .mp4, .mov, .webm, .mkv, .gif, or a still: .png,"
-            " .jpeg, .webp; frames/%05d.png is a file for each frame, .m4a, .mp3, .wav, .flac, .ogg"
-            " the sound alone; - is an MP4 to stdout."
-        ),
-    ] = None,
-    size: render_options.Size = None,
-    scale: render_options.Scale = "1",
-    fps: render_options.Fps = "30",
-    page_fps: render_options.PageFps = None,
-    duration: render_options.Duration = None,
-    crop: render_options.Crop = None,
-    start: render_options.Start = None,
-    stop: render_options.Stop = None,
-    at: render_options.At = None,
-    quality: render_options.Quality = None,
-    transparent: render_options.Transparent = False,
-    codec: render_options.Codec = None,
-    crf: render_options.Crf = None,
-    bit_rate: render_options.BitRate = None,
-    preset: render_options.Preset = None,
-    pixel_format: render_options.PixelFormat = None,
-    color: render_options.Color = None,
-    gop: render_options.Gop = None,
-    audio_codec: render_options.AudioCodec = None,
-    audio_bit_rate: render_options.AudioBitRate = None,
-    loudness: render_options.Loudness = None,
-    no_sound: render_options.NoSound = False,
-    fragmented: render_options.Fragmented = False,
-    animated: render_options.Animated = False,
-    data: render_options.Data = None,
-    slices: render_options.Slices = None,
-    jobs: render_options.Jobs = None,
-    allow: render_options.Allow = None,
-    server: render_options.Server = None,
-    key: render_options.Key = None,
-    allow_incomplete: render_options.AllowIncomplete = False,
+    output: str | None = None,
+    animated: Animated = False,
+    data: Data = None,
+    slices: Slices = None,
+    jobs: Jobs = None,
+    allow: Allow = None,
+    server: Server = None,
+    key: Key = None,
+    allow_incomplete: AllowIncomplete = False,
     check: render_tools.Check = False,
     contact_sheet: render_tools.ContactSheet = None,
     estimate: render_tools.Estimate = False,
     preview: render_tools.Preview = False,
     port: render_tools.Port = None,
-    max_seconds: MaxSeconds = None,
-    max_cost: MaxCost = None,
+    max_seconds: render_tools.MaxSeconds = None,
+    max_cost: render_tools.MaxCost = None,
     json: options.Json = False,
+    **fields: Any,
 ) -> int:
     """Render a web page frame by frame: each frame shows exactly its moment, however long it takes.
 
@@ -101,42 +149,11 @@ def render(
       fragdex render page.html -o sheet.png --contact-sheet 4x4
     """  # fmt: skip
     tool = render_tools.tool_of(
-        output,
-        quality,
-        jobs,
-        slices,
-        check=check,
-        contact_sheet=contact_sheet,
-        estimate=estimate,
-        preview=preview,
-        port=port,
-    )
+        output, fields["quality"], jobs, slices, check=check, contact_sheet=contact_sheet,
+        estimate=estimate, preview=preview, port=port,
+    )  # fmt: skip
     if output is None and tool is None:
         raise typer.BadParameter("an output is needed: -o film.mp4")
-    times: dict[str, Any] = {"duration": duration, "start": start, "stop": stop, "at": at}
-    view: dict[str, Any] = {
-        "size": size,
-        "scale": scale,
-        "fps": fps,
-        "page_fps": page_fps,
-        "crop": crop,
-    }
-    film = {
-        "codec": codec,
-        "crf": crf,
-        "bit_rate": bits("--bit-rate", bit_rate),
-        "preset": preset,
-        "pixel_format": pixel_format,
-        "gop": gop,
-        "color": color,
-        "audio": audio_codec,
-        "audio_bit_rate": bits("--audio-bit-rate", audio_bit_rate),
-        "sound": not no_sound,
-        "loudness": loudness,
-        "fragmented": fragmented,
-    }
-    kind = Kind.of(output or "-", animated=animated) if tool is None else Kind("mp4", True)
-    still = {"quality": None if tool else quality, "transparency": transparent or None}
     given = None if data is None else data_of(data)
     if server is not None:
         here = {
@@ -147,29 +164,22 @@ def render(
         }  # fmt: skip
         if refused := [name for name, value in here.items() if value]:
             raise typer.BadParameter(f"{refused[0]} does not go with --server")
-        fields = fields_of(
-            kind, still=still, film={**film, "transparency": transparent}, **view, **times
-        )
-        return render_remotely(
-            page, str(output), kind, {**fields, "data": given}, server, key,
+    if tool is None:
+        kind = FileKind.of(output or "-", animated=animated)
+    else:
+        kind, fields["quality"] = FileKind("mp4"), None
+    if server is not None:
+        request = {**spec_of(kind, fields).as_request(), "data": given}
+        return _render_remotely(
+            page, str(output), kind, request, server, key,
             json=json, allow_incomplete=allow_incomplete,
         )  # fmt: skip
     with extra("render"):
-        from fragdex.rendering.outside import NOTHING, FirstOf, Outside
         from fragdex.rendering.pool import PageSource
         from fragdex.rendering.render import render as render_page
-        from fragdex.rendering.site import Page, Site, WithData
-        from fragdex.rendering.site_locator import site_at
-    spec = spec_of(kind, still=still, film={**film, "transparency": transparent}, **view, **times)
-    if page == "-":
-        site: Site = Page(stdin_html())
-        outside: Outside = NOTHING
-    else:
-        site, outside = site_at(page, key)
-    if allow:
-        from fragdex.rendering.hosts import AllowedHosts
-
-        outside = FirstOf(outside, AllowedHosts(allow))
+        from fragdex.rendering.site import WithData
+    spec = spec_of(kind, fields)
+    site, outside = _site_of(page, key, allow)
     if tool is not None:
         # of a table the first row tells
         row = given[0] if isinstance(given, list) else given
@@ -188,22 +198,43 @@ def render(
         target_of(output, kind) as (target, finish),
         part_progress(Path(page).name, "frames") as progress,
     ):
-        made = render_page(
+        rendered = render_page(
             site,
             spec,
             target,
             jobs=jobs,
             slices=slices,
             outside=outside,
-            progress=Caps(max_seconds, max_cost, progress),
+            progress=render_tools.Caps(max_seconds, max_cost, progress),
         )
         seconds = time.monotonic() - began
-        facts = facts_of(page, output, spec.film, made, seconds, given)
+        facts = facts_of(page, output, spec.film, rendered, seconds, given)
         finish()
-    tell(made.notes)
+    tell_notes(rendered.notes)
     # The film itself may be on stdout: then words go to stderr.
     say(json_line(facts) if json else line_of(facts), err=output == "-")
-    return INCOMPLETE if made.notes.incomplete and not allow_incomplete else 0
+    return INCOMPLETE if rendered.notes.incomplete and not allow_incomplete else 0
+
+
+def _site_of(page: str, key: str | None, allow: list[str] | None) -> tuple[Site, Outside]:
+    """The files of a page, and what it may ask for beyond them."""
+    from fragdex.rendering.hosts import AllowedHosts
+    from fragdex.rendering.outside import NOTHING, FirstOf
+    from fragdex.rendering.site import Page
+    from fragdex.rendering.site_locator import site_at
+
+    site: Site
+    outside: Outside
+    if page == "-":
+        site, outside = Page(_stdin_html()), NOTHING
+    else:
+        site, outside = site_at(page, key)
+    return site, FirstOf(outside, AllowedHosts(allow)) if allow else outside
+
+
+def _stdin_html() -> str:
+    """The page that is given on stdin."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
 def _batch(
@@ -213,7 +244,7 @@ def _batch(
     """Make films of rows; 2 where one failed, 3 where a script of one did."""
     code = 0
     with part_progress(f"{Path(page).name}, {len(films)} films", "frames") as progress:
-        for film in films.run(jobs, Caps(max_seconds, max_cost, progress)):
+        for film in films.run(jobs, render_tools.Caps(max_seconds, max_cost, progress)):
             if film.error is not None:
                 complain(f"{film.path}: {film.error}")
                 code = 2
@@ -221,7 +252,7 @@ def _batch(
                 say(json_line({"file": str(film.path), "made_before": True}) if json
                     else f"{film.path}: there already\n")  # fmt: skip
             else:
-                tell(film.rendered.notes)
+                tell_notes(film.rendered.notes)
                 if film.rendered.notes.incomplete and not allow_incomplete:
                     code = code or INCOMPLETE
                 seconds = sum(sum(one.seconds.values()) for one in film.rendered.slices)
@@ -230,3 +261,93 @@ def _batch(
                 )
                 say(json_line(facts) if json else line_of(facts))
     return code
+
+
+def _render_remotely(
+    page: str, output: str, kind: FileKind, request: Mapping[str, Any], server: str,
+    key: str | None, *, json: bool, allow_incomplete: bool,
+) -> int:  # fmt: skip
+    """Send a page, have it rendered, receive the result and print what was made.
+
+    Args:
+        page: a file, a folder, an archive, or `-`; output: the file to be written.
+        request: fields of `api.create_render`.
+
+    Returns: the exit code.
+
+    Raises:
+        FragdexError: the page cannot be sent, or its render failed.
+        ClientError: the service refuses, or does not answer.
+    """
+    if is_url(page):
+        raise FragdexError(f"{page}: only files and folders can be sent to a service")
+    if os.path.isdir(page) and not os.path.isfile(os.path.join(page, "index.html")):
+        raise FragdexError(f"{page}: there is no index.html in the folder")
+    from fragdex.client import api
+
+    name, began = Path(page).name, time.monotonic()
+    with (
+        remote.client_of(server, key) as client,
+        target_of(output, kind) as (target, finish),
+    ):
+        record = _rendered(client, page, name, request)
+        progress: Any
+        with byte_progress(output) as progress:
+            # by this name the service gives any result, with its true type
+            client.download(api.download_render(record.id, "mp4"), target, progress=progress)
+        facts = _record_facts(page, output, record, time.monotonic() - began)
+        finish()
+    tell_notes(record)
+    say(json_line(facts) if json else line_of(facts))
+    return INCOMPLETE if record.incomplete and not allow_incomplete else 0
+
+
+def _rendered(client: Client, page: str, name: str, request: Mapping[str, Any]) -> RenderRecord:
+    """The record of the render, once it is complete."""
+    from fragdex.client import api
+
+    progress: Any
+    if page == "-":
+        record = client.render(html=_stdin_html(), **request)
+    else:
+        with byte_progress(name) as progress:
+            record = client.render(page, progress=progress, **request)
+    cancelled = remote.cancelled_by_ctrl_c(
+        client, api.cancel_render(record.id), f"render {record.id}"
+    )
+    with cancelled, part_progress(name, "frames") as shown:
+        remote.follow(client, api.get_render_progress(record.id), shown)
+    record = client.send(api.get_render(record.id))
+    if record.status != "complete":
+        why = record.problem.detail if record.problem else f"the render is {record.status}"
+        raise FragdexError(f"{page}: {why} (render {record.id})")
+    return record
+
+
+def _record_facts(page: str, output: str, record: RenderRecord, seconds: float) -> dict[str, Any]:
+    from msgspec import to_builtins
+
+    plain: dict[str, Any] = to_builtins(record)
+    is_sound = record.media_type.startswith("audio/")
+    sides = record.crop or record
+    width, height = (
+        None if is_sound or side is None else round(side * record.scale)
+        for side in (sides.width, sides.height)
+    )
+    return {
+        "page": page,
+        "file": output,
+        "id": record.id,
+        "byte_size": record.byte_size,
+        "width": width,
+        "height": height,
+        "duration": 0 if record.time_ms is not None else _film_seconds(record),
+        "sound": is_sound,
+        "seconds": round(seconds, 3),
+        **{name: plain[name] for name in _RECORD_FACTS},
+    }
+
+
+def _film_seconds(record: RenderRecord) -> float:
+    """The length of a film."""
+    return round(float((record.frames or 0) / Fraction(record.frame_rate)), 6)

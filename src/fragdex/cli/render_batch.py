@@ -25,11 +25,11 @@ from fragdex.cli.output import need_folder
 from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:
-    from fragdex.rendering.films import Film as StoredFilm
+    from fragdex.rendering.outputs import Film as StoredFilm
     from fragdex.rendering.outside import Outside
-    from fragdex.rendering.plan import RenderSpec
     from fragdex.rendering.render import Rendered
     from fragdex.rendering.site import Site
+    from fragdex.rendering.spec import RenderSpec
 
 __all__ = ["Batch", "Film", "data_of"]
 

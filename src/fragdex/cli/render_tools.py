@@ -1,27 +1,30 @@
-"""The tools of `fragdex render` around a film: what each is asked for, and which is meant."""
+"""What `fragdex render` does around a film: check, estimate, preview, contact sheet, caps."""
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import typer
 
 from fragdex.cli.output import json_line, need_folder, part_progress, say
-from fragdex.cli.render_check import check_page
-from fragdex.cli.render_estimate import estimate_page
-from fragdex.cli.render_notes import tell
-from fragdex.cli.render_preview import preview_page
+from fragdex.cli.render_output import tell_notes
+from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:
-    from fragdex.rendering.plan import RenderSpec
+    from fragdex.rendering.lint import Linted
+    from fragdex.rendering.outputs import Still
     from fragdex.rendering.pool import PageSource
-    from fragdex.rendering.stills import Container, Still
-
-__all__ = ["Check", "ContactSheet", "Estimate", "Port", "Preview", "Tool", "tool_of"]
+    from fragdex.rendering.spec import RenderSpec
 
 Tool = Callable[[str, "PageSource", "RenderSpec", bool], int]
 """Name of the page, page, film, whether JSON is wanted → the exit code."""
@@ -64,12 +67,26 @@ Port = Annotated[
         show_default="any free one",
     ),
 ]
-_SHEETS: Final[dict[str, Container]] = {
-    ".png": "png",
-    ".jpeg": "jpeg",
-    ".jpg": "jpeg",
-    ".webp": "webp",
-}
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--max-seconds",
+        min=0.1,
+        metavar="S",
+        help="End a render that takes longer, or that is foreseen to.",
+        show_default=False,
+    ),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost",
+        min=0.1,
+        metavar="S",
+        help="The same for seconds of processor time, of browsers and encoders together.",
+        show_default=False,
+    ),
+]
 _MOST: Final = 400
 
 
@@ -115,7 +132,7 @@ def tool_of(
 
 
 def _sheet_of(output: str | None, quality: int | None, grid: str) -> Tool:
-    from fragdex.rendering.stills import Still
+    from fragdex.rendering.outputs import CONTAINERS, Image, Still
 
     match = re.fullmatch(r"([1-9]\d{0,2})[xX×]([1-9]\d{0,2})", grid)
     if match is None or (columns := int(match[1])) * (rows := int(match[2])) > _MOST:
@@ -123,13 +140,16 @@ def _sheet_of(output: str | None, quality: int | None, grid: str) -> Tool:
             f"--contact-sheet {grid}: columns and rows are expected, such as 4x4, of at most"
             f" {_MOST} frames"
         )
-    container = None if output is None else _SHEETS.get(Path(output).suffix.lower())
+    stills = {end: one for one in get_args(Image) for end in CONTAINERS[one].suffixes}
+    container = None if output is None else stills.get(Path(output).suffix.lower())
     if output is None or container is None:
-        raise typer.BadParameter(f"--contact-sheet: -o is needed, ending in {', '.join(_SHEETS)}")
-    if quality is not None and container == "png":
-        raise typer.BadParameter("--quality does not apply to .png")
-    need_folder(output)
+        raise typer.BadParameter(f"--contact-sheet: -o is needed, ending in {', '.join(stills)}")
     still = Still(container) if quality is None else Still(container, quality)
+    try:
+        still.check()
+    except ValueError as error:
+        raise typer.BadParameter(f"--{error}") from None
+    need_folder(output)
     return partial(_make_sheet, columns, rows, output, still)
 
 
@@ -141,7 +161,7 @@ def _make_sheet(
 
     with part_progress(Path(name).name, "frames") as progress:
         made = contact_sheet(page, spec, columns, rows, Path(output), still, progress)
-    tell(made.notes)
+    tell_notes(made.notes)
     width, height = made.size
     if json:
         times = [round(float(frame / made.view.fps), 6) for frame in made.frames]
@@ -151,3 +171,232 @@ def _make_sheet(
     else:
         say(f"{output}: {width}×{height}, {len(made.frames)} frames\n")
     return 0
+
+
+FOUND: Final = 3
+"""The exit code where something was found."""
+
+
+def check_page(name: str, page: PageSource, spec: RenderSpec, json: bool) -> int:
+    """Look at a page and print what was found.
+
+    Args:
+        name: of the page, as the user gave it.
+
+    Returns: 0 where nothing was found, else `FOUND`.
+    """
+    from fragdex.rendering.lint import lint
+
+    with part_progress(Path(name).name, "frames") as progress:
+        made = lint(page, spec, progress)
+    say(json_line(_facts(name, made)) if json else "".join(_lines(name, made)))
+    return FOUND if made.findings else 0
+
+
+def _facts(name: str, made: Linted) -> dict[str, Any]:
+    width, height = made.view.frame if made.view is not None else (None, None)
+    findings = [
+        asdict(one) | {"file": None if one.file is None else _file(name, one.file)}
+        for one in made.findings
+    ]
+    return {
+        "page": name,
+        "width": width,
+        "height": height,
+        "duration": None if made.duration_ms is None else made.duration_ms / 1000,
+        "frames": len(made.frames),
+        "drawn_twice": list(made.drawn),
+        "findings": findings,
+    }
+
+
+def _lines(name: str, made: Linted) -> list[str]:
+    lines = []
+    for one in made.findings:
+        place = "" if one.file is None else _file(name, one.file)
+        place += f":{one.line}: " if one.line else ": " if place else ""
+        lines.append(f"{place}{one.kind}: {one.text}\n")
+    many = len(made.findings)
+    what = "nothing was found" if not many else f"{many} finding" + "s" * (many != 1)
+    if made.view is None or not made.drawn:
+        return [*lines, f"{name}: {what}\n"]
+    width, height = made.view.frame
+    drawn = f"{len(made.drawn)} of {len(made.frames):,} frames of {width}×{height} drawn twice"
+    return [*lines, f"{name}: {what}; {drawn}\n"]
+
+
+def _file(name: str, file: str) -> str:
+    """A file of the site as its author knows it."""
+    path = Path(name)
+    if name == "-" or name.startswith(("http://", "https://")):
+        return file or name
+    if path.is_dir():
+        return str(path / (file or "index.html"))
+    return str(path.parent / file) if file else name
+
+
+def estimate_page(
+    jobs: int | None, slices: int | None, name: str, page: PageSource, spec: RenderSpec, json: bool
+) -> int:  # fmt: skip
+    """Say what the film of a page needs; returns the exit code."""
+    from fragdex.rendering.estimate import estimate
+
+    made = estimate(page, spec, jobs=jobs, slices=slices)
+    tell_notes(made.notes)
+    width, height = made.view.frame
+    if json:
+        facts = {
+            "page": name,
+            "width": width,
+            "height": height,
+            "frames": len(made.frames),
+            "frames_drawn": made.drawn,
+            "browsers": made.browsers,
+            "seconds": round(made.seconds, 3),
+            "seconds_with_one_browser": round(made.alone_seconds, 3),
+            "processor_seconds": round(made.processor_seconds, 3),
+            "memory_bytes": made.memory_bytes,
+            "film_bytes": made.film_bytes,
+            "disk_bytes": made.disk_bytes,
+        }
+        say(json_line(facts))
+        return 0
+    many = "1 browser" if made.browsers == 1 else f"{made.browsers} browsers"
+    alone = "" if made.browsers == 1 else f" ({_time(made.alone_seconds)} with one)"
+    say(
+        f"{name}: {len(made.frames):,} frames of {width}×{height}: about {_time(made.seconds)} with"
+        f" {many}{alone}, {_time(made.processor_seconds)} of processor time,"
+        f" {_size(made.memory_bytes)} of memory, a film of"
+        f" {_size(made.film_bytes)} without its sound, {_size(made.disk_bytes)} of disk meanwhile;"
+        f" foreseen from {made.drawn} frames\n"
+    )
+    return 0
+
+
+def _time(seconds: float) -> str:
+    """A duration, as exact as a forecast is.
+
+    >>> _time(8.26), _time(75), _time(4000)
+    ('8.3 s', '1:15 min', '1:06 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h"
+
+
+def _size(count: int) -> str:
+    """Bytes, as exact as a forecast is.
+
+    >>> _size(2_500), _size(300 << 20), _size(5 << 30)
+    ('2.4 KiB', '300.0 MiB', '5.0 GiB')
+    """
+    if count < 1000 << 10:
+        return f"{count / 2**10:,.1f} KiB"
+    if count < 1000 << 20:
+        return f"{count / 2**20:,.1f} MiB"
+    return f"{count / 2**30:,.1f} GiB"
+
+
+def preview_page(port: int, name: str, page: PageSource, spec: RenderSpec, json: bool) -> int:
+    """Show the film of a page until interrupted; returns the exit code."""
+    from fragdex.rendering.preview.film_preview import FilmPreview, LocalServer
+
+    preview = FilmPreview(name, page, spec)
+    try:
+        server = LocalServer(preview, port)
+    except OSError as error:
+        preview.close()
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        raise typer.BadParameter(f"--port {port}: it cannot be used: {error.strerror}") from None
+    say(json_line({"page": name, "url": server.url}) if json
+        else f"{name}: open {server.url}\nCtrl+C ends the preview.\n")  # fmt: skip
+    with suppress(KeyboardInterrupt):
+        server.run()
+    return 0
+
+
+# From when on it is foreseen what a render takes: seconds, frames, and how far it may be off.
+_SEEN_SECONDS: Final = 3.0
+_SEEN_FRAMES: Final = 10
+_OFF: Final = 2
+_LOOK_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Cap:
+    """What may be taken, and how much was."""
+
+    option: str
+    most: float
+    taken: Callable[[], float]
+    unit: str
+
+    @property
+    def limit(self) -> str:
+        return f"{self.option} {self.most:g}"
+
+
+class Caps:
+    """Tells how far a render is, and ends it when it takes too much.
+
+    Args:
+        seconds: that it may take, from now; None: as long as it does.
+        cost: seconds of processor time that all of its processes may take; None: what they do.
+        progress: called with frames done and frames in all.
+
+    Raises:
+        FragdexError: it took more, or would take twice as much by what was seen of it.
+    """
+
+    def __init__(
+        self, seconds: float | None, cost: float | None, progress: Callable[[int, int], object]
+    ) -> None:
+        self._progress, self._lock = progress, threading.Lock()
+        self._caps: list[_Cap] = []
+        began = time.monotonic()
+        if seconds is not None:
+            self._caps.append(_Cap("--max-seconds", seconds, lambda: time.monotonic() - began, "s"))
+        if cost is not None:
+            if not os.path.exists("/proc/self/stat"):
+                raise typer.BadParameter("--max-cost: this system does not tell processor time")
+            from fragdex.sandbox.processes import ProcessorTime
+
+            processor = ProcessorTime(os.getpid())
+            self._caps.append(_Cap("--max-cost", cost, processor.seconds, "s of processor time"))
+        self._looked = began - _LOOK_SECONDS
+        self._first: tuple[float, int, list[float]] | None = None
+
+    def __call__(self, done: int, whole: int) -> None:
+        """Frames done, and frames in all."""
+        self._progress(done, whole)
+        with self._lock:
+            now = time.monotonic()
+            if not self._caps or now - self._looked < _LOOK_SECONDS:
+                return
+            self._looked = now
+            taken = [cap.taken() for cap in self._caps]
+            for cap, spent in zip(self._caps, taken, strict=True):
+                if spent > cap.most:
+                    raise FragdexError(
+                        f"ended after {spent:.1f} {cap.unit}, with {done:,} of {whole:,} frames"
+                        f" done ({cap.limit})"
+                    )
+            self._foresee(now, done, whole, taken)
+
+    def _foresee(self, now: float, done: int, whole: int, taken: list[float]) -> None:
+        if self._first is None:
+            if done:
+                self._first = now, done, taken
+            return
+        since, first, before = self._first
+        if now - since < _SEEN_SECONDS or done - first < _SEEN_FRAMES:
+            return
+        for cap, spent, then in zip(self._caps, taken, before, strict=True):
+            foreseen = spent + (whole - done) * (spent - then) / (done - first)
+            if foreseen > _OFF * cap.most:
+                raise FragdexError(
+                    f"ended after {spent:.1f} {cap.unit}: {done:,} of {whole:,} frames were done,"
+                    f" and all of them would take about {foreseen:.0f} {cap.unit} ({cap.limit})"
+                )

@@ -80,8 +80,7 @@ class _Work:
         self, view: Mapping[str, Any], first: int, stop: int, still: Mapping[str, Any] | None,
         film: Mapping[str, Any], all_drawn: bool, ahead: int,
     ) -> dict[str, Any]:  # fmt: skip
-        from fragdex.rendering.films import Film
-        from fragdex.rendering.stills import Still
+        from fragdex.rendering.outputs import Film, Still
 
         try:
             made = self._slicer.draw(
@@ -97,8 +96,8 @@ class _Work:
     def join(
         self, slices: list[Mapping[str, Any]], view: Mapping[str, Any], film: Mapping[str, Any]
     ) -> dict[str, Any]:
-        from fragdex.rendering.films import Film
         from fragdex.rendering.join import join, join_sound
+        from fragdex.rendering.outputs import Film
         from fragdex.rendering.page_media.opening import Opener
         from fragdex.rendering.page_media.strips import SoundStrip, joined
 

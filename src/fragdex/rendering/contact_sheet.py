@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from fragdex.errors import PageFailed
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.plan import RenderSpec, frames_of, settled
+from fragdex.rendering.outputs import Still
+from fragdex.rendering.pictures import encode_still
 from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
-from fragdex.rendering.stills import Still, encode_still
+from fragdex.rendering.spec import RenderSpec, frames_of, settled
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -1,26 +1,131 @@
-"""Pictures → the file of a slice, in a thread beside the browser.
+"""Pictures → the file of a slice: how its encoder is set, and what an unchanged frame costs.
 
-As no picture is reordered, the first of a stream stands at 0 without an edit list.
+The same pictures give the same bytes: one thread, key frames by count alone, packets in the order
+in which they are shown, so that the first of a stream stands at 0 without an edit list. All slices
+of a film have the same parameter sets, so that their packets make one stream.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import queue
+import re
 import threading
 import time
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.encoders import ENCODER, RGB_FORMATS, options, settle, usual_class
-from fragdex.rendering.films import Film
-from fragdex.rendering.number_line import picture_of, pixels_of, rows_of_line, without_line
-from fragdex.rendering.plan import key_interval
-from fragdex.rendering.repeats import Numbered, repeat_unit
+from fragdex.rendering.outputs import Film
+from fragdex.rendering.pictures import RGB_FORMATS, Pictures, rows_of_line
+from fragdex.rendering.spec import key_interval
 from fragdex.transcode.x264 import repeatable
+
+ENCODER: Final = {
+    "preset": "veryfast",
+    "crf": "18",
+    "forced-idr": "1",
+    # chromaloc 1: the middle of four pixels, which is where the conversion takes chroma from
+    "x264-params": "stitchable=1:open-gop=0:scenecut=0:bframes=0:chromaloc=1",
+}
+"""Settings of x264 where nobody asks for more. Key frames are ordered one by one."""
+
+_BT709, _RGB = 1, 0  # ISO/IEC 23091-2: primaries, transfer and matrix alike; the matrix of RGB
+_BT2020, _PQ = 9, 16  # likewise: primaries and matrix; SMPTE ST 2084
+_SRGB: Final = 13  # the transfer of what browsers paint
+_LIMITED, _FULL = 1, 2  # FFmpeg's numbers of the ranges 16–235 and 0–255
+_X265: Final = (
+    "bframes=0:open-gop=0:scenecut=0:pools=none:frame-threads=1:wpp=0:info=0:log-level=none"
+)
+_PRORES_ALPHA_BITS: Final = "16"
+
+
+def version(film: Film) -> str:
+    """What decides an encoded slice besides its pictures: libraries, settings."""
+    import av
+
+    libraries = ".".join(
+        str(part)
+        for name in ("libavcodec", "libswscale", "libavformat")
+        for part in av.library_versions[name]
+    )
+    if film.is_sound:
+        return "none"
+    pictures = (film.video.encoder, film.format, film.of_slices)
+    return f"{libraries} {pictures} {options(film, Fraction(30))}"
+
+
+def options(film: Film, fps: Fraction) -> dict[str, str]:
+    """The options of a film's encoder, as FFmpeg names them."""
+    if film.is_plain:
+        return dict(ENCODER)
+    name, video = film.video_name, film.video
+    told: dict[str, str] = {}
+    if film.bit_rate is None and video.crf is not None:
+        told["crf"] = str(video.crf[1] if film.crf is None else film.crf)
+    preset = film.preset or video.preset
+    keys = film.gop or key_interval(fps)
+    if name == "h264":
+        told |= ENCODER | {"preset": str(preset)} | told
+        if film.bit_rate is not None:
+            del told["crf"]
+    elif name == "hevc":
+        told |= {"preset": str(preset), "x265-params": f"keyint={keys}:min-keyint={keys}:{_X265}"}
+    elif name == "av1":
+        told |= {"preset": str(preset), "svtav1-params": "lp=1:scd=0"}
+    elif name == "vp9":
+        told |= {"cpu-used": str(preset), "deadline": "good", "row-mt": "0", "lag-in-frames": "0",
+                 "auto-alt-ref": "0"}  # fmt: skip
+    elif name == "prores":
+        profile = film.preset or ("4444" if "444" in film.format else "hq")
+        told |= {"profile": str(list(video.presets).index(profile)), "vendor": "apl0"}
+        if film.transparency:
+            told["alpha_bits"] = _PRORES_ALPHA_BITS
+    else:
+        told |= {"level": "3", "slices": "4"}
+    return told
+
+
+def settle(context: Any, film: Film, width: int, height: int, fps: Fraction) -> None:
+    """Set what options do not: size, pixels, colours, key frames."""
+    if film.video_name == "av1":
+        os.environ.setdefault("SVT_LOG", "1")  # errors alone
+    context.width, context.height, context.pix_fmt = width, height, film.format
+    context.thread_count = 1
+    if film.video_name == "h264":
+        # ordered one by one
+        context.gop_size = _NEVER
+    else:
+        context.gop_size = 1 if film.video_name == "ffv1" else film.gop or key_interval(fps)
+    if film.bit_rate is not None:
+        context.bit_rate = film.bit_rate
+    elif film.video_name == "vp9":
+        context.bit_rate = 0  # else it is held to FFmpeg's usual one beside the quality
+    context.color_primaries = _BT2020 if film.is_pq else _BT709
+    if film.is_pq:
+        context.color_range, context.colorspace, context.color_trc = _LIMITED, _BT2020, _PQ
+    elif film.format in RGB_FORMATS:
+        context.color_range, context.colorspace, context.color_trc = _FULL, _RGB, _SRGB
+    else:
+        context.color_range = _LIMITED
+        context.colorspace = context.color_trc = _BT709
+
+
+def usual_class() -> None:
+    """Put this thread back among those that share the processors.
+
+    SVT-AV1 makes what calls it a real-time process where it may, and so all that this one starts.
+    Only Linux has such classes for Python to see.
+    """
+    if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) != os.SCHED_OTHER:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
 
 _NEVER: Final = 1 << 20
 # A picture that stays is encoded so often, each time better; after that it is repeated.
@@ -248,117 +353,149 @@ class _End:
         self.whole = whole
 
 
-_BT709, _SRGB, _RGB, _FULL = 1, 13, 0, 2  # FFmpeg's numbers of what browsers paint
-_TO_PQ: Final = (
-    "out_primaries=bt2020:out_transfer=smpte2084:out_color_matrix=bt2020nc:out_range=tv"
-    ":flags=area:intent=relative_colorimetric"
-)
+# An encoder looks at every macroblock to find that nothing changed, and then says so in some 30
+# bytes, the same for every such frame but for its number. So these bytes are asked for once, of a
+# picture of the same size, and written again and again. As H.264 numbers its frames (`frame_num`,
+# ISO/IEC 14496-10 7.4.3), those that the encoder makes afterwards are numbered anew. This holds for
+# streams as they are made here: one slice a picture, one reference, output in the order of coding
+# (pic_order_cnt_type 2), `frame_num` of 4 bits.
+
+_START: Final = b"\0\0\0\1"
+_NON_IDR: Final = 1
+_FRAME_NUMS: Final = 16
+# NAL unit header, then first_mb_in_slice 0 (1 bit), slice_type 5 (00110), picture parameter set 0
+# (1): frame_num begins at bit 15.
+_P_SLICE: Final = 0b1001101
+_SHIFT: Final = 24 - 15 - 4
+_EMULATED: Final = re.compile(rb"\x00\x00(?=[\x00-\x03])")
+# Coarse enough that nothing is left to be made better in the second frame.
+_QP: Final = "45"
+_PLAIN: Final = 3
+# Brightness that any bytes become: neither near black nor near white.
+_MIDDLE: Final = bytes(40 + value % 160 for value in range(256))
+_TRIED: Final = 3
 
 
-class Pictures:
-    """PNGs as pictures: in BT.709, limited range, unless the pixels stay RGB.
+def _renumbered(unit: bytes, number: int) -> bytes:
+    """The access unit of a P picture, with another frame_num.
 
-    The mean of four pixels makes a chroma sample of 4:2:0: within one level of the exact value
-    everywhere, and not slower than what is worse.
+    Raises:
+        ValueError: it is none, or of another kind than those meant here.
+    """
+    if not unit.startswith(_START) or unit[4] & 31 != _NON_IDR or _START[1:] in unit[4:]:
+        raise ValueError("the encoder gave another kind of picture than was asked for")
+    body = bytearray(unit[4:].replace(b"\0\0\3", b"\0\0"))
+    head = int.from_bytes(body[:3])
+    if head >> 9 & 0x7F != _P_SLICE:
+        raise ValueError("the encoder gave another kind of slice than was asked for")
+    head = head & ~(0xF << _SHIFT) | number % _FRAME_NUMS << _SHIFT
+    body[:3] = head.to_bytes(3)
+    return _START + _EMULATED.sub(b"\0\0\3", bytes(body))
 
-    Args:
-        view: that they are of; its frames have even sides: 4:2:0 has no half samples.
-        pixel_format: FFmpeg's name of theirs.
-        is_pq: whether they are of BT.2020 with PQ, white at 203 cd/m².
-        lines: below each of them that hold the number of its frame (`without_line`).
+
+class Numbered:
+    """Numbers the pictures of a stream, repeated ones among them.
+
+    Attributes:
+        unit: the access unit that repeats, of `repeat_unit`.
     """
 
-    def __init__(
-        self, view: View, pixel_format: str = "yuv420p", lines: int = 0, *, is_pq: bool = False
-    ) -> None:
-        import av
-        from av.video.reformatter import VideoReformatter
+    def __init__(self, unit: bytes | None = None) -> None:
+        self.unit = unit
+        self._last = 0
+        self._added = False
 
-        self._av = av
-        # one for all frames: one that a frame makes for itself costs as much to set up as to use
-        self._reformatter: Any = VideoReformatter()
-        width, height = view.pixels
-        self._size, self._format = (width, height + lines), pixel_format
-        self._lines, self._crop, self._frame = lines, view.crop_pixels, view.frame
-        self._decoder: Any = None
-        self._is_pq = is_pq
-        self._graphs: dict[str, Any] = {}
+    def begin(self) -> None:
+        """An IDR picture: its number is 0."""
+        self._last, self._added = 0, False
 
-    def picture(self, png: bytes, number: int = 0) -> Any:
-        """The picture of a PNG, in the pixel format; as `decoded`."""
-        picture = self.decoded(png, number)
-        if self._is_pq:
-            return self._in_pq(picture)
-        if self._format in RGB_FORMATS:
-            return self._reformatter.reformat(picture, format=self._format, threads=1)
-        return self._reformatter.reformat(
-            picture,
-            format=self._format,
-            src_color_range="JPEG",
-            dst_color_range="MPEG",
-            dst_colorspace="ITU709",
-            interpolation="AREA",
-            threads=1,
-        )
+    def next(self, unit: Any) -> bytes | None:
+        """Another picture of the encoder's, renumbered; None where its number is right."""
+        self._last += 1
+        return _renumbered(bytes(unit), self._last) if self._added else None
 
-    def _in_pq(self, picture: Any) -> Any:
-        source, sink = self._graph(picture.format.name)
-        picture.color_primaries, picture.color_trc = _BT709, _SRGB
-        picture.colorspace, picture.color_range = _RGB, _FULL
-        picture.pts = None
-        source.push(picture)
-        return sink.pull()
+    def repeat(self) -> bytes:
+        """One more frame of the same picture."""
+        if self.unit is None:
+            raise ValueError("frames are missing, and there is nothing to repeat")
+        self._last += 1
+        self._added = True
+        return _renumbered(self.unit, self._last)
 
-    def _graph(self, name: str) -> Any:
-        """A filter that converts pictures of a pixel format; of one thread, as encoders are."""
-        import av.filter
 
-        if name not in self._graphs:
-            graph: Any = av.filter.Graph()
-            graph.threads = 1
-            width, height = self._frame
-            source = graph.add_buffer(
-                width=width, height=height, format=name, time_base=Fraction(1, 1)
-            )
-            scale, form = graph.add("scale", _TO_PQ), graph.add("format", self._format)
-            sink = graph.add("buffersink")
-            source.link_to(scale)
-            scale.link_to(form)
-            form.link_to(sink)
-            graph.configure()
-            self._graphs[name] = source, sink, graph
-        return self._graphs[name][:2]
+@cache
+def repeat_unit(
+    width: int, height: int, encoder: Callable[[int, int, dict[str, str]], Any]
+) -> bytes | None:
+    """The access unit that repeats any picture of a size; None where it cannot be made.
 
-    def decoded(self, png: bytes, number: int = 0) -> Any:
-        """The picture of a PNG, in RGB or RGBA: what the view keeps of it.
+    It is made of a plain picture, and tried on one that is nowhere like the place beside: what
+    leaves that as it is, several times over, moves nothing, adds nothing and paints nothing.
 
-        Args:
-            number: of the frame, where lines below it hold one.
+    Args:
+        width, height: even.
+        encoder: makes the encoder of a stream, with these options of x264 changed.
+    """
+    plain = bytes([128]) * (width * height * 3 // 2)
+    context = encoder(width, height, {"crf": "", "qp": _QP})
+    packets = []
+    for number, samples in enumerate([plain] * _PLAIN + [_noise(width, height)]):
+        picture = _picture(width, height, samples)
+        picture.pts, picture.time_base = number, Fraction(1, 30)
+        picture.pict_type = 1 if number in (0, _PLAIN) else 0
+        packets += context.encode(picture)
+    units = [bytes(packet) for packet in packets + context.encode(None)]
+    repeat, other = units[_PLAIN - 1], units[_PLAIN]
+    try:
+        numbered = Numbered(repeat)
+        stream = [other, *(numbered.repeat() for _ in range(_TRIED))]
+    except ValueError:
+        return None
+    return repeat if _is_still(context, stream) else None
 
-        Raises:
-            ValueError: it is no PNG, or of another size.
-            PageFailed: it is another frame.
-        """
-        if self._decoder is None:
-            self._decoder = self._av.CodecContext.create("png", "r")
-            self._decoder.thread_count = 1
-        packet = self._av.Packet(len(png))  # with the padding that decoders read over the end
-        packet.update(png)
-        # a decoder that is used again skips packets that are no key frames
-        packet.is_keyframe = True
-        try:
-            frames = self._decoder.decode(packet)
-        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the browser's
-            raise
-        except self._av.error.FFmpegError as error:
-            raise ValueError("the browser gave no PNG") from error
-        if len(frames) != 1 or (frames[0].width, frames[0].height) != self._size:
-            found = [(frame.width, frame.height) for frame in frames]
-            raise ValueError(f"the browser gave pictures of {found}, not {self._size}")
-        picture = frames[0]
-        if self._lines:
-            picture = without_line(picture, self._lines, number)
-        if self._crop is not None:
-            left, top, width, height = self._crop
-            picture = picture_of(pixels_of(picture)[top : top + height, left : left + width])
-        return picture
+
+def _noise(width: int, height: int) -> bytes:
+    """Samples of a picture in blocks that have nothing in common with each other."""
+    across = width // 16 + 1
+    blocks = hashlib.shake_256(b"noise").digest(across * (height // 32 + 1)).translate(_MIDDLE)
+    lines = []
+    for at in range(0, len(blocks), across):
+        line = b"".join(bytes([value]) * 16 for value in blocks[at : at + across])
+        lines.append(line[:width] * 48)
+    return b"".join(lines)
+
+
+def _picture(width: int, height: int, samples: bytes) -> Any:
+    """A picture in 4:2:0 of samples plane by plane."""
+    import av
+
+    picture: Any = av.VideoFrame(width, height, "yuv420p")
+    at = 0
+    for plane in picture.planes:
+        stop = at + plane.width * plane.height
+        rest = bytes(plane.line_size - plane.width)
+        lines = (samples[i : i + plane.width] + rest for i in range(at, stop, plane.width))
+        plane.update(b"".join(lines))
+        at = stop
+    return picture
+
+
+def _is_still(context: Any, stream: list[bytes]) -> bool:
+    """Whether a stream of one picture and what may repeat it shows nothing else."""
+    import av
+
+    decoder = av.CodecContext.create("h264", "r")
+    decoder.thread_count = 1
+    decoder.extradata = context.extradata
+    decoder.options = {"err_detect": "explode"}
+    shown = []
+    try:
+        for unit in stream:
+            packet = av.Packet(len(unit))  # with the padding that decoders read over the end
+            packet.update(unit)
+            shown += decoder.decode(packet)
+        shown += decoder.decode(None)
+    except av.error.FFmpegError:
+        return False
+    pictures = [[bytes(plane) for plane in frame.planes] for frame in shown]
+    return len(pictures) == len(stream) and all(one == pictures[0] for one in pictures)

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from fragdex.errors import BrowserGone
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.films import Film
 from fragdex.rendering.messages import Joined
-from fragdex.rendering.number_line import pixels_of
-from fragdex.rendering.plan import KEY_SECONDS
-from fragdex.rendering.stills import encode_still
+from fragdex.rendering.outputs import Film
+from fragdex.rendering.pictures import encode_still, pixels_of
+from fragdex.rendering.spec import KEY_SECONDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +36,6 @@ _PLANAR, _WHOLE = ("aac", "libmp3lame"), ("flac", "pcm_s16le")
 # first, by which players seek and know the duration. The moov waits for the first packets, and so
 # has the edit list that hides the encoder's priming.
 _FRAGMENTED: Final = "frag_keyframe+delay_moov+default_base_moof+global_sidx+skip_trailer"
-_FORMATS: Final = {"mkv": "matroska", "m4a": "ipod"}
 # What Apple's players take HEVC for.
 _TAGS: Final = {"hevc": "hvc1"}
 
@@ -124,10 +122,9 @@ def _opened(out: Path, film: Film) -> Any:
             # a little under the key frames' distance, which need not be whole in the track's ticks
             "min_frag_duration": str(round(KEY_SECONDS * 900_000)),
         }
-    elif film.container in ("mp4", "mov", "m4a"):
+    elif film.is_isobmff:
         options["movflags"] = "+faststart"
-    format = _FORMATS.get(film.container, film.container)
-    return av.open(str(out), "w", format=format, options=options)
+    return av.open(str(out), "w", format=film.kind.muxer or film.container, options=options)
 
 
 def _stream(container: Any, source: Any, view: View, film: Film) -> Any:

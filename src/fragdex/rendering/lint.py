@@ -16,9 +16,9 @@ from fragdex.rendering.browser.model import Notes, PageFacts
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.glyphs import missing_fonts
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import RenderSpec, frames_of, settled
 from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
 from fragdex.rendering.site import DATA, ORIGIN, Site
+from fragdex.rendering.spec import RenderSpec, frames_of, settled
 
 SAMPLES: Final = 12
 """Frames that are drawn, at most."""

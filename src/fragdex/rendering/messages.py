@@ -9,7 +9,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
@@ -90,21 +90,24 @@ def view_as_json(view: View) -> dict[str, Any]:
     >>> view_of_json(json.loads(json.dumps(view_as_json(view)))) == view
     True
     """
-    page_fps = None if view.page_fps is None else str(view.page_fps)
-    return asdict(view) | {"fps": str(view.fps), "page_fps": page_fps}
+    return {
+        name: str(value) if isinstance(value, Fraction) else value
+        for name, value in asdict(view).items()
+    }
 
 
 def view_of_json(plain: Mapping[str, Any]) -> View:
     """A view from plain values."""
-    crop, page_fps = plain.get("crop"), plain.get("page_fps")
-    return View(
-        **{
-            **plain,
-            "fps": Fraction(plain["fps"]),
-            "crop": None if crop is None else tuple(crop),
-            "page_fps": None if page_fps is None else Fraction(page_fps),
-        }
-    )
+    types = get_type_hints(View)
+    return View(**{name: _restored(value, types[name]) for name, value in plain.items()})
+
+
+def _restored(value: Any, kind: Any) -> Any:
+    """A value of a view as its type has it: JSON has neither fractions nor tuples."""
+    kinds = (kind, *get_args(kind))
+    if isinstance(value, str) and Fraction in kinds:
+        return Fraction(value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def answer_as_json(answer: Answer | Blocked) -> dict[str, Any]:

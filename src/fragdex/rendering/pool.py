@@ -18,14 +18,13 @@ from typing import Any, Final
 from fragdex.rendering import seams
 from fragdex.rendering.browser.model import Limits, PageFacts
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.films import Film
 from fragdex.rendering.messages import Joined, SliceMade
+from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.outside import NOTHING, Outside
-from fragdex.rendering.plan import RenderSpec, frame_at
 from fragdex.rendering.process import Check, Progress, RenderProcess, nothing
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.site import Site
-from fragdex.rendering.stills import Still
+from fragdex.rendering.spec import RenderSpec, frame_at
 from fragdex.sandbox.child import Idle
 from fragdex.sandbox.processes import ProcessorTime
 

@@ -18,12 +18,11 @@ from fragdex.rendering.browser.model import Limits, PageFacts
 from fragdex.rendering.browser.sandbox import allows_sandbox
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.child import MADE
-from fragdex.rendering.films import Film
 from fragdex.rendering.messages import Joined, SliceMade
+from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.outside import NOTHING, Answer, Blocked, Outside
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.site import Site
-from fragdex.rendering.stills import Still
 from fragdex.sandbox.child import ChildProcess, Failures
 from fragdex.sandbox.folders import take_file
 from fragdex.sandbox.processes import memory_of_one

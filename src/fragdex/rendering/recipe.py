@@ -22,9 +22,9 @@ import fragdex
 from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser.finding import find_engine
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.encoders import version
+from fragdex.rendering.encode import version
 from fragdex.rendering.messages import view_as_json
-from fragdex.rendering.plan import RenderSpec
+from fragdex.rendering.spec import RenderSpec
 
 # What is asked of a browser, and what runs beside it. All that they import has a say in pixels.
 _ENGINE: Final = (

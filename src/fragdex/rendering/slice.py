@@ -19,15 +19,14 @@ from fragdex.errors import BrowserGone
 from fragdex.rendering.browser.model import Limits, PageFacts
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.encode import Encoding, Pictures
-from fragdex.rendering.films import Film
+from fragdex.rendering.encode import Encoding
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.number_line import rows_of_line
+from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.outside import Outside
 from fragdex.rendering.page_media.strips import SoundStrip
+from fragdex.rendering.pictures import Pictures, encode_still, rows_of_line
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.site import Site
-from fragdex.rendering.stills import Still, encode_still
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,9 +11,9 @@ from fragdex.errors import TooLarge
 from fragdex.rendering.browser.model import Limits
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import SCALES, View
-from fragdex.rendering.plan import RenderSpec
+from fragdex.rendering.outputs import Still
 from fragdex.rendering.site import Page
-from fragdex.rendering.stills import Still
+from fragdex.rendering.spec import RenderSpec
 from rendering.pages.looking import pixels
 
 # A quarter and a half of a CSS pixel; a box that moves a CSS pixel a frame.

@@ -7,10 +7,10 @@ import pytest
 
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.plan import RenderSpec
 from fragdex.rendering.render import render
 from fragdex.rendering.seams import notes_of
 from fragdex.rendering.site import Page
+from fragdex.rendering.spec import RenderSpec
 from rendering.pages.looking import red_square
 
 CLOCKS = pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])

@@ -16,14 +16,14 @@ from fragdex.rendering.browser.model import Limits
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
-from fragdex.rendering.number_line import without_line
+from fragdex.rendering.outputs import Still
 from fragdex.rendering.outside import NOTHING
-from fragdex.rendering.plan import RenderSpec
+from fragdex.rendering.pictures import without_line
 from fragdex.rendering.pool import PageSource
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Folder, Page, WithData
 from fragdex.rendering.slice import Slicer
-from fragdex.rendering.stills import Still
+from fragdex.rendering.spec import RenderSpec
 
 pytestmark = pytest.mark.usefixtures("chromium")
 

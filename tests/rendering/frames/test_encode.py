@@ -12,9 +12,10 @@ import pytest
 import fragdex
 from fragdex.errors import BrowserGone
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.encode import Encoding, Pictures
-from fragdex.rendering.films import Film
+from fragdex.rendering.encode import Encoding
 from fragdex.rendering.join import join
+from fragdex.rendering.outputs import Film
+from fragdex.rendering.pictures import Pictures
 from rendering.frames.numbers import decoded, plain_png, plane, png, read_rows
 
 NTSC = Fraction(30000, 1001)

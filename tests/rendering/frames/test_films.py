@@ -18,8 +18,8 @@ from PIL import Image
 import fragdex
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.encode import Encoding
-from fragdex.rendering.films import AUDIO_CODECS, CONTAINERS, VIDEO_CODECS, Film
 from fragdex.rendering.join import join, join_sound
+from fragdex.rendering.outputs import AUDIO_CODECS, CONTAINERS, VIDEO_CODECS, Film
 from rendering.frames.numbers import plain_png, png, read_rows
 
 RATE = Fraction(30)

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.rendering.browser.timing import View, instant_us
-from fragdex.rendering.films import rate_of
-from fragdex.rendering.plan import RenderSpec, frame_at, frame_count, key_interval, plan
+from fragdex.rendering.fields import rate_of
+from fragdex.rendering.plan import plan
+from fragdex.rendering.spec import RenderSpec, frame_at, frame_count, key_interval
 
 rates = st.sampled_from([Fraction(n) for n in (1, 5, 12, 24, 25, 30, 50, 60, 120)]) | st.builds(
     Fraction, st.sampled_from([24000, 30000, 60000]), st.just(1001)

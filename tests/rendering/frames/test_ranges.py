@@ -9,10 +9,10 @@ import pytest
 
 from fragdex.errors import PageFailed
 from fragdex.rendering import seams
-from fragdex.rendering.films import Film
-from fragdex.rendering.plan import RenderSpec
+from fragdex.rendering.outputs import Film
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page
+from fragdex.rendering.spec import RenderSpec
 from rendering.frames.numbers import decoded, numbers_page, read_rows
 from rendering.frames.test_seams import Stateful
 from rendering.page_media.films import RATE, wav

@@ -12,10 +12,9 @@ import pytest
 
 import fragdex
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.films import Film
-from fragdex.rendering.plan import RenderSpec
+from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.recipe import code_digest, engine_modules, recipe
-from fragdex.rendering.stills import Still
+from fragdex.rendering.spec import RenderSpec
 
 VIEW = View(1280, 720, Fraction(30))
 FILM = RenderSpec()
@@ -69,7 +68,7 @@ def test_all_that_the_engine_imports_counts():
     program = (
         "import json, sys\n"
         "import fragdex.rendering.child, fragdex.rendering.slice\n"
-        "import fragdex.rendering.render, fragdex.rendering.stills\n"
+        "import fragdex.rendering.render, fragdex.rendering.outputs\n"
         "print(json.dumps([n for n in sys.modules if n.partition('.')[0] == 'fragdex']))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

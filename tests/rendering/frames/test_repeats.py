@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from fragdex.rendering import encode
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.encode import Encoding
+from fragdex.rendering.encode import Encoding, Numbered, repeat_unit
 from fragdex.rendering.join import join
-from fragdex.rendering.repeats import Numbered, repeat_unit
 from rendering.frames.numbers import decoded, plane, png, read_rows
 
 VIEW = View(320, 180, Fraction(30))

@@ -16,11 +16,12 @@ from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import RenderSpec, SlicePlan
+from fragdex.rendering.outputs import Still
+from fragdex.rendering.plan import SlicePlan
 from fragdex.rendering.pool import ChildPool, PageSource
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page
-from fragdex.rendering.stills import Still
+from fragdex.rendering.spec import RenderSpec
 from rendering.frames.numbers import PAGES, numbers_page
 from rendering.pages import looking
 from rendering.pages.looking import BY_CHANCE, STATEFUL, Stateful, animation

@@ -11,7 +11,7 @@ from PIL import Image
 from fragdex.rendering import join as sequences
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.encode import Encoding
-from fragdex.rendering.films import Film
+from fragdex.rendering.outputs import Film
 
 
 def png(level):

@@ -17,13 +17,14 @@ import pytest
 
 from fragdex.errors import BrowserGone, PageFailed
 from fragdex.rendering.browser.timing import View, instant_us
+from fragdex.rendering.outputs import Still
 from fragdex.rendering.outside import Answer
-from fragdex.rendering.plan import RenderSpec, plan
+from fragdex.rendering.plan import plan
 from fragdex.rendering.pool import ChildPool, PageSource, join_slices
 from fragdex.rendering.process import RenderProcess
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Folder, Page
-from fragdex.rendering.stills import Still
+from fragdex.rendering.spec import RenderSpec
 from fragdex.sandbox.folders import OwnFolder
 from rendering.frames.numbers import PAGES, decoded, numbers_page, read_rows
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fragdex.rendering.stills import Still, encode_still
+from fragdex.rendering.outputs import Still
+from fragdex.rendering.pictures import encode_still
 from rendering.frames.numbers import plain_png
 
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 import av
 import numpy as np
 
-from fragdex.rendering.films import Film
-from fragdex.rendering.plan import RenderSpec
+from fragdex.rendering.outputs import Film
+from fragdex.rendering.spec import RenderSpec
 from rendering.libraries.lanes import HEIGHT
 
 FPS = 10

@@ -158,7 +158,7 @@ def test_outputs_have_their_defaults(begun, output, told):
         ({"to_ms": 3_600_001}, "#/to_ms"),
         ({"from_ms": 500, "to_ms": 500}, "#/from_ms"),
         ({"from_ms": 500, "duration_ms": 500}, "#/from_ms"),
-        ({"to_ms": 0}, "#/from_ms"),
+        ({"to_ms": 0}, "#/to_ms"),
         ({"output": "mp4"}, "#/output"),
         ({"output": {"container": "avi"}}, "#/output/container"),
         ({"output": {"container": "mp4", "video": {"codec": "prores"}}}, "#/output/video/codec"),

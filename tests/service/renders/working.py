@@ -4,7 +4,7 @@ import io
 
 import av
 
-from fragdex.rendering.films import rate_of
+from fragdex.rendering.fields import rate_of
 from rendering.frames.numbers import numbers_page, plane, read_rows
 from service.working import Slices
 

@@ -98,16 +98,19 @@ class RenderRecord(msgspec.Struct, frozen=True, kw_only=True):
     data_sha256: str | None
     """Of the data, as the page read them: JSON."""
     duration_ms: int | None
+    """Of the whole film; null until it is known, and of stills."""
     failed_at: datetime | None
     fps: float
+    """Frames a second."""
     frame_rate: str
-    """The same, exactly: 30 or 30000/1001."""
+    """Fps, exactly: 30 or 30000/1001."""
     frames: int | None
     """Null until it is known how many there are."""
     frames_done: int
     from_ms: int | None
     """Of a film: the moment that it begins with."""
     height: int | None
+    """As width."""
     id: str
     incomplete: tuple[str, ...]
     """Scripts of the page that failed, were blocked or are not there: it may not show what it
@@ -214,19 +217,25 @@ def create_render(
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
         backend: tolerated, without effect.
-        crop: what is kept of the window; default: all.
+        crop: what is kept of the window; default: all of it.
         data: given to the page, as `window.fragdex.data`.
-        duration_ms: default: what the page says, or its longest animation or media.
-        fps: 1 to 120 frames a second; 29.97 means 30000/1001, which may be written out.
-        from_ms: of a film: begin with the frame of this moment; default 0.
+        duration_ms: of a film; default: window.fragdex.duration, or the longest animation or
+            media of the page that ends.
+        fps: 1 to 120 frames a second; 29.97 means 30000/1001, which may be written out;
+            default: 30.
+        from_ms: of a film: begin with the frame of this moment; default: 0.
+        height: as width; default: the page's root element, or 720.
         html: the page; without it, a site has to be uploaded.
         md5: the client's own identifier, to find the render by.
         metadata: the client's own words, given back.
         page_fps: how often a second requestAnimationFrame calls the page, 1 to 120: a whole
             multiple of fps, for pages that count frames; default: fps.
-        scale: pixels for each CSS pixel of a side, the page's devicePixelRatio; default 1.
-        time_ms: of a still: when; default 0.
-        to_ms: of a film: end before the frame of this moment; default: with the film.
+        scale: pixels for each CSS pixel of a side, the page's devicePixelRatio; default: 1.
+        time_ms: of a still: when; default: 0.
+        to_ms: of a film: end before the frame of this moment; default: the film's end; without
+            duration_ms the film ends here.
+        width: in CSS pixels; times scale, it is even for mp4; default: the page's root element,
+            or 1280.
         work_slice_ms: the page is rendered in slices of so long; default 4000.
     """
     return Request(
@@ -286,19 +295,25 @@ def create_render_batch(
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
         backend: tolerated, without effect.
-        crop: what is kept of the window; default: all.
-        duration_ms: default: what the page says, or its longest animation or media.
-        fps: 1 to 120 frames a second; 29.97 means 30000/1001, which may be written out.
-        from_ms: of a film: begin with the frame of this moment; default 0.
+        crop: what is kept of the window; default: all of it.
+        duration_ms: of a film; default: window.fragdex.duration, or the longest animation or
+            media of the page that ends.
+        fps: 1 to 120 frames a second; 29.97 means 30000/1001, which may be written out;
+            default: 30.
+        from_ms: of a film: begin with the frame of this moment; default: 0.
+        height: as width; default: the page's root element, or 720.
         html: the page.
         md5: the client's own identifier, to find the render by.
         metadata: the client's own words, given back.
         page_fps: how often a second requestAnimationFrame calls the page, 1 to 120: a whole
             multiple of fps, for pages that count frames; default: fps.
         rows: the data of each render.
-        scale: pixels for each CSS pixel of a side, the page's devicePixelRatio; default 1.
-        time_ms: of a still: when; default 0.
-        to_ms: of a film: end before the frame of this moment; default: with the film.
+        scale: pixels for each CSS pixel of a side, the page's devicePixelRatio; default: 1.
+        time_ms: of a still: when; default: 0.
+        to_ms: of a film: end before the frame of this moment; default: the film's end; without
+            duration_ms the film ends here.
+        width: in CSS pixels; times scale, it is even for mp4; default: the page's root element,
+            or 1280.
         work_slice_ms: the page is rendered in slices of so long; default 4000.
     """
     return Request(

@@ -35,8 +35,8 @@ from fragdex.rendering.browser.transitions import WithTransitions
 from fragdex.rendering.browser.virtual import VirtualClock
 from fragdex.rendering.browser.waiting import Waiting
 from fragdex.rendering.browser.worker_clocks import WithWorkers
-from fragdex.rendering.number_line import LINE
 from fragdex.rendering.outside import NOTHING, Outside
+from fragdex.rendering.pictures import LINE
 from fragdex.rendering.site import DATA, ORIGIN, Site
 
 if TYPE_CHECKING:

@@ -27,14 +27,13 @@ from urllib.parse import parse_qs, urlsplit
 from fragdex.errors import BrowserGone, FragdexError, PageFailed
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.films import Film
 from fragdex.rendering.glyphs import missing_fonts
-from fragdex.rendering.plan import RenderSpec, frames_of, settled
+from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.pool import PageSource
 from fragdex.rendering.process import RenderProcess
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Folder, WithData
-from fragdex.rendering.stills import Still
+from fragdex.rendering.spec import RenderSpec, frames_of, settled
 
 ENDLESS_MS: Final = 10_000
 """So much is shown of a page that does not say how long it lasts."""

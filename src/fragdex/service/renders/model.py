@@ -6,64 +6,31 @@ import json
 import math
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    JsonValue,
-    TypeAdapter,
-    WithJsonSchema,
-)
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, JsonValue, TypeAdapter
 from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
 from fragdex.errors import InvalidRequest, TooLarge
-from fragdex.rendering.browser.timing import SCALE_STEP, SCALES, Crop
-from fragdex.rendering.films import CONTAINERS, MAX_FPS, RATE, Film, rate_of
-from fragdex.rendering.plan import RenderSpec
+from fragdex.rendering.fields import RenderField, declared_fields
+from fragdex.rendering.outputs import CONTAINERS, Film
+from fragdex.rendering.spec import RenderSpec, spec_of
 from fragdex.service.config import Settings
-from fragdex.service.renders.outputs import Mp4, Output, RenderOutput, film_of, still_of
+from fragdex.service.renders.outputs import (
+    OUTPUTS,
+    Output,
+    RenderCrop,
+    RenderOutput,
+    model_of,
+    request_type,
+)
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, ApiModel, Listed, Md5Text, Seconds
 
-DEFAULT_FPS: Final = Fraction(30)
 DEFAULT_SLICE_MS: Final = 4000
-MAX_SIDE: Final = 7680
-MAX_DURATION_MS: Final = 3_600_000
 
 
-def _rate(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError("a number, or a fraction such as 30000/1001, is expected")
-    if isinstance(value, float) and not 0 < value <= MAX_FPS:
-        raise ValueError(f"frames a second are 1 to {MAX_FPS}")
-    rate_of(value)
-    return value
-
-
-Fps = Annotated[
-    int | float | str,
-    BeforeValidator(_rate),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "minimum": 1, "maximum": MAX_FPS},
-                {"type": "string", "pattern": f"^{RATE}$"},
-            ]
-        }
-    ),
-]
-Side = Annotated[
-    int,
-    Field(ge=2, le=MAX_SIDE, description="in CSS pixels; times scale, it is even for mp4"),
-    JSON_NUMBER,
-]
-Moment = Annotated[int, Field(ge=0, le=MAX_DURATION_MS), JSON_NUMBER]
-Scale = Annotated[float, Field(ge=SCALES[0], le=SCALES[-1], multiple_of=SCALE_STEP), JSON_NUMBER]
 Word = Annotated[str, Field(max_length=256), NO_NUL]
 Text = Annotated[str, Field(max_length=16_384), NO_NUL]
 RenderMetadata = TypeAliasType("RenderMetadata", dict[str, str])
@@ -104,58 +71,33 @@ _Metadata = Annotated[dict[Word, Text], Field(max_length=100), _WordsOfTexts()]
 NewRenderMetadata = TypeAliasType("NewRenderMetadata", _Metadata)
 
 
-class RenderCrop(ApiModel):
-    """A part of the page's window, in CSS pixels."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    x: Annotated[int, Field(ge=0, le=MAX_SIDE), JSON_NUMBER] = 0
-    y: Annotated[int, Field(ge=0, le=MAX_SIDE), JSON_NUMBER] = 0
-    width: Annotated[int, Field(ge=1, le=MAX_SIDE), JSON_NUMBER]
-    height: Annotated[int, Field(ge=1, le=MAX_SIDE), JSON_NUMBER]
-
-    @property
-    def as_tuple(self) -> Crop:
-        """Left, top, width, height."""
-        return self.x, self.y, self.width, self.height
-
-
 MAX_BATCH: Final = 500
 
 
-class NewRender(ApiModel):
+def _request_field(one: RenderField) -> Any:
+    default = f"; default: {one.request_default.replace('`', '')}" if one.request_default else ""
+    return request_type(one) | None, Field(
+        None,
+        description=f"{one.request}{default}",
+        examples=None if one.example is None else [one.example],
+    )
+
+
+if TYPE_CHECKING:
+    _RequestFields = ApiModel
+else:
+    _RequestFields = model_of(
+        "RequestFields",
+        ApiModel,
+        {one.json: _request_field(one) for one in declared_fields(RenderSpec).values()},
+    )
+
+
+class NewRender(_RequestFields):
     """A render to come; what is left out, the page decides."""
 
     html: Annotated[str, NO_NUL] | None = Field(
         None, description="the page; without it, a site has to be uploaded", examples=["<h1>Hi"]
-    )
-    width: Side | None = None
-    height: Side | None = None
-    scale: Scale | None = Field(
-        None,
-        description="pixels for each CSS pixel of a side, the page's devicePixelRatio; default 1",
-        examples=[2],
-    )
-    fps: Fps | None = Field(
-        None,
-        description="1 to 120 frames a second; 29.97 means 30000/1001, which may be written out",
-        examples=[30],
-    )
-    page_fps: Fps | None = Field(
-        None,
-        description="how often a second requestAnimationFrame calls the page, 1 to 120: a whole "
-        "multiple of fps, for pages that count frames; default: fps",
-        examples=[60],
-    )
-    duration_ms: Annotated[int, Field(ge=1, le=MAX_DURATION_MS), JSON_NUMBER] | None = Field(
-        None, description="default: what the page says, or its longest animation or media"
-    )
-    crop: RenderCrop | None = Field(None, description="what is kept of the window; default: all")
-    from_ms: Moment | None = Field(
-        None, description="of a film: begin with the frame of this moment; default 0"
-    )
-    to_ms: Moment | None = Field(
-        None, description="of a film: end before the frame of this moment; default: with the film"
     )
     work_slice_ms: Annotated[int, Field(ge=1000, le=10_000), JSON_NUMBER] | None = Field(
         None, description=f"the page is rendered in slices of so long; default {DEFAULT_SLICE_MS}"
@@ -172,36 +114,26 @@ class NewRender(ApiModel):
     data: RenderData | None = Field(
         None, description="given to the page, as `window.fragdex.data`", examples=[{"title": "Hi"}]
     )
-    time_ms: Moment | None = Field(None, description="of a still: when; default 0")
 
     @property
-    def wanted(self) -> Output:
+    def stored(self) -> Output:
         """What is made of the page."""
-        return self.output or Mp4()
+        return self.output or OUTPUTS[Film().container]()
+
+    @property
+    def container(self) -> str:
+        """The container of what is made."""
+        return self.stored.container
 
     @property
     def is_video(self) -> bool:
         """Whether it has many frames."""
-        return still_of(self.wanted) is None
+        return CONTAINERS[self.container].group != "still"
 
     @property
     def to_spec(self) -> RenderSpec:
         """The same, as it is rendered."""
-        return RenderSpec(
-            self.width, self.height, self.rate, self.duration_ms, still_of(self.wanted),
-            self.time_ms or 0, film_of(self.wanted), self.scale or 1.0, self.from_ms, self.to_ms,
-            None if self.crop is None else self.crop.as_tuple, self.page_rate,
-        )  # fmt: skip
-
-    @property
-    def page_rate(self) -> Fraction | None:
-        """Calls of the page a second, exactly; None: as many as frames."""
-        return None if self.page_fps is None else rate_of(self.page_fps)
-
-    @property
-    def rate(self) -> Fraction:
-        """Frames a second, exactly."""
-        return DEFAULT_FPS if self.fps is None else rate_of(self.fps)
+        return spec_of(self.model_dump(include={*declared_fields(RenderSpec), "output"}))
 
 
 class NewRenderBatch(NewRender):
@@ -259,7 +191,7 @@ def validate_combination(new: NewRender, settings: Settings) -> None:
             pointer="/data",
             more={"limit": int(settings.max_html_bytes)},
         )
-    scale = new.scale or 1.0
+    spec = new.to_spec
     limits: dict[str, float] = {
         "width": settings.max_render_side,
         "height": settings.max_render_side,
@@ -271,77 +203,66 @@ def validate_combination(new: NewRender, settings: Settings) -> None:
         "to_ms": settings.max_render_ms,
     }
     for name, limit in limits.items():
-        value = getattr(new, name)
-        if name == "fps" and value is not None:
-            value = new.rate
-        elif name == "page_fps":
-            value = new.page_rate
-        elif name in ("width", "height") and value is not None:
-            value = math.ceil(value * scale)
-        if value is not None and value > limit:
+        if getattr(new, name) is None:
+            continue
+        value = getattr(spec, name)
+        if name in ("width", "height"):
+            value = math.ceil(value * spec.scale)
+        if value > limit:
             raise InvalidRequest(
                 f"{name}: {value} is over the limit of {limit}",
                 pointer=f"/{name}",
                 more={"limit": limit},
             )
-    pixels = math.ceil((new.width or 0) * scale) * math.ceil((new.height or 0) * scale)
+    pixels = math.ceil((spec.width or 0) * spec.scale) * math.ceil((spec.height or 0) * spec.scale)
     if pixels > settings.max_render_pixels:
         raise InvalidRequest(
             f"width × height: {pixels} is over the limit of {settings.max_render_pixels} pixels",
             pointer="/width",
             more={"limit": settings.max_render_pixels},
         )
-    wanted = new.to_spec
+    _need_crop_and_rates(spec)
+    for name, one in declared_fields(RenderSpec).items():
+        # the duration of a still was never refused
+        if name == "duration_ms" or one.of in ("", "film" if new.is_video else "still"):
+            continue
+        if getattr(new, name) is not None:
+            why = f"{name} applies only to {'video' if one.of == 'film' else 'stills'}"
+            raise InvalidRequest(why, pointer=f"/{name}")
+    if not new.is_video:
+        return
+    if spec.end_ms is not None:
+        frames = _need_range(spec, spec.end_ms)
+        if pixels and not spec.film.is_sound:
+            need_budget(settings, pixels, frames)
+    _validate_film(spec.film, spec.fps)
+    for name, value in (("width", spec.width), ("height", spec.height)):
+        if value is not None and value * spec.scale % 2 and not spec.film.is_sound:
+            raise InvalidRequest(
+                f"{name}: H.264 has even sides", pointer=f"/{name}", found=f"{value * spec.scale:g}"
+            )
+
+
+def _need_crop_and_rates(spec: RenderSpec) -> None:
     try:
-        wanted.check_crop(new.width, new.height)
+        spec.check_crop(spec.width, spec.height)
     except ValueError as error:
         why = f"fields do not go together: crop: {error}"
         raise InvalidRequest(why, pointer="/crop") from None
     try:
-        wanted.check_page_fps()
+        spec.check_page_fps()
     except ValueError as error:
         why = f"fields do not go together: page_fps: {error}"
         raise InvalidRequest(why, pointer="/page_fps") from None
-    if not new.is_video:
-        for name in ("from_ms", "to_ms"):
-            if getattr(new, name) is not None:
-                why = f"{name} applies only to video"
-                raise InvalidRequest(why, pointer=f"/{name}")
-        return
-    if wanted.end_ms is not None:
-        frames = _need_range(wanted, wanted.end_ms)
-        if pixels and not wanted.film.is_sound:
-            need_budget(settings, pixels, frames)
-    _validate_film(film_of(new.wanted), new.rate)
-    for name, value in (("width", new.width), ("height", new.height)):
-        if value is not None and value * scale % 2 and not wanted.film.is_sound:
-            raise InvalidRequest(
-                f"{name}: H.264 has even sides", pointer=f"/{name}", found=f"{value * scale:g}"
-            )
-    if new.time_ms is not None:
-        raise InvalidRequest(
-            "time_ms applies only to stills; a video begins at 0", pointer="/time_ms"
-        )
 
 
-def _need_range(wanted: RenderSpec, duration_ms: int) -> int:
+def _need_range(spec: RenderSpec, duration_ms: int) -> int:
     """How many frames it has."""
     try:
-        return len(wanted.frames(duration_ms))
+        return len(spec.frames(duration_ms))
     except ValueError as error:
         why = f"fields do not go together: {error}"
         raise InvalidRequest(why, pointer="/from_ms") from None
-
-
-_POINTERS: Final = {
-    "audio": "audio/codec",
-    "audio_bit_rate": "audio/bit_rate",
-    "loudness": "audio/loudness",
-    "transparency": "transparency",
-    "fragmented": "fragmented",
-    "image": "image",
-    "quality": "quality",
-}
 
 
 def _validate_film(film: Film, fps: Fraction) -> None:
@@ -349,17 +270,50 @@ def _validate_film(film: Film, fps: Fraction) -> None:
         film.check(fps)
     except ValueError as error:
         name = str(error).partition(":")[0]
-        pointer = "/fps" if name == "fps" else f"/output/{_POINTERS.get(name, f'video/{name}')}"
+        declared = {**declared_fields(RenderSpec), **declared_fields(Film)}
+        pointer = f"/{declared[name].json}"
         raise InvalidRequest(f"fields do not go together: {error}", pointer=pointer) from None
 
 
-TYPES: Final = {
-    "mp4": "video/mp4",
-    "jpeg": "image/jpeg",
-    "png": "image/png",
-    "webp": "image/webp",
-    **CONTAINERS,
-}
+def _record_field(one: RenderField, usual: Any) -> Any:
+    kinds: dict[str, Any] = {"rate": float, "scale": float, "number": float, "crop": RenderCrop}
+    kind = kinds.get(one.kind, int)
+    may_be_null = one.kind != "rate" and (usual is None or one.of)
+    return kind | None if may_be_null else kind, Field(description=one.record)
+
+
+def record_fields() -> dict[str, Any]:
+    """The declared fields that records have, as `create_model` takes them."""
+    usual = RenderSpec()
+    return {
+        name: _record_field(one, getattr(usual, name))
+        for name, one in declared_fields(RenderSpec).items()
+        if one.record
+    }
+
+
+def recorded(spec: RenderSpec) -> dict[str, Any]:
+    """The values of those fields."""
+    values: dict[str, Any] = {}
+    for name, one in declared_fields(RenderSpec).items():
+        if not one.record:
+            continue
+        value = getattr(spec, name)
+        if one.kind == "rate":
+            value = _plain(spec.fps if value is None else value)
+        elif one.kind == "crop":
+            value = RenderCrop.of(value)
+        elif one.of == "still" and spec.still is None:
+            value = None
+        values[name] = value
+    return values
+
+
+def _plain(rate: Fraction) -> float:
+    return rate.numerator if rate.denominator == 1 else round(float(rate), 6)
+
+
+TYPES: Final = {name: one.media_type for name, one in CONTAINERS.items()}
 """The media type of each container."""
 
 
@@ -411,7 +365,13 @@ class RenderLoudness(ApiModel):
     gain: float = Field(description="dB that it was changed by")
 
 
-class RenderRecord(ApiModel):
+if TYPE_CHECKING:
+    _RecordFields = ApiModel
+else:
+    _RecordFields = model_of("RecordFields", ApiModel, record_fields())
+
+
+class RenderRecord(_RecordFields):
     """A page that is, or was, rendered."""
 
     id: str
@@ -420,17 +380,7 @@ class RenderRecord(ApiModel):
     status: RenderStatus
     strategy: str
     output: RenderOutput
-    width: int | None = Field(description="CSS pixels; null until the page has said")
-    height: int | None
-    scale: float = Field(description="pixels of the result for each CSS pixel of a side")
-    crop: RenderCrop | None = Field(description="what is kept of the window; null: all")
-    fps: float
-    frame_rate: str = Field(description="the same, exactly: 30 or 30000/1001")
-    page_fps: float = Field(description="calls of the page by requestAnimationFrame a second")
-    duration_ms: int | None
-    from_ms: int | None = Field(description="of a film: the moment that it begins with")
-    to_ms: int | None = Field(description="of a film: the moment before which it ends")
-    time_ms: int | None = Field(description="of a still: the moment it shows")
+    frame_rate: str = Field(description="fps, exactly: 30 or 30000/1001")
     work_slice_ms: int
     frames: int | None = Field(description="null until it is known how many there are")
     frames_done: int

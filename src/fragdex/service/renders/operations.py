@@ -322,7 +322,7 @@ def result_of(context: ServiceContext, tenant_id: str, render_id: str, suffix: s
     """
     with context.database.read() as connection:
         row = RENDERS.row(connection, tenant_id, render_id)
-        own = suffix_of(wanted_of(row).wanted.container)
+        own = suffix_of(wanted_of(row).container)
         if suffix not in ("mp4", own):
             raise RecordNotFound(f"the result of this render is {own}")
         if row.status != RenderStatus.COMPLETE:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -13,7 +12,7 @@ from sqlalchemy.engine import Connection, Row
 from fragdex.errors import ServiceError
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.glyphs import missing_fonts
-from fragdex.rendering.site import recorded
+from fragdex.rendering.site import recorded as data_digest
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import render_parts, renders, uploads
@@ -25,6 +24,7 @@ from fragdex.service.renders.model import (
     RenderRecord,
     RenderSlice,
     RenderStatus,
+    recorded,
 )
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.uploads.repository import Repository
@@ -83,33 +83,26 @@ def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[Render
 
 
 def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> RenderRecord:
-    wanted = wanted_of(row)
-    notes = row.notes or {}
-    data, data_sha256 = recorded(wanted.data)
+    new, notes = wanted_of(row), row.notes or {}
+    spec = new.to_spec
+    data, data_sha256 = data_digest(new.data)
+    settled = {"width": row.width, "height": row.height, "duration_ms": row.duration_ms}
+    fields = recorded(spec) | {name: one for name, one in settled.items() if one is not None}
     return RenderRecord(
         id=row.id,
         md5=None if row.md5 is None else md5_text(row.md5),
         metadata=row.metadata,
         status=RenderStatus(row.status),
-        strategy=wanted.strategy or "v1",
-        output=wanted.wanted,
-        width=row.width if row.width is not None else wanted.width,
-        height=row.height if row.height is not None else wanted.height,
-        scale=wanted.scale or 1.0,
-        crop=wanted.crop,
-        fps=_plain(wanted.rate),
-        frame_rate=str(wanted.rate),
-        page_fps=_plain(wanted.page_rate or wanted.rate),
-        duration_ms=row.duration_ms if row.duration_ms is not None else wanted.duration_ms,
-        from_ms=wanted.from_ms,
-        to_ms=wanted.to_ms,
-        time_ms=None if wanted.is_video else wanted.time_ms or 0,
-        work_slice_ms=wanted.work_slice_ms or DEFAULT_SLICE_MS,
+        strategy=new.strategy or "v1",
+        output=new.stored,
+        **fields,
+        frame_rate=str(spec.fps),
+        work_slice_ms=new.work_slice_ms or DEFAULT_SLICE_MS,
         frames=row.frames,
         frames_done=sum(part.done for part in parts),
         slices=[_slice(part) for part in parts],
         seconds=_seconds(row, parts),
-        media_type=TYPES[wanted.wanted.container],
+        media_type=TYPES[new.container],
         byte_size=row.byte_size,
         next_byte=next_byte,
         problem=Problem.of(row.problem),
@@ -152,10 +145,6 @@ def _seconds(row: Row[Any], parts: Iterable[Row[Any]]) -> dict[str, float]:
         for name, value in (part.seconds or {}).items():
             seconds[name] = round(seconds.get(name, 0.0) + value, 3)
     return seconds
-
-
-def _plain(rate: Fraction) -> float:
-    return rate.numerator if rate.denominator == 1 else round(float(rate), 6)
 
 
 # about what the record of a slice takes

@@ -24,8 +24,9 @@ from fragdex.rendering import seams
 from fragdex.rendering.browser.model import Notes, PageFacts
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import SlicePlan, frames_of, plan, settled
+from fragdex.rendering.plan import SlicePlan, plan
 from fragdex.rendering.recipe import browser_mark, recipe
+from fragdex.rendering.spec import frames_of, settled
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, new_id

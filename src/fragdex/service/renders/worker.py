@@ -154,7 +154,7 @@ def _publish(
         values = {
             "status": RenderStatus.COMPLETE,
             "completed_at": instant(),
-            "media_type": TYPES[wanted_of(render).wanted.container],
+            "media_type": TYPES[wanted_of(render).container],
             "byte_size": own.byte_size,
             "result_md5": own.md5,
             "index_key": key,

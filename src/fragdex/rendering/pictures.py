@@ -1,0 +1,227 @@
+"""Pictures of the browser: their pixels, the line that proves which frame one is, and stills.
+
+A page that is asked for each frame draws the frame's number in a line below the film. The line is
+no part of the film.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from fragdex.errors import PageFailed
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.outputs import Still
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_DEEPEST: Final = 9  # zlib
+RGB_FORMATS: Final = ("bgr0", "bgra")
+"""Pixel formats that stay RGB."""
+
+LINE: Final = 1
+"""Its height, in CSS pixels."""
+
+
+def rows_of_line(view: View) -> int:
+    """Its height in a picture.
+
+    >>> rows_of_line(View(1280, 720)), rows_of_line(View(1280, 720, scale=2))
+    (1, 2)
+    """
+    return replace(view, height=view.height + LINE).pixels[1] - view.pixels[1]
+
+
+def without_line(frame: Any, lines: int, number: int) -> Any:
+    """A picture of the browser without its last lines.
+
+    Args:
+        frame: av.VideoFrame in RGB or RGBA.
+        lines: how many; the number is read in the middle of the last one.
+        number: that must stand there, as red × 65,536 + green × 256 + blue.
+
+    Raises:
+        PageFailed: another number stands there.
+    """
+    pixels = pixels_of(frame)
+    red, green, blue = map(int, pixels[-1, frame.width // 2, :3])
+    found = red << 16 | green << 8 | blue
+    if found != number:
+        raise PageFailed(
+            "the page says that a frame stands, and shows another one",
+            expected=f"the colour #{number:06x} in the line at the bottom, for frame {number}",
+            found=f"#{found:06x}",
+            advice="draw the line with the frame, before frameReady() is called",
+        )
+    return picture_of(pixels[:-lines])
+
+
+_FORMATS: Final = {3: "rgb24", 4: "rgba"}
+_CHANNELS: Final = {name: channels for channels, name in _FORMATS.items()}
+
+
+def pixels_of(frame: Any) -> np.ndarray[Any, Any]:
+    """The pixels of an av.VideoFrame in RGB or RGBA: (height, width, 3 or 4), uint8, not copied."""
+    import numpy as np
+
+    plane, channels = frame.planes[0], _CHANNELS[frame.format.name]
+    rows = np.frombuffer(plane, np.uint8).reshape(frame.height, plane.line_size)
+    return rows[:, : frame.width * channels].reshape(frame.height, frame.width, channels)
+
+
+def picture_of(pixels: np.ndarray[Any, Any]) -> Any:
+    """An av.VideoFrame of such pixels."""
+    import av
+    import numpy as np
+
+    array = np.ascontiguousarray(pixels)
+    return av.VideoFrame.from_ndarray(array, format=_FORMATS[pixels.shape[2]])
+
+
+_BT709, _SRGB, _RGB, _FULL = 1, 13, 0, 2  # FFmpeg's numbers of what browsers paint
+_TO_PQ: Final = (
+    "out_primaries=bt2020:out_transfer=smpte2084:out_color_matrix=bt2020nc:out_range=tv"
+    ":flags=area:intent=relative_colorimetric"
+)
+
+
+class Pictures:
+    """PNGs as pictures: in BT.709, limited range, unless the pixels stay RGB.
+
+    The mean of four pixels makes a chroma sample of 4:2:0: within one level of the exact value
+    everywhere, and not slower than what is worse.
+
+    Args:
+        view: that they are of; its frames have even sides: 4:2:0 has no half samples.
+        pixel_format: FFmpeg's name of theirs.
+        is_pq: whether they are of BT.2020 with PQ, white at 203 cd/m².
+        lines: below each of them that hold the number of its frame (`without_line`).
+    """
+
+    def __init__(
+        self, view: View, pixel_format: str = "yuv420p", lines: int = 0, *, is_pq: bool = False
+    ) -> None:
+        import av
+        from av.video.reformatter import VideoReformatter
+
+        self._av = av
+        # one for all frames: one that a frame makes for itself costs as much to set up as to use
+        self._reformatter: Any = VideoReformatter()
+        width, height = view.pixels
+        self._size, self._format = (width, height + lines), pixel_format
+        self._lines, self._crop, self._frame = lines, view.crop_pixels, view.frame
+        self._decoder: Any = None
+        self._is_pq = is_pq
+        self._graphs: dict[str, Any] = {}
+
+    def picture(self, png: bytes, number: int = 0) -> Any:
+        """The picture of a PNG, in the pixel format; as `decoded`."""
+        picture = self.decoded(png, number)
+        if self._is_pq:
+            return self._in_pq(picture)
+        if self._format in RGB_FORMATS:
+            return self._reformatter.reformat(picture, format=self._format, threads=1)
+        return self._reformatter.reformat(
+            picture,
+            format=self._format,
+            src_color_range="JPEG",
+            dst_color_range="MPEG",
+            dst_colorspace="ITU709",
+            interpolation="AREA",
+            threads=1,
+        )
+
+    def _in_pq(self, picture: Any) -> Any:
+        source, sink = self._graph(picture.format.name)
+        picture.color_primaries, picture.color_trc = _BT709, _SRGB
+        picture.colorspace, picture.color_range = _RGB, _FULL
+        picture.pts = None
+        source.push(picture)
+        return sink.pull()
+
+    def _graph(self, name: str) -> Any:
+        """A filter that converts pictures of a pixel format; of one thread, as encoders are."""
+        import av.filter
+
+        if name not in self._graphs:
+            graph: Any = av.filter.Graph()
+            graph.threads = 1
+            width, height = self._frame
+            source = graph.add_buffer(
+                width=width, height=height, format=name, time_base=Fraction(1, 1)
+            )
+            scale, form = graph.add("scale", _TO_PQ), graph.add("format", self._format)
+            sink = graph.add("buffersink")
+            source.link_to(scale)
+            scale.link_to(form)
+            form.link_to(sink)
+            graph.configure()
+            self._graphs[name] = source, sink, graph
+        return self._graphs[name][:2]
+
+    def decoded(self, png: bytes, number: int = 0) -> Any:
+        """The picture of a PNG, in RGB or RGBA: what the view keeps of it.
+
+        Args:
+            number: of the frame, where lines below it hold one.
+
+        Raises:
+            ValueError: it is no PNG, or of another size.
+            PageFailed: it is another frame.
+        """
+        if self._decoder is None:
+            self._decoder = self._av.CodecContext.create("png", "r")
+            self._decoder.thread_count = 1
+        packet = self._av.Packet(len(png))  # with the padding that decoders read over the end
+        packet.update(png)
+        # a decoder that is used again skips packets that are no key frames
+        packet.is_keyframe = True
+        try:
+            frames = self._decoder.decode(packet)
+        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the browser's
+            raise
+        except self._av.error.FFmpegError as error:
+            raise ValueError("the browser gave no PNG") from error
+        if len(frames) != 1 or (frames[0].width, frames[0].height) != self._size:
+            found = [(frame.width, frame.height) for frame in frames]
+            raise ValueError(f"the browser gave pictures of {found}, not {self._size}")
+        picture = frames[0]
+        if self._lines:
+            picture = without_line(picture, self._lines, number)
+        if self._crop is not None:
+            left, top, width, height = self._crop
+            picture = picture_of(pixels_of(picture)[top : top + height, left : left + width])
+        return picture
+
+
+def encode_still(shown: bytes | np.ndarray[Any, Any], still: Still) -> bytes:
+    """Store a picture of the browser; the same picture and settings give the same bytes.
+
+    Args:
+        shown: a PNG, or its pixels of shape (height, width, 3 or 4), uint8.
+    """
+    from PIL import Image
+
+    picture: Image.Image
+    if isinstance(shown, bytes):
+        picture = Image.open(io.BytesIO(shown))
+    else:
+        picture = Image.fromarray(shown)
+    with picture:
+        pixels = picture.convert("RGBA" if still.is_clear else "RGB")
+    out = io.BytesIO()
+    if still.container == "jpeg":
+        # 4:4:4 where quality is asked for: text has coloured edges otherwise
+        subsampling = "4:4:4" if still.quality >= 90 else "4:2:0"
+        pixels.save(out, "JPEG", quality=still.quality, subsampling=subsampling, optimize=True)
+    elif still.container == "png":
+        wanted = 80 if still.compression is None else still.compression
+        level = max(1, round(wanted * _DEEPEST / 100))
+        pixels.save(out, "PNG", compress_level=level, optimize=wanted == 100)
+    else:
+        method = 4 if still.compression is None else still.compression
+        pixels.save(out, "WEBP", quality=still.quality, method=method, exact=False)
+    return out.getvalue()

@@ -1,0 +1,380 @@
+"""What is to be made of a page: size, rate, times, and how it is stored.
+
+`RenderSpec` is the one form of a render's request: the command line makes it of options, the
+service of JSON (`spec_of`), and `as_request` gives the JSON again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from fragdex.errors import PageFailed
+from fragdex.rendering.browser.model import Limits, PageFacts
+from fragdex.rendering.browser.timing import (
+    DEFAULT_HEIGHT,
+    DEFAULT_WIDTH,
+    SCALE_STEP,
+    SCALES,
+    Crop,
+    View,
+)
+from fragdex.rendering.fields import MAX_FPS, declared, declared_fields, of_json, to_json
+from fragdex.rendering.outputs import CONTAINERS, Film, Still
+
+KEY_SECONDS: Final = 2
+"""Between two key frames, and so the length of a fragment."""
+
+MAX_SIDE: Final = 7680
+MAX_DURATION_MS: Final = 3_600_000
+"""What a request may ask for: CSS pixels of a side, and the longest film."""
+
+
+def key_interval(fps: Fraction) -> int:
+    """Frames from one key frame to the next.
+
+    >>> key_interval(Fraction(30000, 1001)), key_interval(Fraction(1, 4))
+    (60, 1)
+    """
+    return max(1, round(KEY_SECONDS * fps))
+
+
+def frame_count(duration_ms: int, fps: Fraction) -> int:
+    """How many frames a duration has, at least one; half a frame counts.
+
+    >>> frame_count(10_000, Fraction(30000, 1001)), frame_count(1, Fraction(30))
+    (300, 1)
+    """
+    return max(1, _frame_near(duration_ms, fps))
+
+
+def _frame_near(time_ms: int, fps: Fraction) -> int:
+    return math.floor(Fraction(time_ms, 1000) * fps + Fraction(1, 2))
+
+
+def frame_at(time_ms: int, fps: Fraction) -> int:
+    """The frame that is shown at a time.
+
+    >>> frame_at(1000, Fraction(30)), frame_at(1033, Fraction(30)), frame_at(1034, Fraction(30))
+    (30, 30, 31)
+    """
+    return math.floor(Fraction(time_ms, 1000) * fps)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderSpec:
+    """What is to be made; what is None is asked of the page.
+
+    Attributes:
+        width, height: pixels; the size of the page's root element, else 1280 × 720.
+        fps: frames a second.
+        duration_ms: of the page's longest finite animation or medium.
+        still: one picture of `time_ms` instead of a film.
+        film: how a film is stored.
+        scale: pixels for each CSS pixel of a side, as `View.scale`.
+        from_ms, to_ms: of the film only the frames of this range, the first inclusive, the second
+            exclusive; without a `duration_ms`, the film ends where the range does.
+        crop: of the window only this, as `View.crop`.
+        page_fps: as `View.page_fps`.
+    """
+
+    width: int | None = declared(
+        None, "count", option="--size", metavar="WxH", sets=("width", "height"),
+        help="Of the page's window, in pixels.",
+        usual=f"what the page says, or {DEFAULT_WIDTH}x{DEFAULT_HEIGHT}",
+        docs="the page's window, in pixels; a film has even sides, so an odd one gets a pixel more",
+        least=2, most=MAX_SIDE, request="in CSS pixels; times scale, it is even for mp4",
+        request_docs="of the page's window, 2 to 7680 pixels; times `scale`, even for MP4",
+        request_default=f"the page's root element, or {DEFAULT_WIDTH}",
+        record="CSS pixels; null until the page has said",
+    )  # fmt: skip
+    height: int | None = declared(
+        None, "count", least=2, most=MAX_SIDE, request="as width",
+        request_default=f"the page's root element, or {DEFAULT_HEIGHT}", record="as width",
+    )  # fmt: skip
+    fps: Fraction = declared(
+        Fraction(30), "rate", option="--fps", metavar="RATE", usual="30",
+        help="Frames a second: 30, 29.97, 30000/1001.",
+        docs="frames a second, 1 to 120: `30`, `29.97` (which means 30000/1001), `30000/1001`",
+        request="1 to 120 frames a second; 29.97 means 30000/1001, which may be written out",
+        request_default="30", example=30, record="frames a second",
+    )  # fmt: skip
+    duration_ms: int | None = declared(
+        None, "time", option="--duration", metavar="TIME", of="film",
+        help="Duration: seconds, or 1:02.5.", usual="the page's longest animation or media",
+        docs="how long: seconds, or a clock", least=1, most=MAX_DURATION_MS,
+        request="of a film",
+        request_docs="1 ms to one hour; the pixels of all frames are limited by "
+        "`max_render_pixel_frames`",
+        request_default="`window.fragdex.duration`, or the longest animation or media of the page "
+        "that ends", record="of the whole film; null until it is known, and of stills",
+    )  # fmt: skip
+    scale: float = declared(
+        1.0, "scale", option="--scale", metavar="N", usual="1",
+        help="Pixels for each pixel of the page: 2 draws 1280x720 as 2560x1440.",
+        docs="pixels of the result for each pixel of the window, 0.5 to 4 in steps of 0.25; "
+        "`devicePixelRatio` tells the page: `--size 1280x720 --scale 2` makes 2560 × 1440",
+        least=SCALES[0], most=SCALES[-1], step=SCALE_STEP, example=2,
+        request="pixels for each CSS pixel of a side, the page's devicePixelRatio",
+        request_docs="0.5 to 4 in steps of 0.25: pixels of the result for each pixel of the page's "
+        "window, its `devicePixelRatio`; with 2, 1280 × 720 is drawn as 2560 × 1440",
+        request_default="1", record="pixels of the result for each CSS pixel of a side",
+    )  # fmt: skip
+    page_fps: Fraction | None = declared(
+        None, "rate", option="--page-fps", metavar="RATE", usual="as --fps",
+        help="Call the page so often a second: a multiple of --fps, if it counts frames.",
+        docs="how often a second `requestAnimationFrame` calls the page: a whole multiple of "
+        "`--fps`, for pages that [count frames](renders.md#libraries)",
+        request="how often a second requestAnimationFrame calls the page, 1 to 120: a whole "
+        "multiple of fps, for pages that count frames",
+        request_docs="how often a second `requestAnimationFrame` calls the page: a whole multiple "
+        "of `fps`, up to 120. For pages that count frames, or wait for the next ones",
+        request_default="`fps`", example=60,
+        record="calls of the page by requestAnimationFrame a second",
+    )  # fmt: skip
+    crop: Crop | None = declared(
+        None, "crop", option="--crop", metavar="X,Y,W,H",
+        help="Keep only this of the page's window, in its pixels.",
+        docs="keep only this of the window, in its pixels; the page does not notice",
+        least=0, most=MAX_SIDE, request="what is kept of the window",
+        request_docs='`{"x": 0, "y": 90, "width": 640, "height": 360}`: what is kept of the '
+        "window, in its pixels; times `scale`, whole pixels, even ones in a film",
+        request_default="all of it", record="what is kept of the window; null: all",
+    )  # fmt: skip
+    from_ms: int | None = declared(
+        None, "time", option="--from", metavar="TIME", of="film", help="Begin there in the film.",
+        usual="0", docs="only what is behind this of the film, with its sound: the frames and "
+        "samples are those that the whole film has there", most=MAX_DURATION_MS,
+        request="of a film: begin with the frame of this moment",
+        request_docs="of a film: begin with the frame of this moment, to the nearest millisecond; "
+        "the page runs from its beginning, the sound is cut alike",
+        request_default="0", record="of a film: the moment that it begins with",
+    )  # fmt: skip
+    to_ms: int | None = declared(
+        None, "time", option="--to", metavar="TIME", of="film", help="End there.",
+        usual="the film's end", docs="end there; without `--duration` that is where the film ends",
+        least=1, most=MAX_DURATION_MS, request="of a film: end before the frame of this moment",
+        request_default="the film's end; without `duration_ms` the film ends here",
+        record="of a film: the moment before which it ends",
+    )  # fmt: skip
+    time_ms: int = declared(
+        0, "time", option="--at", metavar="TIME", of="still", help="The time of a still.",
+        usual="0", most=MAX_DURATION_MS, request="of a still: when", request_default="0",
+        record="of a still: the moment it shows",
+    )  # fmt: skip
+    still: Still | None = None
+    film: Film = Film()
+
+    def as_request(self) -> dict[str, Any]:
+        """The JSON that asks a service for it: what is as usual is left out.
+
+        >>> RenderSpec(film=Film("webm", crf=9, sound=False)).as_request()
+        {'output': {'container': 'webm', 'video': {'crf': 9}, 'silent': True}}
+        """
+        stored = self.output
+        request: dict[str, Any] = {"output": {"container": stored.container}}
+        for owner in (self, stored):
+            usual = type(owner)()
+            for name, declaration in declared_fields(type(owner)).items():
+                value = getattr(owner, name)
+                if value == getattr(usual, name):
+                    continue
+                *steps, last = declaration.json.split("/")
+                place = request
+                for step in steps:
+                    place = place.setdefault(step, {})
+                place[last] = to_json(value, declaration.kind)
+        return request
+
+    @property
+    def output(self) -> Film | Still:
+        """How it is stored."""
+        return self.film if self.still is None else self.still
+
+    @property
+    def end_ms(self) -> int | None:
+        """How long the film is, as far as that is said: its duration, or the end of the range."""
+        return self.to_ms if self.duration_ms is None else self.duration_ms
+
+    def frames(self, duration_ms: int) -> range:
+        """The frames that are to be made of a film.
+
+        A frame belongs to a range where its nearest millisecond does, so that ranges that follow
+        each other have every frame once.
+
+        Raises:
+            ValueError: the range begins where the film has ended.
+
+        >>> RenderSpec(from_ms=1000, to_ms=1500).frames(10_000), RenderSpec().frames(100)
+        (range(30, 45), range(0, 3))
+        """
+        stop = frame_count(duration_ms, self.fps)
+        if self.to_ms is not None:
+            stop = min(stop, _frame_near(self.to_ms, self.fps))
+        first = _frame_near(self.from_ms or 0, self.fps)
+        if first >= stop:
+            end_ms = duration_ms if self.to_ms is None else self.to_ms
+            raise ValueError(f"no frame is between {self.from_ms or 0} and {end_ms} ms")
+        return range(first, stop)
+
+    def view(self, facts: PageFacts | None = None) -> View:
+        """How the page is seen, by what it says of itself where that is known.
+
+        >>> from fractions import Fraction
+        >>> RenderSpec(63, 32).view().width, RenderSpec(63, 32, scale=2).view().width
+        (64, 63)
+        """
+        width = self.width or (facts.width if facts else None) or DEFAULT_WIDTH
+        height = self.height or (facts.height if facts else None) or DEFAULT_HEIGHT
+        width, height = (self._side(side) for side in (width, height))
+        clear = self.film.transparency if self.still is None else self.still.is_clear
+        return View(width, height, self.fps, clear, self.scale, self.crop, self.page_fps)
+
+    def check_page_fps(self) -> None:
+        """Refuse a rate of the page that is no whole multiple of that of the film.
+
+        Raises:
+            ValueError: it is none.
+
+        >>> RenderSpec(fps=Fraction(25), page_fps=Fraction(60)).check_page_fps()
+        Traceback (most recent call last):
+        ...
+        ValueError: 60 is no whole multiple of 25 frames a second, such as 50, 75
+        """
+        if self.page_fps is None or (self.page_fps / self.fps).denominator == 1:
+            return
+        times = max(1, math.floor(self.page_fps / self.fps))
+        near = [n * self.fps for n in (times, times + 1) if n * self.fps <= MAX_FPS]
+        raise ValueError(
+            f"{float(self.page_fps):g} is no whole multiple of {float(self.fps):g} frames a second,"
+            f" such as {', '.join(f'{float(rate):g}' for rate in near)}"
+        )
+
+    def check_crop(self, width: int | None, height: int | None) -> None:
+        """Refuse a crop that is not of whole pixels, or goes beyond a window.
+
+        Args:
+            width, height: of the window, as far as they are known.
+
+        Raises:
+            ValueError: it says why.
+
+        >>> RenderSpec(crop=(1, 0, 64, 32), scale=1.5).check_crop(640, 360)
+        Traceback (most recent call last):
+        ...
+        ValueError: 1,0,64,32 times 1.5 is not whole: 1.5,0,96,48 pixels
+        """
+        if self.crop is None:
+            return
+        if self.film.is_sound:
+            raise ValueError(f".{self.film.container} has no pictures")
+        text = ",".join(map(str, self.crop))
+        scaled = [length * self.scale for length in self.crop]
+        pixels = ",".join(f"{length:g}" for length in scaled)
+        if any(length % 1 for length in scaled):
+            raise ValueError(f"{text} times {self.scale:g} is not whole: {pixels} pixels")
+        if self.still is None and (scaled[2] % 2 or scaled[3] % 2):
+            raise ValueError(f"a film has even sides, not {scaled[2]:g} × {scaled[3]:g} pixels")
+        left, top, wide, high = self.crop
+        if (width is not None and left + wide > width) or (
+            height is not None and top + high > height
+        ):
+            window = f"{width or 'any'} × {height or 'any'}"
+            raise ValueError(f"{text} goes beyond the window of {window}")
+
+    def _side(self, side: int) -> int:
+        """A side that comes to whole pixels; to even ones in a film, as H.264 has them.
+
+        A pixel more rather than one less.
+        """
+        side, step = max(side, 2), 1 if self.still is not None else 2
+        while side * self.scale % step:
+            side += 1
+        return side
+
+
+def spec_of(request: Mapping[str, Any]) -> RenderSpec:
+    """What a request asks for, in JSON; fields that are not declared are passed over.
+
+    >>> spec = RenderSpec(64, 32, Fraction(25), film=Film("webm", crf=9), crop=(0, 0, 8, 8))
+    >>> spec_of(spec.as_request()) == spec
+    True
+
+    Raises:
+        ValueError: a rate is none.
+        KeyError: no such container.
+    """
+    container = (request.get("output") or {}).get("container", Film().container)
+    values = _values(RenderSpec, request)
+    if CONTAINERS[container].group == "still":
+        return RenderSpec(**values, still=Still(container, **_values(Still, request)))
+    stored = _values(Film, request)
+    if not stored.get("sound", True):
+        # codecs of no sound are what requests have where nobody asks
+        stored = {name: value for name, value in stored.items() if not name.startswith("audio")}
+        stored.pop("loudness", None)
+    return RenderSpec(**values, film=Film(container, **stored))
+
+
+def _values(owner: type, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of one of the dataclasses that a request has."""
+    values = {}
+    for name, declaration in declared_fields(owner).items():
+        value: Any = request
+        for step in declaration.json.split("/"):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is not None:
+            values[name] = of_json(value, declaration.kind)
+    return values
+
+
+def frames_of(spec: RenderSpec, duration_ms: int) -> range:
+    """The frames that are to be made of a film whose duration is known by now.
+
+    Raises:
+        PageFailed: none, as the range begins where the film has ended.
+    """
+    try:
+        return spec.frames(duration_ms)
+    except ValueError as error:
+        raise PageFailed(
+            f"{error}: the film is {duration_ms} ms long",
+            advice="begin the range before that, or set a longer duration",
+        ) from None
+
+
+def _need_crop(spec: RenderSpec, view: View) -> None:
+    try:
+        spec.check_crop(view.width, view.height)
+    except ValueError as error:
+        raise PageFailed(f"crop: {error}", advice="crop within the page's window") from None
+
+
+def settled(
+    spec: RenderSpec, limits: Limits, look: Callable[[View], PageFacts]
+) -> tuple[View, int | None]:
+    """Size and duration (ms); the page is looked at only where something is left open.
+
+    The duration is that of the film, also where only a range of it is wanted. It is None for
+    stills, and where the page does not say either.
+
+    Raises:
+        TooLarge: more pixels than the limits allow; and as `look`.
+    """
+    view = spec.view()
+    limits.check(view)
+    if spec.width and spec.height:
+        _need_crop(spec, view)
+    is_film = spec.still is None
+    if spec.width and spec.height and not (is_film and spec.end_ms is None):
+        return view, spec.end_ms
+    facts = look(view)
+    view = spec.view(facts)
+    limits.check(view)
+    _need_crop(spec, view)
+    if not is_film:
+        return view, None
+    return view, facts.duration_ms if spec.end_ms is None else spec.end_ms
