@@ -134,8 +134,8 @@ STATE_IN_MODULES = {
     "sandbox.child._told",
     "sandbox.processes._children",
     "rendering.browser.finding._version",
-    "rendering.browser.scripts.script",
-    "rendering.browser.sandbox.allows_sandbox",
+    "rendering.browser.clocks.script",
+    "rendering.browser.process.allows_sandbox",
     "rendering.encode.repeat_unit",
 }
 CHANGING = {

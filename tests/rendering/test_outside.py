@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.outgoing import is_public
-from fragdex.rendering.hosts import AllowedHosts
-from fragdex.rendering.outside import NOTHING, Answer, Blocked, FirstOf
+from fragdex.rendering.site import NOTHING, Answer, Blocked, FirstOf
+from fragdex.rendering.web import AllowedHosts
 
 NAME = "fonts.example.org"
 PRIVATE = [

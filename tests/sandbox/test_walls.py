@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fragdex.errors import Unprocessable
-from fragdex.rendering import process as renders
+from fragdex.rendering import pool as renders
 from fragdex.rendering.site import Page
 from fragdex.sandbox import landlock, seccomp
 from fragdex.sandbox.child import ChildProcess

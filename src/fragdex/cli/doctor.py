@@ -20,7 +20,7 @@ from fragdex.cli.output import json_line
 from fragdex.errors import FragdexError, MissingExtra
 
 if TYPE_CHECKING:
-    from fragdex.rendering.browser.updates import Package
+    from fragdex.rendering.browser.finding import Package
     from fragdex.speech.engines import EngineChoice
 
 _FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
@@ -119,7 +119,8 @@ def stills() -> list[Part]:
 
 def browser() -> list[Part]:
     """Chromium, tried with a page; its sandbox."""
-    from fragdex.rendering.browser import finding, updates
+    from fragdex.rendering.browser import finding
+    from fragdex.rendering.browser import finding as updates
 
     try:
         engine = finding.find_engine()
@@ -129,7 +130,7 @@ def browser() -> list[Part]:
     try:
         with extra("render"):
             from fragdex.rendering.browser.timing import View
-            from fragdex.rendering.process import RenderProcess
+            from fragdex.rendering.pool import RenderProcess
             from fragdex.rendering.site import Page
 
         view = View(64, 64)

@@ -24,8 +24,7 @@ from fragdex.errors import FragdexError
 if TYPE_CHECKING:
     from fragdex.client import Client
     from fragdex.client.api import RenderRecord
-    from fragdex.rendering.outside import Outside
-    from fragdex.rendering.site import Site
+    from fragdex.rendering.site import Outside, Site
 
 Animated = Annotated[bool, typer.Option("--animated", help="Make a .webp that moves, not a still.")]
 Data = Annotated[
@@ -218,10 +217,8 @@ def render(
 
 def _site_of(page: str, key: str | None, allow: list[str] | None) -> tuple[Site, Outside]:
     """The files of a page, and what it may ask for beyond them."""
-    from fragdex.rendering.hosts import AllowedHosts
-    from fragdex.rendering.outside import NOTHING, FirstOf
-    from fragdex.rendering.site import Page
-    from fragdex.rendering.site_locator import site_at
+    from fragdex.rendering.site import NOTHING, FirstOf, Page
+    from fragdex.rendering.web import AllowedHosts, site_at
 
     site: Site
     outside: Outside

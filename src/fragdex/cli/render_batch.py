@@ -26,9 +26,8 @@ from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:
     from fragdex.rendering.outputs import Film as StoredFilm
-    from fragdex.rendering.outside import Outside
     from fragdex.rendering.render import Rendered
-    from fragdex.rendering.site import Site
+    from fragdex.rendering.site import Outside, Site
     from fragdex.rendering.spec import RenderSpec
 
 __all__ = ["Batch", "Film", "data_of"]

@@ -28,7 +28,7 @@ _PIECE: Final = 1 << 20
 
 def tell_notes(notes: Notes | RenderRecord) -> None:
     """Complain about what happened on a page: of a render here, or in a service's record."""
-    from fragdex.rendering.glyphs import missing_fonts
+    from fragdex.rendering.browser.model import missing_fonts
 
     for one in notes.blocked:
         complain(f"blocked: {one.url}: {one.reason}")

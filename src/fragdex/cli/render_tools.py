@@ -300,7 +300,7 @@ def _size(count: int) -> str:
 
 def preview_page(port: int, name: str, page: PageSource, spec: RenderSpec, json: bool) -> int:
     """Show the film of a page until interrupted; returns the exit code."""
-    from fragdex.rendering.preview.film_preview import FilmPreview, LocalServer
+    from fragdex.rendering.preview import FilmPreview, LocalServer
 
     preview = FilmPreview(name, page, spec)
     try:

@@ -1,10 +1,18 @@
 """Pages rendered frame by frame: HTML becomes films, sound and stills.
 
+fields      what is declared of each field of a render
+outputs, spec
+            how a render is stored, and all that is asked for
+plan, seams, slice, pictures, encode, join
+            in which parts it is made, and what becomes of the frames
 browser     one Chromium, one page, its clock in our hands
 page_media  the page's own sound and pictures
-preview     a page as its film will be, in somebody's own browser
-outside     what a page may ask for beyond its site
-site, plan, slice, encode, join, stills
-            what is rendered, in which parts, and what becomes of the frames
+site, web, archives
+            the files of a page, and what it may ask for beyond them
+pool, child, messages
+            processes with a browser each, and what they are told
 render      a page to a film on this machine, by several browsers
+recipe      the key of slices that are kept
+lint, estimate, contact_sheet, preview
+            what a film will be, before it is made
 """

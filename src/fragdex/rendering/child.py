@@ -19,11 +19,10 @@ from typing import Any, BinaryIO, Final
 
 from fragdex.rendering import messages
 from fragdex.rendering.browser.model import Limits
-from fragdex.rendering.browser.sandbox import NO_SANDBOX
+from fragdex.rendering.browser.process import NO_SANDBOX
 from fragdex.rendering.messages import Joined, SliceMade
-from fragdex.rendering.outside import Answer
 from fragdex.rendering.seams import OneBrowserNeeded
-from fragdex.rendering.site import OpenAsset, Site
+from fragdex.rendering.site import Answer, OpenAsset, Site
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.processes import end_descendants
 

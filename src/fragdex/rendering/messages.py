@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.outside import Answer, Blocked
+from fragdex.rendering.site import Answer, Blocked
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,10 @@ from fragdex.rendering import seams
 from fragdex.rendering.browser.model import Limits, Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.outside import NOTHING, Outside
 from fragdex.rendering.plan import SlicePlan, plan
 from fragdex.rendering.pool import ChildPool, PageSource
 from fragdex.rendering.seams import OneBrowserNeeded
-from fragdex.rendering.site import Site
+from fragdex.rendering.site import NOTHING, Outside, Site
 from fragdex.rendering.spec import RenderSpec, frames_of, key_interval, settled
 
 _ATTEMPTS: Final = 3

@@ -22,11 +22,10 @@ from fragdex.rendering.browser.timing import View
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.outputs import Film, Still
-from fragdex.rendering.outside import Outside
 from fragdex.rendering.page_media.strips import SoundStrip
 from fragdex.rendering.pictures import Pictures, encode_still, rows_of_line
 from fragdex.rendering.seams import OneBrowserNeeded
-from fragdex.rendering.site import Site
+from fragdex.rendering.site import Outside, Site
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.rendering.browser import cbor
+from fragdex.rendering.browser import pipe
 
 _NUMBERS = st.integers(-(2**31), 2**31 - 1) | st.floats(allow_nan=False)
 _TEXTS = st.text(st.characters())  # halves of pairs among them
@@ -18,44 +18,44 @@ _VALUES = st.recursive(
 
 @given(_VALUES)
 def test_values_come_back_as_they_are(value):
-    assert cbor.parsed(cbor.built(value)) == value
+    assert pipe.from_cbor(pipe.to_cbor(value)) == value
 
 
 def test_whole_numbers_larger_than_the_browser_has_are_told_as_doubles():
     # as its parser of JSON takes them
-    assert cbor.built(2**31) == b"\xfb" + struct.pack(">d", 2**31)
+    assert pipe.to_cbor(2**31) == b"\xfb" + struct.pack(">d", 2**31)
 
 
 def test_a_text_may_be_utf_16():
     """RFC 8949 3.1: major type 2; what V8 says that is not ASCII."""
     said = bytes.fromhex("d8185a 0000000b bf 61 76 46 e900 3cd8 4fdf ff".replace(" ", ""))
-    assert cbor.parsed(said) == {"v": "é🍏"}
+    assert pipe.from_cbor(said) == {"v": "é🍏"}
 
 
 def test_messages_say_how_long_they_are():
-    message = cbor.built({"id": 1})
-    assert cbor.HEADER_BYTES + cbor.length_of(message) == len(message)
-    with pytest.raises(cbor.MalformedMessage):
-        cbor.length_of(b'{"id":1}')
+    message = pipe.to_cbor({"id": 1})
+    assert pipe.HEADER_BYTES + pipe.length_of(message) == len(message)
+    with pytest.raises(pipe.MalformedMessage):
+        pipe.length_of(b'{"id":1}')
 
 
 def test_a_page_may_nest_as_deep_as_it_likes():
     deep = 50_000
     inside = b"\x9f" * deep + b"\xff" * deep
-    value, depth = cbor.parsed(inside), 0
+    value, depth = pipe.from_cbor(inside), 0
     while value:
         (value,) = value
         depth += 1
     assert depth == deep - 1
 
 
-@given(_VALUES.map(cbor.built), st.data())
+@given(_VALUES.map(pipe.to_cbor), st.data())
 def test_what_is_cut_off_or_changed_is_refused_or_read_as_something(message, data):
     at = data.draw(st.integers(0, len(message) - 1))
     other = bytearray(message)
     other[at] = data.draw(st.integers(0, 255))
     for wrong in (message[:at], bytes(other)):
         try:
-            cbor.parsed(wrong)
-        except cbor.MalformedMessage:
+            pipe.from_cbor(wrong)
+        except pipe.MalformedMessage:
             continue

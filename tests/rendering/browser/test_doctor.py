@@ -12,7 +12,7 @@ import pytest
 from fragdex.cli import doctor as doctoring
 from fragdex.cli.doctor import CHECKS, Part, State, doctor
 from fragdex.errors import EngineUnavailable
-from fragdex.rendering.browser import finding, updates
+from fragdex.rendering.browser import finding
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.site import Page
@@ -74,13 +74,13 @@ def test_a_browser_that_is_behind_its_updates_is_named(
     tmp_path, monkeypatch, candidate, days, state, said
 ):
     apt(tmp_path, monkeypatch, "chromium: /usr/bin/chromium", POLICY.format(candidate))
-    monkeypatch.setattr(updates, "LISTS", tmp_path / "lists")
+    monkeypatch.setattr(finding, "LISTS", tmp_path / "lists")
     (tmp_path / "lists" / "partial").mkdir(parents=True)
     if days is not None:
         (tmp_path / "lists" / "x_Packages.lz4").touch()
         before = time.time() - days * 86_400
         os.utime(tmp_path / "lists" / "partial", (before, before))
-    (part,) = doctoring._updates(updates.package_of(Path("/usr/bin/chromium")))
+    (part,) = doctoring._updates(finding.package_of(Path("/usr/bin/chromium")))
     assert part.state == state
     assert said in part.said
     assert part.advice == ("" if state == "ok" else "apt-get update && apt-get install chromium")
@@ -88,9 +88,9 @@ def test_a_browser_that_is_behind_its_updates_is_named(
 
 def test_of_a_browser_that_apt_does_not_know_no_updates_are_told(tmp_path, monkeypatch):
     apt(tmp_path, monkeypatch, "", POLICY.format("156.0-1"))
-    assert doctoring._updates(updates.package_of(Path("/opt/chromium"))) == []
+    assert doctoring._updates(finding.package_of(Path("/opt/chromium"))) == []
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    assert updates.package_of(Path("/usr/bin/chromium")) is None
+    assert finding.package_of(Path("/usr/bin/chromium")) is None
 
 
 def test_a_browser_that_is_too_old_is_missing(monkeypatch):

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from fragdex.errors import EngineUnavailable
-from fragdex.rendering.browser import finding, sandbox
+from fragdex.rendering.browser import finding, process
 from fragdex.rendering.browser.finding import find_engine
-from fragdex.rendering.browser.sandbox import allows_sandbox
+from fragdex.rendering.browser.process import allows_sandbox
 from fragdex.service.renders import worker
 
 
@@ -123,7 +123,7 @@ def test_a_process_that_has_an_old_browser_has_none(bare, version, missing):
 def test_the_sandbox_is_tried_behind_the_walls_that_it_will_have(
     monkeypatch, user, refused, allowed
 ):
-    monkeypatch.setattr(sandbox, "_works", lambda *words: refused not in [*words[0], *words[1]])
+    monkeypatch.setattr(process, "_works", lambda *words: refused not in [*words[0], *words[1]])
     monkeypatch.setattr(os, "geteuid", lambda: user)
     allows_sandbox.cache_clear()
     assert allows_sandbox(Path("/usr/bin/x")) is allowed
@@ -131,12 +131,12 @@ def test_the_sandbox_is_tried_behind_the_walls_that_it_will_have(
 
 
 def test_trials_are_real_programs(monkeypatch):
-    assert sandbox._works(("env", "--"), ("true",))
-    assert not sandbox._works(("no-such-program-anywhere",), ("true",))
-    assert not sandbox._works(("env", "--"), ("false",))
+    assert process._works(("env", "--"), ("true",))
+    assert not process._works(("no-such-program-anywhere",), ("true",))
+    assert not process._works(("env", "--"), ("false",))
 
     def too_long(*_, **__):
         raise subprocess.TimeoutExpired("true", 1)
 
     monkeypatch.setattr(subprocess, "run", too_long)
-    assert not sandbox._works(("env", "--"), ("true",))
+    assert not process._works(("env", "--"), ("true",))

@@ -15,12 +15,11 @@ from dataclasses import replace
 import pytest
 
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed, TooLarge
-from fragdex.rendering.browser import pipe, running
+from fragdex.rendering.browser import pipe, process
 from fragdex.rendering.browser.model import Limits, Notes
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.outside import Answer, Blocked
-from fragdex.rendering.site import DATA, Asset, Folder, Page
+from fragdex.rendering.site import DATA, Answer, Asset, Blocked, Folder, Page
 from rendering.pages.looking import Moving, pixels
 
 SMALL = View(320, 180)
@@ -334,7 +333,7 @@ def test_an_endless_script_fails_the_page(script):
 
 def test_an_endless_script_is_not_taken_for_a_broken_browser_on_a_busy_machine(monkeypatch):
     """Where the first look comes late, what the page did until then is not known."""
-    monkeypatch.setattr(running, "_SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(process, "_SILENT_SECONDS", 1.0)
     monkeypatch.setattr(pipe, "_POLL_SECONDS", 1.5)
     with pytest.raises(PageFailed, match="did not end within 1 s"):
         rendered("<script>for (;;);</script>", limits=HASTY)
@@ -424,7 +423,7 @@ def test_what_a_page_keeps_on_the_disk_is_bounded(keeper):
 
 
 def test_a_page_that_keeps_much_in_many_places_is_ended(monkeypatch):
-    monkeypatch.setattr(running, "_BROWSERS_OWN", -(1 << 30))
+    monkeypatch.setattr(process, "_BROWSERS_OWN", -(1 << 30))
     notes, why = outcome("<p>" * 10, limits=Limits(storage_bytes=8 << 20))
     assert notes is None
     assert "more on the disk" in why

@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser import cbor
-from fragdex.rendering.browser.pipe import Pipe, ProtocolError
+from fragdex.rendering.browser.pipe import Pipe, ProtocolError, from_cbor, to_cbor
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def test_answers_find_their_questions_and_events_their_handlers(ends):
         {"method": "Nobody.listens", "params": {}},
         {"id": first, "error": {"message": "no"}},
     ):
-        writer.write(cbor.built(message))
+        writer.write(to_cbor(message))
     assert pipe.answer(second) == {"n": 2}
     with pytest.raises(ProtocolError, match="no"):
         pipe.answer(first)
@@ -49,7 +48,7 @@ def test_pictures_arrive_as_bytes_however_large(ends, size, field):
     picture = os.urandom(size)
     number = pipe.send("Give.picture")
     message = {"id": number, "result": {"hasDamage": True, field: picture}, "sessionId": "s"}
-    data = cbor.built(message)
+    data = to_cbor(message)
     thread = threading.Thread(target=writer.write, args=(data,))
     thread.start()
     assert pipe.answer(number) == {"hasDamage": True, field: picture}
@@ -60,7 +59,7 @@ def test_a_large_answer_that_is_no_picture_stays_what_it_is(ends):
     pipe, writer, _ = ends
     number = pipe.send("Runtime.evaluate")
     result = {"result": {"type": "string", "value": "x" * 100_000 + '"data":"eHg="'}}
-    data = cbor.built({"id": number, "result": result})
+    data = to_cbor({"id": number, "result": result})
     thread = threading.Thread(target=writer.write, args=(data,))
     thread.start()
     assert pipe.answer(number) == result
@@ -70,10 +69,10 @@ def test_a_large_answer_that_is_no_picture_stays_what_it_is(ends):
 def test_what_is_posted_is_not_kept(ends):
     pipe, writer, reader = ends
     pipe.post("A.b", "s", x="y")
-    said = cbor.parsed(reader.read1())
+    said = from_cbor(reader.read1())
     assert said == {"id": 1, "method": "A.b", "params": {"x": "y"}, "sessionId": "s"}
     number = pipe.send("C.d")
-    writer.write(cbor.built({"id": 1, "result": {}}) + cbor.built({"id": 2, "result": {}}))
+    writer.write(to_cbor({"id": 1, "result": {}}) + to_cbor({"id": 2, "result": {}}))
     assert pipe.answer(number) == {}
     assert not pipe.answered(1)
 
@@ -112,8 +111,8 @@ def test_time_that_we_needed_is_excused(ends):
     pipe.wait = lambda _, seconds: waited.append(seconds)
     pipe.on("Ask.us", lambda *_: pipe.excuse(100))
     number = pipe.send("A.b")
-    writer.write(cbor.built({"method": "Ask.us", "params": {}}))
-    timer = threading.Timer(0.6, writer.write, [cbor.built({"id": number, "result": {}})])
+    writer.write(to_cbor({"method": "Ask.us", "params": {}}))
+    timer = threading.Timer(0.6, writer.write, [to_cbor({"id": number, "result": {}})])
     timer.start()
     pipe.answer(number)
     timer.join()
@@ -124,7 +123,7 @@ def test_time_that_we_needed_is_excused(ends):
 def test_much_is_said_while_the_browser_talks(ends):
     """Both pipes are full at once: neither side may wait for the other for ever."""
     pipe, writer, reader = ends
-    words = cbor.built({"method": "Nobody.listens", "params": {"x": "y" * 1000}})
+    words = to_cbor({"method": "Nobody.listens", "params": {"x": "y" * 1000}})
 
     def talk():
         for _ in range(3000):
@@ -132,7 +131,7 @@ def test_much_is_said_while_the_browser_talks(ends):
         left = 5_000_000
         while left > 0:
             left -= len(reader.read1(1 << 20))
-        writer.write(cbor.built({"id": 1, "result": {}}))
+        writer.write(to_cbor({"id": 1, "result": {}}))
 
     browser = threading.Thread(target=talk)
     browser.start()

@@ -11,11 +11,10 @@ import pytest
 from fragdex.errors import BrowserGone, EngineUnavailable
 from fragdex.rendering.browser import process
 from fragdex.rendering.browser.finding import Engine
-from fragdex.rendering.browser.process import Chromium
-from fragdex.rendering.browser.sandbox import allows_sandbox
+from fragdex.rendering.browser.process import Chromium, allows_sandbox
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.process import RenderProcess
+from fragdex.rendering.pool import RenderProcess
 from fragdex.rendering.site import Page
 
 SMALL = View(64, 64)

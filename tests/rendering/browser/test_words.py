@@ -9,8 +9,7 @@ from fragdex.cli import doctor as doctoring
 from fragdex.rendering.browser.console import TELL, Console
 from fragdex.rendering.browser.model import Limits, Notes
 from fragdex.rendering.browser.requests import RequestInterceptor
-from fragdex.rendering.outside import NOTHING
-from fragdex.rendering.site import Page
+from fragdex.rendering.site import NOTHING, Page
 
 
 class Heard:

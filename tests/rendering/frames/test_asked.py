@@ -17,11 +17,10 @@ from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
 from fragdex.rendering.outputs import Still
-from fragdex.rendering.outside import NOTHING
 from fragdex.rendering.pictures import without_line
 from fragdex.rendering.pool import PageSource
 from fragdex.rendering.render import render
-from fragdex.rendering.site import Folder, Page, WithData
+from fragdex.rendering.site import NOTHING, Folder, Page, WithData
 from fragdex.rendering.slice import Slicer
 from fragdex.rendering.spec import RenderSpec
 

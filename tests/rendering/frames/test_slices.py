@@ -18,12 +18,10 @@ import pytest
 from fragdex.errors import BrowserGone, PageFailed
 from fragdex.rendering.browser.timing import View, instant_us
 from fragdex.rendering.outputs import Still
-from fragdex.rendering.outside import Answer
 from fragdex.rendering.plan import plan
-from fragdex.rendering.pool import ChildPool, PageSource, join_slices
-from fragdex.rendering.process import RenderProcess
+from fragdex.rendering.pool import ChildPool, PageSource, RenderProcess, join_slices
 from fragdex.rendering.render import render
-from fragdex.rendering.site import Folder, Page
+from fragdex.rendering.site import Answer, Folder, Page
 from fragdex.rendering.spec import RenderSpec
 from fragdex.sandbox.folders import OwnFolder
 from rendering.frames.numbers import PAGES, decoded, numbers_page, read_rows
@@ -257,7 +255,7 @@ def test_who_stops_waiting_ends_the_browser(tmp_path):
 ALONE = """
 import os, sys, threading
 from pathlib import Path
-from fragdex.rendering.process import RenderProcess
+from fragdex.rendering.pool import RenderProcess
 from fragdex.rendering.site import Page
 from fragdex.rendering.browser.timing import View
 child = RenderProcess(Page(sys.stdin.read()))

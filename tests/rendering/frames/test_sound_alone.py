@@ -8,11 +8,10 @@ import pytest
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.outputs import Film
-from fragdex.rendering.outside import NOTHING
 from fragdex.rendering.page_media.opening import Opener
 from fragdex.rendering.page_media.player import Player
 from fragdex.rendering.render import render
-from fragdex.rendering.site import Page
+from fragdex.rendering.site import NOTHING, Page
 from fragdex.rendering.spec import RenderSpec
 from rendering.frames.numbers import numbers_page
 from rendering.frames.test_ranges import EXACT, heard, noisy

@@ -15,12 +15,11 @@ from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser.finding import find_engine
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.outside import NOTHING
 from fragdex.rendering.page_media.mixing import mix
 from fragdex.rendering.page_media.opening import Opener
 from fragdex.rendering.page_media.player import Player
 from fragdex.rendering.page_media.strips import joined
-from fragdex.rendering.site import Folder
+from fragdex.rendering.site import NOTHING, Folder
 
 # Timers count from when they were set: those of at() from frame 0.
 HEAD = """<!doctype html><script>

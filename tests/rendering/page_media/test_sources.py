@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from fragdex.errors import SourceError
-from fragdex.rendering.outside import Answer, Blocked
 from fragdex.rendering.page_media.medium import Medium
 from fragdex.rendering.page_media.opening import Opener, OutsideSource
-from fragdex.rendering.site import Folder, Page
+from fragdex.rendering.site import Answer, Blocked, Folder, Page
 from rendering.page_media.films import RATE, beeps, number_at, numbered, onsets
 
 

@@ -8,7 +8,7 @@ import av
 import pytest
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.page_data import check
+from fragdex.rendering.browser.requests import check_data
 from service.serving import API
 
 LEVEL = """<!doctype html>%s<style>body { margin: 0 }</style><script>
@@ -126,4 +126,4 @@ def test_a_batch_is_made_whole_or_not_at_all(client):
 )
 def test_a_schema_that_cannot_be_used_is_the_page_s_fault(schema):
     with pytest.raises(PageFailed, match="schema cannot be used"):
-        check((SCHEMA % schema).encode(), b'{"level": 1}')
+        check_data((SCHEMA % schema).encode(), b'{"level": 1}')

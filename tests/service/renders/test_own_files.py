@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from fragdex.errors import Unavailable
-from fragdex.rendering.outside import Answer, Blocked
+from fragdex.rendering.site import Answer, Blocked
 from fragdex.service.renders.own_files import MAX_BYTES, OwnFiles
 from fragdex.service.web.in_process import InProcess
 from service.serving import API

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from fragdex.rendering.hosts import AllowedHosts
-from fragdex.rendering.outside import Blocked
-from fragdex.rendering.site import Folder
+from fragdex.rendering.site import Blocked, Folder
+from fragdex.rendering.web import AllowedHosts
 from fragdex.service.renders.workspaces import RenderWorkspace, ResourceFetcher, Workspaces
 from service.serving import serving
 

@@ -4,7 +4,7 @@ import functools
 import sys
 
 from fragdex.__main__ import main
-from fragdex.rendering import hosts
+from fragdex.rendering import web as hosts
 
 
 def hosts_here():

@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import av
 import pytest
 
-from fragdex.rendering.hosts import AllowedHosts
 from fragdex.rendering.site import ORIGIN
+from fragdex.rendering.web import AllowedHosts
 from fragdex.service.renders.own_files import OwnFiles
 from fragdex.service.streaming import remote_titles
 from service.console import films

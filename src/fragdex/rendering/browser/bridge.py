@@ -13,9 +13,9 @@ import json
 from fractions import Fraction
 from typing import Final
 
+from fragdex.rendering.browser.loads import Waiting
 from fragdex.rendering.browser.model import Limits, Notes
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.browser.waiting import Waiting
 
 __all__ = ["SAMPLE_RATE", "Bridge"]
 

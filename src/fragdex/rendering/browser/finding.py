@@ -1,4 +1,4 @@
-"""Where a Chromium is, and how to get one."""
+"""Where a Chromium is, what it can do, and whether it is behind its updates."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +14,71 @@ from typing import Final
 
 from fragdex.errors import EngineUnavailable
 
-__all__ = ["ADVICE", "OLDEST", "Engine", "find_engine", "need_supported", "version_of"]
+LISTS: Final = Path("/var/lib/apt/lists")
+_SECONDS: Final = 10.0
+_DAY: Final = 86_400.0
+_VERSIONS: Final = re.compile(r"^  (Installed|Candidate): (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package of apt.
+
+    Args:
+        name: of the package.
+        installed: its version.
+        candidate: the version that apt would install.
+        days: since the package lists were fetched; None: they never were, or were deleted.
+    """
+
+    name: str
+    installed: str
+    candidate: str
+    days: float | None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether apt offers another version, which is newer unless somebody pinned an older."""
+        return self.candidate not in {self.installed, "(none)"}
+
+
+def package_of(program: Path) -> Package | None:
+    """The package of apt that a program belongs to; None: it came another way."""
+    owner = _said("dpkg-query", "-S", str(program)).partition(":")[0].strip()
+    if not owner:
+        return None
+    versions = dict(_VERSIONS.findall(_said("apt-cache", "policy", owner)))
+    if len(versions) < len(("Installed", "Candidate")):
+        return None
+    return Package(owner, versions["Installed"], versions["Candidate"], _days())
+
+
+def _days() -> float | None:
+    # The lists have the times of their servers; this folder has that of the last update.
+    if not any(LISTS.glob("*_Packages*")):
+        return None
+    try:
+        return (time.time() - (LISTS / "partial").stat().st_mtime) / _DAY
+    except OSError:
+        return None
+
+
+def _said(*words: str) -> str:
+    """What a program says; nothing where it is not there, or fails."""
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "LC_ALL": "C"},
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+
 
 VARIABLE: Final = "FRAGDEX_CHROMIUM"
 VERSION_SECONDS = 10.0

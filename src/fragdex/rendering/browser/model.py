@@ -1,20 +1,15 @@
-"""What is to be seen, what the page told, and what it was refused."""
+"""What a page and its browser may do, what was found out, and what a stage and the player share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Final, Protocol
 
 from fragdex.errors import TooLarge
 from fragdex.rendering.browser.timing import View
-
-__all__ = [
-    "BlockedRequest",
-    "Limits",
-    "Notes",
-    "PageFacts",
-]
+from fragdex.rendering.site import ORIGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +159,82 @@ class PageFacts:
     browser_version: str
     has_begin_frame: bool
     is_asked: bool = False
+
+
+# The first word of a character's name in Unicode → the writing, and the package of Debian.
+_CJK: Final = "fonts-noto-cjk"
+_PACKAGES: Final = {
+    "CJK": ("Han", _CJK),
+    "IDEOGRAPHIC": ("Han", _CJK),
+    "KANGXI": ("Han", _CJK),
+    "BOPOMOFO": ("Bopomofo", _CJK),
+    "HIRAGANA": ("Hiragana", _CJK),
+    "KATAKANA": ("Katakana", _CJK),
+    "HANGUL": ("Hangul", _CJK),
+    "FULLWIDTH": ("Fullwidth", _CJK),
+    "HALFWIDTH": ("Halfwidth", _CJK),
+}
+_OTHER: Final = "fonts-noto-core"
+_EMOJI: Final = ("emoji", "fonts-noto-color-emoji")
+_FIRST_EMOJI: Final = 0x1F000
+_SYMBOLS: Final = ("symbols", "fonts-noto-core, fonts-symbola")
+_SHOWN: Final = 8
+
+
+def missing_fonts(glyphs: Iterable[str]) -> list[str]:
+    """What to say of characters that no font has: a line for each writing.
+
+    >>> missing_fonts("漢字")
+    ['no font has 2 characters of Han, such as 漢字 (U+6F22): on Debian, install fonts-noto-cjk']
+    """
+    found: dict[tuple[str, str | None], list[str]] = {}
+    for one in glyphs:
+        found.setdefault(_writing(one), []).append(one)
+    lines = []
+    for (writing, package), members in found.items():
+        many = "1 character" if len(members) == 1 else f"{len(members)} characters"
+        sample, code = "".join(members[:_SHOWN]), f"U+{ord(members[0]):04X}"
+        if package is None:
+            # They have no picture anywhere but in the page's own font.
+            advice = f"({code}): was the page's icon font loaded?"
+        else:
+            advice = f"such as {sample} ({code}): on Debian, install {package}"
+        comma = "" if package is None else ","
+        lines.append(f"no font has {many} of {writing}{comma} {advice}")
+    return lines
+
+
+def _writing(one: str) -> tuple[str, str | None]:
+    if unicodedata.category(one) == "Co":
+        return "private use", None
+    if ord(one) >= _FIRST_EMOJI and unicodedata.category(one) in ("So", "Sk"):
+        return _EMOJI
+    if unicodedata.category(one).startswith("S"):
+        return _SYMBOLS
+    word = unicodedata.name(one, "UNKNOWN").split()[0].split("-")[0]
+    return _PACKAGES.get(word, (word.capitalize(), _OTHER))
+
+
+ENDPOINT: Final = f"{ORIGIN}/.fragdex/media/"
+"""Requests below this URL are the scripts' own. They are asked for while the page waits (a
+synchronous request), so that no time passes and every run asks at the same moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class MediaAnswer:
+    """The answer to a request of the scripts."""
+
+    status: int
+    media_type: str
+    body: bytes
+    headers: dict[str, str] = field(default_factory=lambda: {"Access-Control-Allow-Origin": "*"})
+
+
+class Staged(Protocol):
+    """What is wanted of a stage."""
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression in the page's main frame."""
+
+    def relieve(self) -> None:
+        """Let the browser give back memory that it could do without."""

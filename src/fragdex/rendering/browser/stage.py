@@ -10,34 +10,30 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from fragdex.errors import BrowserGone, PageFailed
-from fragdex.rendering.browser import page_data
 from fragdex.rendering.browser.bridge import Bridge
-from fragdex.rendering.browser.clocks import Clock
-from fragdex.rendering.browser.console import Console, text_of
-from fragdex.rendering.browser.finding import find_engine
-from fragdex.rendering.browser.injected import InjectedClock
-from fragdex.rendering.browser.loads import WithLoads
-from fragdex.rendering.browser.model import Limits, Notes, PageFacts
-from fragdex.rendering.browser.pipe import ProtocolError
-from fragdex.rendering.browser.requests import RequestInterceptor
-from fragdex.rendering.browser.running import Running, understood
-from fragdex.rendering.browser.scripts import (
+from fragdex.rendering.browser.clocks import (
     BRIDGE,
     FACTS,
     GLYPHS,
     SOURCES,
     STEADY,
     USES,
+    Clock,
+    InjectedClock,
+    VirtualClock,
     script,
 )
+from fragdex.rendering.browser.console import Console, text_of
+from fragdex.rendering.browser.finding import find_engine
+from fragdex.rendering.browser.loads import Waiting, WithLoads
+from fragdex.rendering.browser.model import Limits, Notes, PageFacts
+from fragdex.rendering.browser.pipe import ProtocolError
+from fragdex.rendering.browser.process import Running, understood
+from fragdex.rendering.browser.requests import RequestInterceptor, check_data, data_script
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.browser.transitions import WithTransitions
-from fragdex.rendering.browser.virtual import VirtualClock
-from fragdex.rendering.browser.waiting import Waiting
-from fragdex.rendering.browser.worker_clocks import WithWorkers
-from fragdex.rendering.outside import NOTHING, Outside
+from fragdex.rendering.browser.worker_clocks import WithTransitions, WithWorkers
 from fragdex.rendering.pictures import LINE
-from fragdex.rendering.site import DATA, ORIGIN, Site
+from fragdex.rendering.site import DATA, NOTHING, ORIGIN, Outside, Site
 
 if TYPE_CHECKING:
     from fragdex.rendering.page_media.player import Player
@@ -100,7 +96,7 @@ class Stage:
         if index is None:
             raise PageFailed("the site has no index.html at its root")
         if self._data is not None:
-            page_data.check(index.data, self._data.data)
+            check_data(index.data, self._data.data)
         self._running = Running(
             find_engine(), view, limits, self.notes, begin_frames=begin_frames, sandbox=sandbox
         )
@@ -390,7 +386,7 @@ class Stage:
             clear = {"r": 0, "g": 0, "b": 0, "a": 0}
             pipe.call("Emulation.setDefaultBackgroundColorOverride", session, color=clear)
         of_media = self._media.scripts() if self._media is not None else ()
-        given = () if self._data is None else (page_data.giving(self._data.data),)
+        given = () if self._data is None else (data_script(self._data.data),)
         uses = (script(USES),) if self._watched else ()
         own = script(STEADY), *of_media, script(BRIDGE)
         for source in (*given, script(SOURCES), *clock.scripts(), *uses, *own):

@@ -14,8 +14,7 @@ from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceError
-from fragdex.rendering.outside import NOTHING, Blocked, Outside
-from fragdex.rendering.site import ORIGIN, Site
+from fragdex.rendering.site import NOTHING, ORIGIN, Blocked, Outside, Site
 from fragdex.sources import Source, open_source
 
 __all__ = ["OpenMedia", "Opener", "OutsideSource", "PartSource", "data_of"]
@@ -33,7 +32,7 @@ _PIECE: Final = 8 << 20
 class OutsideSource(Source):
     """A file beyond the site, read by ranges.
 
-    >>> from fragdex.rendering.outside import Answer
+    >>> from fragdex.rendering.site import Answer
     >>> class Digits:
     ...     def fetch(self, url, headers):
     ...         return Answer(206, {"content-range": "bytes 2-4/10"}, b"234")

@@ -20,8 +20,7 @@ from sqlalchemy.engine import Connection
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
 from fragdex.errors import RecordNotFound, TooLarge, Unavailable
-from fragdex.rendering.outside import READABLE, Answer, Blocked
-from fragdex.rendering.site import ORIGIN, media_type_of
+from fragdex.rendering.site import ORIGIN, READABLE, Answer, Blocked, media_type_of
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.operations import file_bytes
 from fragdex.service.isobmff.tracks import FAMILY as TRACKS

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import ServiceError
-from fragdex.rendering.browser.model import Notes
-from fragdex.rendering.glyphs import missing_fonts
+from fragdex.rendering.browser.model import Notes, missing_fonts
 from fragdex.rendering.site import recorded as data_digest
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339

@@ -24,10 +24,9 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import Unprocessable
 from fragdex.rendering.archives import Bounds, unpack
 from fragdex.rendering.browser.model import Limits
-from fragdex.rendering.hosts import AllowedHosts
-from fragdex.rendering.outside import Answer, Blocked
 from fragdex.rendering.pool import ChildPool, PageSource
-from fragdex.rendering.site import Folder, Page, Site, WithData
+from fragdex.rendering.site import Answer, Blocked, Folder, Page, Site, WithData
+from fragdex.rendering.web import AllowedHosts
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
 from fragdex.service.renders.own_files import OwnFiles

@@ -14,9 +14,9 @@ import numpy as np
 import fragdex
 from fragdex import ByteRange, FragmentIndex, Source
 from fragdex.errors import InvalidRequest, SourceChanged, SourceError, Unprocessable
-from fragdex.rendering.hosts import AllowedHosts
-from fragdex.rendering.outside import Blocked
 from fragdex.rendering.page_media.opening import OutsideSource
+from fragdex.rendering.site import Blocked
+from fragdex.rendering.web import AllowedHosts
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX, sampled
