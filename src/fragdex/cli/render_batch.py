@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fragdex.rendering.site import Outside, Site
     from fragdex.rendering.spec import RenderSpec
 
-__all__ = ["Batch", "Film", "data_of"]
 
 _DONE: Final = ".fragdex-renders.json"
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
@@ -47,20 +46,20 @@ def data_of(path: str) -> dict[str, Any] | list[dict[str, Any]]:
     with open(path, encoding="utf-8-sig", newline="") as file:
         try:
             if is_table:
-                found: Any = list(csv.DictReader(file, delimiter=_DELIMITERS[suffix], strict=True))
+                data: Any = list(csv.DictReader(file, delimiter=_DELIMITERS[suffix], strict=True))
             else:
-                found = json.load(file)
-                json.dumps(found, allow_nan=False)
+                data = json.load(file)
+                json.dumps(data, allow_nan=False)
         except (ValueError, RecursionError, csv.Error) as error:
             kind = "table" if is_table else "JSON"
             raise typer.BadParameter(f"--data {path}: no {kind}: {error}") from None
-    if is_table and any(None in row or None in row.values() for row in found):
+    if is_table and any(None in row or None in row.values() for row in data):
         raise typer.BadParameter(f"--data {path}: rows differ in their number of columns")
-    if isinstance(found, list) and all(isinstance(row, dict) for row in found):
-        return _need_rows(path, found)
-    if not isinstance(found, dict):
+    if isinstance(data, list) and all(isinstance(row, dict) for row in data):
+        return _need_rows(path, data)
+    if not isinstance(data, dict):
         raise typer.BadParameter(f"--data {path}: an object is expected, or a list of objects")
-    return found
+    return data
 
 
 def _need_rows(path: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -129,7 +128,7 @@ class Batch:
         """
         frames: dict[Path, tuple[int, int]] = {}
 
-        def made(film: Film) -> Film:
+        def render_film(film: Film) -> Film:
             def tell(done: int, whole: int) -> None:
                 if self._stopped.is_set():
                     raise _Stopped  # ends the browser
@@ -141,7 +140,7 @@ class Batch:
 
         with ThreadPoolExecutor(jobs or os.cpu_count() or 1, "film") as threads:
             try:
-                yield from threads.map(made, self._films)
+                yield from threads.map(render_film, self._films)
             except BaseException:
                 self._stopped.set()
                 threads.shutdown(wait=False, cancel_futures=True)
@@ -168,10 +167,10 @@ class Batch:
     def _is_there(self, path: Path, site: Site) -> bool:
         """Whether the file was made of what would be read now, and as it is wanted now."""
         with self._lock:
-            told = self._notes(path.parent).get(path.name)
-        if told is None or not path.exists() or told["wanted"] != self._recipe(path):
+            note = self._notes(path.parent).get(path.name)
+        if note is None or not path.exists() or note["wanted"] != self._recipe(path):
             return False
-        for name, digest in told["reads"].items():
+        for name, digest in note["reads"].items():
             asset = site.read(name)
             if (None if asset is None else asset.sha256) != digest:
                 return False
@@ -179,8 +178,8 @@ class Batch:
 
     def _recipe(self, path: Path) -> str:
         seen = path.stat()
-        told = f"{self._pixels} {self._spec} {seen.st_size} {seen.st_mtime_ns}"
-        return hashlib.sha256(told.encode()).hexdigest()
+        text = f"{self._pixels} {self._spec} {seen.st_size} {seen.st_mtime_ns}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
     def _pixels(self) -> str:
@@ -197,8 +196,8 @@ class Batch:
             self._done[folder] = {}
             # What cannot be read is made anew.
             with suppress(OSError, ValueError):
-                found = json.loads((folder / _DONE).read_text("utf-8"))
-                self._done[folder] = found if isinstance(found, dict) else {}
+                notes = json.loads((folder / _DONE).read_text("utf-8"))
+                self._done[folder] = notes if isinstance(notes, dict) else {}
         return self._done[folder]
 
     def _note(self, path: Path, reads: Mapping[str, str | None]) -> None:
@@ -213,7 +212,7 @@ class Batch:
 def _paths(output: str, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
     """The file of each row."""
     digits = len(str(len(rows)))
-    found: dict[Path, int] = {}
+    numbers: dict[Path, int] = {}
     for number, row in enumerate(rows, 1):
         texts = {name: str(value) for name, value in row.items()}
         values = {name: text for name, text in texts.items() if not _leads_away(text)}
@@ -225,14 +224,14 @@ def _paths(output: str, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
             raise typer.BadParameter(f"-o {output}: {name} {why} in row {number}") from None
         except (ValueError, IndexError, AttributeError) as error:
             raise typer.BadParameter(f"-o {output}: {error}") from None
-        if path in found:
+        if path in numbers:
             raise typer.BadParameter(
-                f"-o {output}: rows {found[path]} and {number} would both be {path};"
+                f"-o {output}: rows {numbers[path]} and {number} would both be {path};"
                 " a column in braces tells them apart, such as {row}"
             )
-        found[path] = number
+        numbers[path] = number
         need_folder(str(path))
-    return list(found)
+    return list(numbers)
 
 
 def _leads_away(value: str) -> bool:

@@ -80,7 +80,7 @@ def _unpack(archive: Path, output: str) -> None:
 
 
 def facts_of(
-    page: str, output: str, film: Film, made: Rendered, seconds: float,
+    page: str, output: str, film: Film, rendered: Rendered, seconds: float,
     given: Mapping[str, Any] | None,
 ) -> dict[str, Any]:  # fmt: skip
     """What `--json` tells of a render.
@@ -93,31 +93,31 @@ def facts_of(
     """
     from fragdex.rendering.site import recorded
 
-    told = made.notes.as_json()
+    notes = rendered.notes.as_json()
     data, data_sha256 = recorded(given)
-    width, height = (None, None) if film.is_sound else made.view.frame
+    width, height = (None, None) if film.is_sound else rendered.view.frame
     return {
         "page": page,
         "file": output,
-        "byte_size": os.path.getsize(made.path),
+        "byte_size": os.path.getsize(rendered.path),
         "width": width,
         "height": height,
-        "scale": made.view.scale,
-        "frame_rate": str(made.view.fps),
-        "first_frame": made.slices[0].first,
-        "frames": made.frames,
-        "duration": round(made.seconds, 6),
-        "sound": made.sound,
-        "loudness": made.loudness,
-        "unchanged_frames": sum(one.unchanged for one in made.slices),
+        "scale": rendered.view.scale,
+        "frame_rate": str(rendered.view.fps),
+        "first_frame": rendered.slices[0].first,
+        "frames": rendered.frames,
+        "duration": round(rendered.seconds, 6),
+        "sound": rendered.sound,
+        "loudness": rendered.loudness,
+        "unchanged_frames": sum(one.unchanged for one in rendered.slices),
         "data": data,
         "data_sha256": data_sha256,
         "seconds": round(seconds, 3),
         "slices": [
             {"first_frame": one.first, "frames": one.frames, "seconds": one.seconds}
-            for one in made.slices
+            for one in rendered.slices
         ],
-        **{kind: told[kind] for kind in _NOTES},
+        **{kind: notes[kind] for kind in _NOTES},
     }
 
 
@@ -139,8 +139,8 @@ def line_of(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _loudness(told: dict[str, Any] | None) -> str:
+def _loudness(loudness: dict[str, Any] | None) -> str:
     """What was done about the loudness; nothing where none was asked for, or there is none."""
-    if told is None or told["integrated"] is None:
+    if loudness is None or loudness["integrated"] is None:
         return ""
-    return f", {told['integrated'] + told['gain']:.1f} LUFS by {told['gain']:+.1f} dB"
+    return f", {loudness['integrated'] + loudness['gain']:.1f} LUFS by {loudness['gain']:+.1f} dB"

@@ -160,16 +160,16 @@ def _make_sheet(
     from fragdex.rendering.contact_sheet import contact_sheet
 
     with part_progress(Path(name).name, "frames") as progress:
-        made = contact_sheet(page, spec, columns, rows, Path(output), still, progress)
-    tell_notes(made.notes)
-    width, height = made.size
+        sheet = contact_sheet(page, spec, columns, rows, Path(output), still, progress)
+    tell_notes(sheet.notes)
+    width, height = sheet.size
     if json:
-        times = [round(float(frame / made.view.fps), 6) for frame in made.frames]
+        times = [round(float(frame / sheet.view.fps), 6) for frame in sheet.frames]
         facts = {"page": name, "file": output, "width": width, "height": height,
-                 "frames": list(made.frames), "times": times}  # fmt: skip
+                 "frames": list(sheet.frames), "times": times}  # fmt: skip
         say(json_line(facts))
     else:
-        say(f"{output}: {width}×{height}, {len(made.frames)} frames\n")
+        say(f"{output}: {width}×{height}, {len(sheet.frames)} frames\n")
     return 0
 
 
@@ -188,40 +188,40 @@ def check_page(name: str, page: PageSource, spec: RenderSpec, json: bool) -> int
     from fragdex.rendering.lint import lint
 
     with part_progress(Path(name).name, "frames") as progress:
-        made = lint(page, spec, progress)
-    say(json_line(_facts(name, made)) if json else "".join(_lines(name, made)))
-    return FOUND if made.findings else 0
+        linted = lint(page, spec, progress)
+    say(json_line(_facts(name, linted)) if json else "".join(_lines(name, linted)))
+    return FOUND if linted.findings else 0
 
 
-def _facts(name: str, made: Linted) -> dict[str, Any]:
-    width, height = made.view.frame if made.view is not None else (None, None)
+def _facts(name: str, linted: Linted) -> dict[str, Any]:
+    width, height = linted.view.frame if linted.view is not None else (None, None)
     findings = [
         asdict(one) | {"file": None if one.file is None else _file(name, one.file)}
-        for one in made.findings
+        for one in linted.findings
     ]
     return {
         "page": name,
         "width": width,
         "height": height,
-        "duration": None if made.duration_ms is None else made.duration_ms / 1000,
-        "frames": len(made.frames),
-        "drawn_twice": list(made.drawn),
+        "duration": None if linted.duration_ms is None else linted.duration_ms / 1000,
+        "frames": len(linted.frames),
+        "drawn_twice": list(linted.drawn),
         "findings": findings,
     }
 
 
-def _lines(name: str, made: Linted) -> list[str]:
+def _lines(name: str, linted: Linted) -> list[str]:
     lines = []
-    for one in made.findings:
+    for one in linted.findings:
         place = "" if one.file is None else _file(name, one.file)
         place += f":{one.line}: " if one.line else ": " if place else ""
         lines.append(f"{place}{one.kind}: {one.text}\n")
-    many = len(made.findings)
+    many = len(linted.findings)
     what = "nothing was found" if not many else f"{many} finding" + "s" * (many != 1)
-    if made.view is None or not made.drawn:
+    if linted.view is None or not linted.drawn:
         return [*lines, f"{name}: {what}\n"]
-    width, height = made.view.frame
-    drawn = f"{len(made.drawn)} of {len(made.frames):,} frames of {width}×{height} drawn twice"
+    width, height = linted.view.frame
+    drawn = f"{len(linted.drawn)} of {len(linted.frames):,} frames of {width}×{height} drawn twice"
     return [*lines, f"{name}: {what}; {drawn}\n"]
 
 
@@ -241,34 +241,34 @@ def estimate_page(
     """Say what the film of a page needs; returns the exit code."""
     from fragdex.rendering.estimate import estimate
 
-    made = estimate(page, spec, jobs=jobs, slices=slices)
-    tell_notes(made.notes)
-    width, height = made.view.frame
+    cost = estimate(page, spec, jobs=jobs, slices=slices)
+    tell_notes(cost.notes)
+    width, height = cost.view.frame
     if json:
         facts = {
             "page": name,
             "width": width,
             "height": height,
-            "frames": len(made.frames),
-            "frames_drawn": made.drawn,
-            "browsers": made.browsers,
-            "seconds": round(made.seconds, 3),
-            "seconds_with_one_browser": round(made.alone_seconds, 3),
-            "processor_seconds": round(made.processor_seconds, 3),
-            "memory_bytes": made.memory_bytes,
-            "film_bytes": made.film_bytes,
-            "disk_bytes": made.disk_bytes,
+            "frames": len(cost.frames),
+            "frames_drawn": cost.drawn,
+            "browsers": cost.browsers,
+            "seconds": round(cost.seconds, 3),
+            "seconds_with_one_browser": round(cost.alone_seconds, 3),
+            "processor_seconds": round(cost.processor_seconds, 3),
+            "memory_bytes": cost.memory_bytes,
+            "film_bytes": cost.film_bytes,
+            "disk_bytes": cost.disk_bytes,
         }
         say(json_line(facts))
         return 0
-    many = "1 browser" if made.browsers == 1 else f"{made.browsers} browsers"
-    alone = "" if made.browsers == 1 else f" ({_time(made.alone_seconds)} with one)"
+    many = "1 browser" if cost.browsers == 1 else f"{cost.browsers} browsers"
+    alone = "" if cost.browsers == 1 else f" ({_time(cost.alone_seconds)} with one)"
     say(
-        f"{name}: {len(made.frames):,} frames of {width}×{height}: about {_time(made.seconds)} with"
-        f" {many}{alone}, {_time(made.processor_seconds)} of processor time,"
-        f" {_size(made.memory_bytes)} of memory, a film of"
-        f" {_size(made.film_bytes)} without its sound, {_size(made.disk_bytes)} of disk meanwhile;"
-        f" foreseen from {made.drawn} frames\n"
+        f"{name}: {len(cost.frames):,} frames of {width}×{height}: about {_time(cost.seconds)} with"
+        f" {many}{alone}, {_time(cost.processor_seconds)} of processor time,"
+        f" {_size(cost.memory_bytes)} of memory, a film of"
+        f" {_size(cost.film_bytes)} without its sound, {_size(cost.disk_bytes)} of disk meanwhile;"
+        f" foreseen from {cost.drawn} frames\n"
     )
     return 0
 

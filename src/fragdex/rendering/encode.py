@@ -66,30 +66,35 @@ def options(film: Film, fps: Fraction) -> dict[str, str]:
     if film.is_plain:
         return dict(ENCODER)
     name, video = film.video_name, film.video
-    told: dict[str, str] = {}
+    settings: dict[str, str] = {}
     if film.bit_rate is None and video.crf is not None:
-        told["crf"] = str(video.crf[1] if film.crf is None else film.crf)
+        settings["crf"] = str(video.crf[1] if film.crf is None else film.crf)
     preset = film.preset or video.preset
     keys = film.gop or key_interval(fps)
     if name == "h264":
-        told |= ENCODER | {"preset": str(preset)} | told
+        settings |= ENCODER | {"preset": str(preset)} | settings
         if film.bit_rate is not None:
-            del told["crf"]
+            del settings["crf"]
     elif name == "hevc":
-        told |= {"preset": str(preset), "x265-params": f"keyint={keys}:min-keyint={keys}:{_X265}"}
+        settings |= {
+            "preset": str(preset),
+            "x265-params": f"keyint={keys}:min-keyint={keys}:{_X265}",
+        }
     elif name == "av1":
-        told |= {"preset": str(preset), "svtav1-params": "lp=1:scd=0"}
+        settings |= {"preset": str(preset), "svtav1-params": "lp=1:scd=0"}
     elif name == "vp9":
-        told |= {"cpu-used": str(preset), "deadline": "good", "row-mt": "0", "lag-in-frames": "0",
-                 "auto-alt-ref": "0"}  # fmt: skip
+        settings |= {
+            "cpu-used": str(preset), "deadline": "good", "row-mt": "0", "lag-in-frames": "0",
+            "auto-alt-ref": "0",
+        }  # fmt: skip
     elif name == "prores":
         profile = film.preset or ("4444" if "444" in film.format else "hq")
-        told |= {"profile": str(list(video.presets).index(profile)), "vendor": "apl0"}
+        settings |= {"profile": str(list(video.presets).index(profile)), "vendor": "apl0"}
         if film.transparency:
-            told["alpha_bits"] = _PRORES_ALPHA_BITS
+            settings["alpha_bits"] = _PRORES_ALPHA_BITS
     else:
-        told |= {"level": "3", "slices": "4"}
-    return told
+        settings |= {"level": "3", "slices": "4"}
+    return settings
 
 
 def settle(context: Any, film: Film, width: int, height: int, fps: Fraction) -> None:

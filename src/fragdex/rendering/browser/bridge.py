@@ -17,8 +17,6 @@ from fragdex.rendering.browser.loads import Waiting
 from fragdex.rendering.browser.model import Limits, Notes
 from fragdex.rendering.browser.timing import View
 
-__all__ = ["SAMPLE_RATE", "Bridge"]
-
 SAMPLE_RATE: Final = 48_000
 """Samples a second of the sound that such pages mix."""
 

@@ -9,8 +9,6 @@ from typing import Any, Final
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.pipe import Pipe
 
-__all__ = ["TELL", "Console", "text_of"]
-
 TELL: Final = "__fragdexTell"
 """The binding by which our script in the page says what it refused."""
 

@@ -38,7 +38,6 @@ from fragdex.rendering.site import DATA, NOTHING, ORIGIN, Outside, Site
 if TYPE_CHECKING:
     from fragdex.rendering.page_media.player import Player
 
-__all__ = ["Stage"]
 
 _ANY_INDEX: Final = ""
 # Frames after which none is shown one too late any more: a new size waits for its picture.

@@ -7,11 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-__all__ = [
-    "DEFAULT_HEIGHT", "DEFAULT_WIDTH", "GRID_US", "SCALES", "SCALE_STEP", "Crop", "View",
-    "between_us", "instant_us", "protocol_ms",
-]  # fmt: skip
-
 DEFAULT_WIDTH: Final = 1280
 DEFAULT_HEIGHT: Final = 720
 

@@ -17,8 +17,6 @@ from fragdex.errors import SourceError
 from fragdex.rendering.site import NOTHING, ORIGIN, Blocked, Outside, Site
 from fragdex.sources import Source, open_source
 
-__all__ = ["OpenMedia", "Opener", "OutsideSource", "PartSource", "data_of"]
-
 OpenMedia = Callable[[str], Source]
 """URL → its bytes.
 
