@@ -1,6 +1,8 @@
 """A field of a render is declared once: requests and options mean the same."""
 
+import re
 from fractions import Fraction
+from importlib import resources
 
 import pytest
 import typer
@@ -113,3 +115,9 @@ def test_what_a_still_does_not_have_is_refused_by_its_option():
         if is_of_films and text is not None:
             with pytest.raises(typer.BadParameter, match=f"{one.option} does not apply"):
                 spec_of_options(FileKind("png"), {one.name: text})
+
+
+def test_the_console_offers_every_container():
+    form = resources.files("fragdex.service.console").joinpath("new_render.js").read_text("utf-8")
+    lines = re.search(r"const STILLS = .*?};", form, re.DOTALL)[0]
+    assert set(re.findall(r'"([a-z0-9-]+)"', lines)) == set(CONTAINERS)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fragdex.errors import PageFailed
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.pictures import encode_still
-from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
-from fragdex.rendering.spec import RenderSpec, frames_of, settled
+from fragdex.rendering.pool import PageSource, drawn, evenly, film_of
+from fragdex.rendering.spec import RenderSpec
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -46,22 +44,6 @@ class ContactSheet:
     view: View
     frames: tuple[int, ...]
     notes: Notes
-
-
-def film_of(page: PageSource, spec: RenderSpec) -> tuple[View, range]:
-    """How the film of a page is seen, and its frames.
-
-    Raises:
-        PageFailed: it does not say how long it lasts; and as `ChildPool.look`.
-    """
-    with closing(ChildPool(most=1)) as pool:
-        view, duration_ms = settled(spec, page.limits, lambda view: pool.look(page, view))
-    if duration_ms is None:
-        raise PageFailed(
-            "the page does not say how long it lasts: nothing in it is animated for a finite time",
-            advice="set a duration (--duration), or window.fragdex.duration in the page",
-        )
-    return view, frames_of(spec, duration_ms)
 
 
 def contact_sheet(

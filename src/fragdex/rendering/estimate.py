@@ -13,9 +13,8 @@ from typing import Final
 
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.contact_sheet import film_of
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.pool import PageSource, RenderProcess, evenly
+from fragdex.rendering.pool import PageSource, RenderProcess, evenly, film_of
 from fragdex.rendering.render import divided
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.spec import RenderSpec, key_interval

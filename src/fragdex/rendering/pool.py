@@ -28,7 +28,7 @@ from fragdex.rendering.messages import Joined, SliceMade
 from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.site import NOTHING, Answer, Blocked, Outside, Site
-from fragdex.rendering.spec import RenderSpec, frame_at
+from fragdex.rendering.spec import RenderSpec, frame_at, frames_of, settled
 from fragdex.sandbox.child import ChildProcess, Failures, Idle
 from fragdex.sandbox.folders import take_file
 from fragdex.sandbox.processes import ProcessorTime, memory_of_one
@@ -449,6 +449,17 @@ def join_slices(
         ) as child,
     ):
         return child.join(slices, view, out, film=film, check=check)
+
+
+def film_of(page: PageSource, spec: RenderSpec) -> tuple[View, range]:
+    """How the film of a page is seen, and its frames.
+
+    Raises:
+        PageFailed: it does not say how long it lasts; and as `ChildPool.look`.
+    """
+    with contextlib.closing(ChildPool(most=1)) as pool:
+        view, duration_ms = settled(spec, page.limits, lambda view: pool.look(page, view))
+    return view, frames_of(spec, duration_ms)
 
 
 _LOSSLESS: Final = Still("png", compression=1)

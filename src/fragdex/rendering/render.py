@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex.errors import BrowserGone, PageFailed
+from fragdex.errors import BrowserGone
 from fragdex.rendering import seams
 from fragdex.rendering.browser.model import Limits, Notes
 from fragdex.rendering.browser.timing import View
@@ -113,12 +113,6 @@ class _Work:
         )
         if self._spec.still is not None:
             return SlicePlan(view, (0, 1))
-        if duration_ms is None:
-            raise PageFailed(
-                "the page does not say how long it lasts: nothing in it is animated for a finite"
-                " time",
-                advice="set a duration (--duration), or window.fragdex.duration in the page",
-            )
         frames = frames_of(self._spec, duration_ms)
         if self._spec.film.is_sound:
             # to pass by is what a slice after it would have to do as well

@@ -331,12 +331,18 @@ def _values(owner: type, request: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def frames_of(spec: RenderSpec, duration_ms: int) -> range:
-    """The frames that are to be made of a film whose duration is known by now.
+def frames_of(spec: RenderSpec, duration_ms: int | None) -> range:
+    """The frames that are to be made of a film, of the duration that `settled` gives.
 
     Raises:
-        PageFailed: none, as the range begins where the film has ended.
+        PageFailed: none, as the range begins where the film has ended; or nobody said how long it
+            is.
     """
+    if duration_ms is None:
+        raise PageFailed(
+            "the page does not say how long it lasts: nothing in it is animated for a finite time",
+            advice="set a duration (--duration), or window.fragdex.duration in the page",
+        )
     try:
         return spec.frames(duration_ms)
     except ValueError as error:
