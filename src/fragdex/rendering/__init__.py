@@ -3,7 +3,7 @@
 fields      what is declared of each field of a render
 outputs, spec
             how a render is stored, and all that is asked for
-plan, seams, slice, pictures, encode, join
+plan, slice, pictures, encode, join
             in which parts it is made, and what becomes of the frames
 browser     one Chromium, one page, its clock in our hands
 page_media  the page's own sound and pictures

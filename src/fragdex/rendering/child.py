@@ -21,7 +21,7 @@ from fragdex.rendering import messages
 from fragdex.rendering.browser.model import Limits
 from fragdex.rendering.browser.process import NO_SANDBOX
 from fragdex.rendering.messages import Joined, SliceMade
-from fragdex.rendering.seams import OneBrowserNeeded
+from fragdex.rendering.plan import OneBrowserNeeded
 from fragdex.rendering.site import Answer, OpenAsset, Site
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.processes import end_descendants

@@ -14,9 +14,9 @@ from typing import Final
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.messages import SliceMade
+from fragdex.rendering.plan import OneBrowserNeeded
 from fragdex.rendering.pool import PageSource, RenderProcess, evenly, film_of
 from fragdex.rendering.render import divided
-from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.spec import RenderSpec, key_interval
 from fragdex.sandbox.processes import ProcessorTime, memory_below
 

@@ -1,12 +1,22 @@
-"""In which parts a render is made: slices of whole frames."""
+"""In which parts a render is made, and whether they fit where they meet.
+
+A slice that begins within a film lets pass what comes before, and draws the last frame of that as
+well. A page may keep what does not come about again in this way, such as what was answered late,
+or by chance. Then that frame is another one than the last of the slice before, and one browser has
+to draw the film. Of some things it is known that they come out otherwise, if later than there: a
+browser that has skipped frames stops where the page uses one of them (`Notes.keeps`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final
 
 from fragdex.rendering.browser.timing import View
+from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.spec import frame_count, key_interval
 
 _EVEN: Final = 8
@@ -109,3 +119,41 @@ def _shares(count: int, replay: Fraction, ahead: Fraction) -> list[Fraction]:
     times, less = ends[-1]
     cost = (1 + less) / times
     return [times * cost - less for times, less in ends[:-1]]
+
+
+ONE_BROWSER: Final = "drawn by one browser: "
+"""How the note of a film begins that is not drawn by several, and why."""
+
+
+class OneBrowserNeeded(Exception):
+    """The page uses something that skipped frames would change; the text says what."""
+
+
+def first_difference(slices: Sequence[SliceMade]) -> int | None:
+    """The first frame before which two neighbours saw different pictures; None: they all agree.
+
+    Args:
+        slices: of the whole film, in order.
+    """
+    for one, other in pairwise(slices):
+        if one.ends_with is None or one.ends_with != other.begins_after:
+            return other.first
+    return None
+
+
+def difference_note(frame: int) -> str:
+    """What the record of a film says whose slices did not fit before a frame."""
+    return (
+        f"{ONE_BROWSER}before frame {frame}, two of several showed different pictures, as the page "
+        "keeps something that does not come about again when frames are skipped"
+    )
+
+
+def skipping_note(error: OneBrowserNeeded) -> str:
+    """What the record of a film says whose page uses something that skipping changes."""
+    return f"{ONE_BROWSER}the page uses {error}, which skipped frames would change"
+
+
+def one_browser_notes(notes: Mapping[str, Any] | None) -> list[str]:
+    """Why one browser drew a render, or a slice of it, among its notes as JSON."""
+    return [line for line in (notes or {}).get("browser", ()) if line.startswith(ONE_BROWSER)]

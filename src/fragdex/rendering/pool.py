@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed
-from fragdex.rendering import messages, seams
+from fragdex.rendering import messages
 from fragdex.rendering.browser.finding import VARIABLE, find_engine
 from fragdex.rendering.browser.model import Limits, PageFacts
 from fragdex.rendering.browser.process import allows_sandbox
@@ -26,7 +26,7 @@ from fragdex.rendering.browser.timing import View
 from fragdex.rendering.child import MADE
 from fragdex.rendering.messages import Joined, SliceMade
 from fragdex.rendering.outputs import Film, Still
-from fragdex.rendering.seams import OneBrowserNeeded
+from fragdex.rendering.plan import OneBrowserNeeded, skipping_note
 from fragdex.rendering.site import NOTHING, Answer, Blocked, Outside, Site
 from fragdex.rendering.spec import RenderSpec, frame_at, frames_of, settled
 from fragdex.sandbox.child import ChildProcess, Failures, Idle
@@ -365,7 +365,7 @@ class ChildPool:
             if spec.still is None:
                 raise
             made = draw(all_drawn=True)
-            made.notes.say("browser", seams.needed(error))
+            made.notes.say("browser", skipping_note(error))
             return made
 
     def _draw(

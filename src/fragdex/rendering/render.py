@@ -15,13 +15,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering import seams
 from fragdex.rendering.browser.model import Limits, Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import SlicePlan, plan
+from fragdex.rendering.plan import (
+    OneBrowserNeeded,
+    SlicePlan,
+    difference_note,
+    first_difference,
+    plan,
+    skipping_note,
+)
 from fragdex.rendering.pool import ChildPool, PageSource
-from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.site import NOTHING, Outside, Site
 from fragdex.rendering.spec import RenderSpec, frames_of, key_interval, settled
 
@@ -82,8 +87,8 @@ def render(
         parts = work.parts(jobs, slices)
         made = work.slices(parts, jobs)
         notes = Notes()
-        if work.needed is None and (differing := seams.differing(made)) is not None:
-            work.needed = seams.note(differing)
+        if work.needed is None and (differing := first_difference(made)) is not None:
+            work.needed = difference_note(differing)
         if work.needed is not None:
             notes.say("browser", work.needed)
             made = work.alone(parts, made)
@@ -197,7 +202,7 @@ class _Work:
             return draw()
         except OneBrowserNeeded as error:
             # the one that draws from the beginning goes on, and nobody else begins
-            self.needed = seams.needed(error)
+            self.needed = skipping_note(error)
             scheduler.end()
             return None
 

@@ -24,7 +24,7 @@ from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.page_media.strips import SoundStrip
 from fragdex.rendering.pictures import Pictures, encode_still, rows_of_line
-from fragdex.rendering.seams import OneBrowserNeeded
+from fragdex.rendering.plan import OneBrowserNeeded
 from fragdex.rendering.site import Outside, Site
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import pytest
 
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
+from fragdex.rendering.plan import one_browser_notes
 from fragdex.rendering.render import render
-from fragdex.rendering.seams import notes_of
 from fragdex.rendering.site import Page
 from fragdex.rendering.spec import RenderSpec
 from rendering.pages.looking import red_square
@@ -162,6 +162,6 @@ def test_a_page_that_a_worker_leads_is_the_same_in_slices(tmp_path, slices):
     for name in ("a.mp4", "b.mp4"):
         out = tmp_path / name
         made = render(page, RenderSpec(160, 90, Fraction(10)), out, slices=slices if films else 1)
-        assert not notes_of(made.notes.as_json())
+        assert not one_browser_notes(made.notes.as_json())
         films.append(out.read_bytes())
     assert slices > 1 or films[0] == films[1]

@@ -11,13 +11,14 @@ import pytest
 from PIL import Image
 
 from fragdex.errors import PageFailed
-from fragdex.rendering import seams, slice
+from fragdex.rendering import slice
 from fragdex.rendering.browser.model import Limits
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.pictures import without_line
+from fragdex.rendering.plan import one_browser_notes
 from fragdex.rendering.pool import PageSource
 from fragdex.rendering.render import render
 from fragdex.rendering.site import NOTHING, Folder, Page, WithData
@@ -99,7 +100,7 @@ def test_a_film_in_slices_is_the_film_in_one(film):
     assert len(told.slices) == 5
     assert numbers_of_asked(path) == list(range(30))
     assert breaks(sound_of(path)[4800:43_200]) < 0.001
-    assert not seams.notes_of(told.notes.as_json())
+    assert not one_browser_notes(told.notes.as_json())
 
 
 @pytest.mark.parametrize("fps", [Fraction(25), Fraction(30000, 1001), Fraction(60)])
@@ -246,7 +247,7 @@ def test_a_page_without_sound_is_silent(fault):
 def test_a_page_that_keeps_state_is_drawn_in_one_part(film):
     told, path = film(asked("state"), slices=2, jobs=2)
     assert numbers_of_asked(path) == list(range(30))
-    assert seams.notes_of(told.notes.as_json())
+    assert one_browser_notes(told.notes.as_json())
     assert len(told.slices) == 1
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fragdex.errors import PageFailed
-from fragdex.rendering import seams
 from fragdex.rendering.outputs import Film
+from fragdex.rendering.plan import ONE_BROWSER
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page
 from fragdex.rendering.spec import RenderSpec
@@ -59,7 +59,7 @@ def test_a_range_of_a_page_that_needs_all_its_frames_is_drawn_from_the_beginning
     wanted = RenderSpec(320, 180, Fraction(10), film=EXACT, from_ms=500, to_ms=800)
     for slices in (1, 2):
         made = render(site, wanted, part, slices=slices, jobs=2)
-        assert [line for line in made.notes.browser if line.startswith(seams.ALONE)]
+        assert [line for line in made.notes.browser if line.startswith(ONE_BROWSER)]
         pictures = [[picture.copy() for _, picture in decoded(path)] for path in (whole, part)]
         assert len(pictures[1]) == 3
         for one, other in zip(pictures[0][5:], pictures[1], strict=True):

@@ -9,7 +9,6 @@ from fractions import Fraction
 import pytest
 from PIL import Image
 
-from fragdex.rendering import seams
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.requests import is_animated
 from fragdex.rendering.browser.stage import Stage
@@ -17,7 +16,7 @@ from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.outputs import Still
-from fragdex.rendering.plan import SlicePlan
+from fragdex.rendering.plan import ONE_BROWSER, SlicePlan, first_difference
 from fragdex.rendering.pool import ChildPool, PageSource
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page
@@ -46,7 +45,7 @@ def film_of(site, out, **how):
 
 
 def drawn_by_one(made):
-    return [line for line in made.notes.browser if line.startswith(seams.ALONE)]
+    return [line for line in made.notes.browser if line.startswith(ONE_BROWSER)]
 
 
 @pytest.mark.parametrize("name", STATEFUL)
@@ -162,12 +161,12 @@ def test_slices_agree_where_neighbours_saw_the_same():
         return replace(whole, begins_after=before, ends_with=last)
 
     film = [made(0, None, "a"), made(10, "a", "b"), made(20, "b", "c")]
-    assert seams.differing(film) is None
-    assert seams.differing(film[:1]) is None
-    assert seams.differing([film[0], made(10, "x", "b"), film[2]]) == 10
-    assert seams.differing([*film[:2], made(20, "x", "c")]) == 20
+    assert first_difference(film) is None
+    assert first_difference(film[:1]) is None
+    assert first_difference([film[0], made(10, "x", "b"), film[2]]) == 10
+    assert first_difference([*film[:2], made(20, "x", "c")]) == 20
     # what nobody looked at is not known to be right
-    assert seams.differing([made(0, None, None), made(10, None, "b")]) == 10
+    assert first_difference([made(0, None, None), made(10, None, "b")]) == 10
 
 
 def test_a_browser_that_skipped_frames_does_not_go_on_alone(tmp_path):

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from fragdex.rendering import seams
+from fragdex.rendering.plan import ONE_BROWSER
 from fragdex.rendering.render import render
 from rendering.libraries.lanes import Lanes, need_libraries
 from rendering.libraries.moments import (
@@ -35,7 +35,7 @@ def test_every_frame_shows_its_moment_however_many_browsers_draw(names, tmp_path
         need_libraries()
     made = film_of(names, tmp_path / "film.mkv")
     assert len(made.slices) == 3
-    assert not [line for line in made.notes.browser if line.startswith(seams.ALONE)]
+    assert not [line for line in made.notes.browser if line.startswith(ONE_BROWSER)]
     assert wrong_frames(names, tmp_path / "film.mkv") == []
 
 
@@ -51,7 +51,7 @@ def test_a_second_run_gives_the_same_bytes(names, tmp_path):
 def test_a_view_transition_shows_its_moments(tmp_path):
     """One browser draws it."""
     made = film_of(["view-transition"], tmp_path / "film.mkv")
-    assert [line for line in made.notes.browser if line.startswith(seams.ALONE)]
+    assert [line for line in made.notes.browser if line.startswith(ONE_BROWSER)]
     assert wrong_frames(["view-transition"], tmp_path / "film.mkv") == []
 
 

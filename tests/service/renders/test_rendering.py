@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import fragdex
-from fragdex.rendering.seams import ALONE
+from fragdex.rendering.plan import ONE_BROWSER
 from fragdex.service.records.tenant_limits import set_limits
 from fragdex.testing import check_bmff
 from rendering.frames.numbers import read_rows
@@ -397,7 +397,7 @@ def test_a_film_whose_slices_do_not_fit_is_drawn_by_one_browser(renderer):
         record, film = renderer.rendered(html, duration_ms=3000, work_slice_ms=1000)
         (slice_,) = record["slices"]
         assert (slice_["frames"], slice_["reused"], record["frames_done"]) == (90, reused, 90)
-        assert [line for line in record["browser"] if line.startswith(ALONE)]
+        assert [line for line in record["browser"] if line.startswith(ONE_BROWSER)]
         assert ("discarded" in record["seconds"]) is not reused
         assert film == alone
     # a range of it needs the frames before it as well
@@ -405,13 +405,13 @@ def test_a_film_whose_slices_do_not_fit_is_drawn_by_one_browser(renderer):
         part, film = renderer.rendered(
             html, duration_ms=3000, from_ms=1000, to_ms=3000, work_slice_ms=work_slice_ms
         )
-        assert [line for line in part["browser"] if line.startswith(ALONE)]
+        assert [line for line in part["browser"] if line.startswith(ONE_BROWSER)]
         assert (part["frames"], len(part["slices"])) == (60, 1)
         for one, other in zip(grey(alone)[30:], grey(film), strict=True):
             assert abs(one - other).mean() < 1
     # a film of one slice is drawn by one browser anyway
     record, _ = renderer.rendered(html, duration_ms=1000, work_slice_ms=1000)
-    assert not [line for line in record["browser"] if line.startswith(ALONE)]
+    assert not [line for line in record["browser"] if line.startswith(ONE_BROWSER)]
 
 
 def grey(film):

@@ -9,7 +9,7 @@ import av
 import numpy as np
 import pytest
 
-from fragdex.rendering.seams import ALONE
+from fragdex.rendering.plan import ONE_BROWSER
 from rendering.frames.numbers import plane
 from service.descendants import browsers, descendants, gone
 from service.renders.working import Renderer, numbers, numbers_of
@@ -126,7 +126,7 @@ def test_the_service_is_killed_while_one_browser_draws_a_film_again(any_site):  
         (one,) = record["slices"]
         assert (one["frames"], one["reused"], one["attempts"]) == (FRAMES, False, 2)
         assert record["seconds"]["discarded"] > 0
-        assert [line for line in record["browser"] if line.startswith(ALONE)]
+        assert [line for line in record["browser"] if line.startswith(ONE_BROWSER)]
         stripes = stripes_of(client.get(f"/renders/{id}.mp4").content)
         assert np.ptp(stripes, axis=0).max() < 20
         tidy(any_site, client, id)

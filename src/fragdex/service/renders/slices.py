@@ -20,11 +20,10 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import EngineUnavailable, PageFailed, Unavailable
-from fragdex.rendering import seams
 from fragdex.rendering.browser.model import Notes, PageFacts
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import SlicePlan, plan
+from fragdex.rendering.plan import SlicePlan, one_browser_notes, plan
 from fragdex.rendering.recipe import browser_mark, recipe
 from fragdex.rendering.spec import frames_of, settled
 from fragdex.service.context import ServiceContext
@@ -223,7 +222,7 @@ def _was_drawn_alone(
     frames = range(found.borders[0], found.borders[-1])
     own = recipe(found.view, frames, wanted_of(row).to_spec, mark)
     kept = find(context, row.tenant_id, own, workspace)
-    return kept is not None and bool(seams.notes_of(kept.made["notes"]))
+    return kept is not None and bool(one_browser_notes(kept.made["notes"]))
 
 
 def draw_alone(context: ServiceContext, render_id: str, note: str) -> SlicePlan:
@@ -239,7 +238,7 @@ def draw_alone(context: ServiceContext, render_id: str, note: str) -> SlicePlan:
     with context.database.write() as connection:
         row = connection.execute(query).one_or_none()
         parts = connection.execute(sa.select(render_parts).where(own)).all()
-        if row is not None and not seams.notes_of(row.notes):
+        if row is not None and not one_browser_notes(row.notes):
             for one in parts:
                 # what begins with the film was drawn from the beginning
                 if one.first and one.slice_id is not None:

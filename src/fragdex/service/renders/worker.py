@@ -21,13 +21,18 @@ from sqlalchemy.engine import Connection, Row
 
 import fragdex
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed, Unavailable
-from fragdex.rendering import seams
 from fragdex.rendering.browser.finding import find_engine, need_supported, version_of
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import SlicePlan
+from fragdex.rendering.plan import (
+    OneBrowserNeeded,
+    SlicePlan,
+    difference_note,
+    first_difference,
+    one_browser_notes,
+    skipping_note,
+)
 from fragdex.rendering.pool import join_slices
 from fragdex.rendering.recipe import browser_mark, recipe
-from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.jobs.work import PARENTS, SLICES, Job, Work
@@ -200,12 +205,12 @@ def run_slice(context: ServiceContext, job: Job) -> None:
                 made = context.part(Workspaces).pool.draw(
                     workspace, wanted, view, frames, folder,
                     progress=_Progress(context, mine), check=check, cost=budget.need_cost,
-                    all_drawn=bool(seams.notes_of(render.notes)),
+                    all_drawn=bool(one_browser_notes(render.notes)),
                 )  # fmt: skip
             except OneBrowserNeeded as error:
-                draw_alone(context, render.id, seams.needed(error))
+                draw_alone(context, render.id, skipping_note(error))
                 return
-            for line in seams.notes_of(render.notes):
+            for line in one_browser_notes(render.notes):
                 made.notes.say("browser", line)
             slice_id = slices.keep(context, render, own, made, workspace, job.check)
             if slice_id is not None:
@@ -347,10 +352,10 @@ def _run(context: ServiceContext, job: Job) -> None:
             # one of them may have found that one browser has to draw them all
             now = _draw(context, job, parted)
             rows = slices.of_render(context, row.id)
-            differing = seams.differing([slices.made_of(one) for one in rows])
+            differing = first_difference([slices.made_of(one) for one in rows])
             # where some are gone again, the next run sees to it
             if now == parted and differing is not None and len(rows) == len(parted.slices):
-                now = draw_alone(context, row.id, seams.note(differing))
+                now = draw_alone(context, row.id, difference_note(differing))
             if now != parted:
                 parted = _draw(context, job, now)
             seconds["slices"] = time.monotonic() - begun
