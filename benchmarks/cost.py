@@ -43,8 +43,12 @@ import fragdex.testing
 from fragdex.boxes import parse
 from fragdex.cli.opening import bytes_of_view
 from fragdex.formats import FORMS
-from fragdex.testing import DIMENSIONS, RangeServer, repeated, repeated_to
+from fragdex.testing import RangeServer
 from fragdex.views.copies import ClipRequest, clip_view
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from repeats import DIMENSIONS, repeated, repeated_to
 
 STEPS = (1, 4, 16)
 MOST_EXPONENT, MOST_SECONDS, MOST_MEMORY = 1.2, 2.0, 60.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import fragdex
 from fragdex.testing import movie
-from fragdex.testing.repeats import DIMENSIONS
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from repeats import DIMENSIONS
 
 __all__ = ["PACKED", "fixtures", "seeds"]
 

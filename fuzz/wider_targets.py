@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,7 +20,10 @@ from pathlib import Path
 import fragdex
 from fragdex.indexing import native
 from fragdex.seeking.difference import differences
-from fragdex.testing.repeats import CLAIMED, DIMENSIONS, repeated_to
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from repeats import CLAIMED, DIMENSIONS, repeated_to
 
 __all__ = ["WIDER"]
 

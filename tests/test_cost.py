@@ -27,10 +27,10 @@ from fragdex.cli.box_tree import box_lines, box_pieces
 from fragdex.formats import fidx
 from fragdex.formats.clip import clip
 from fragdex.indexing import embedded_index, scan
-from fragdex.testing import DIMENSIONS, movie, repeated, repeated_to
-from fragdex.testing.repeats import CLAIMED
+from fragdex.testing import movie
 from fragdex.views.muxing import muxed
 from fragdex.views.subtitles import Captions, captions_of
+from repeats import CLAIMED, DIMENSIONS, repeated, repeated_to
 
 LINE = 256
 """Bytes allocated that count as a line."""

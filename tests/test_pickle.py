@@ -14,14 +14,14 @@ from hypothesis import given, settings
 
 import fragdex
 import sending
+from forged_indexes import checksummed
 from fragdex import errors
 from fragdex.boxes import make_box
 from fragdex.formats import fidx, wire
 from fragdex.formats.fidx_columns import parse_head
 from fragdex.testing import movie
-from fragdex.testing.box_strategies import boxes
-from fragdex.testing.file_strategies import files
-from fragdex.testing.forged_indexes import checksummed
+from strategies.boxes import boxes
+from strategies.files import files
 
 
 def unpickled(data, **options):

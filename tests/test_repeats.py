@@ -6,8 +6,7 @@ import pytest
 
 import fragdex
 from fragdex.boxes import parse
-from fragdex.testing import DIMENSIONS, repeated, repeated_to
-from fragdex.testing.repeats import CLAIMED
+from repeats import CLAIMED, DIMENSIONS, repeated, repeated_to
 
 UNEVEN = {"fragments-of-many-shapes"}
 """Files whose repeated things differ in size."""

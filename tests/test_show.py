@@ -25,7 +25,7 @@ from fragdex.seeking.show import (
     time_ticks,
 )
 from fragdex.testing import movie
-from fragdex.testing.index_strategies import indexes
+from strategies.indexes import indexes
 
 
 def picture(index):

@@ -15,11 +15,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from uuid import uuid4
 
 import httpx
 
-from fragdex.testing.repeats import repeated_to
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+
+from repeats import repeated_to
 
 API = "/api/v1"
 MIB = 1 << 20

@@ -9,7 +9,7 @@ from fragdex.boxes import Box, BoxLayout, build, layout_of, make_box, parse, par
 from fragdex.boxes.kinds import Bits, Packed
 from fragdex.boxes.rows import Rows
 from fragdex.errors import FragdexError
-from fragdex.testing.box_strategies import boxes, declared, field_values, mutations, trees
+from strategies.boxes import boxes, declared, field_values, mutations, trees
 
 DECLARED = declared()
 NAMES = [f"{parent or ''}/{layout.code}" for layout, parent in DECLARED]

@@ -15,7 +15,7 @@ from fragdex import index as index_of
 from fragdex.cli.charts import page, series
 from fragdex.errors import InexactIndex
 from fragdex.testing import movie
-from fragdex.testing.index_strategies import indexes
+from strategies.indexes import indexes
 
 
 class Checked(HTMLParser):

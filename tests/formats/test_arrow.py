@@ -17,7 +17,7 @@ from fragdex.formats import arrow
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
-from fragdex.testing.index_strategies import indexes, tables_from_samples
+from strategies.indexes import indexes, tables_from_samples
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

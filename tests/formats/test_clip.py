@@ -14,7 +14,8 @@ from fragdex.formats.clip import clip, clip_range
 from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.formats.clip_movie import clip_init
 from fragdex.formats.clip_spans import movie_timescale
-from fragdex.testing import movie, repeated
+from fragdex.testing import movie
+from repeats import repeated
 
 
 def made(data, start, stop, **options):

@@ -21,7 +21,7 @@ from fragdex.formats.embed import Shifts, embed, mended_box, mended_mfra, needs_
 from fragdex.fragments.table import FragmentTable
 from fragdex.seeking.model import FragmentIndex, SourceInfo, TrackIndex
 from fragdex.testing import make_file, movie
-from fragdex.testing.file_strategies import fragmented_parts
+from strategies.files import fragmented_parts
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -23,7 +23,7 @@ from fragdex.formats import fidx
 from fragdex.formats.fidx_columns import HEADER, build_head, parse_head
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
-from fragdex.testing.index_strategies import (
+from strategies.indexes import (
     indexes,
     sample_tables,
     tables_from_samples,

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
+from forged_indexes import NUMBERS, checksummed, forged_columns, forged_values
 from fragdex.errors import DamagedIndex, FragdexError
 from fragdex.formats import fidx
 from fragdex.formats.fidx import check_tables
@@ -23,8 +24,7 @@ from fragdex.formats.fidx_columns import parse_head
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.seeking.model import FragmentIndex
 from fragdex.testing import movie
-from fragdex.testing.forged_indexes import NUMBERS, checksummed, forged_columns, forged_values
-from fragdex.testing.index_strategies import indexes
+from strategies.indexes import indexes
 
 FORMS = ("json", "sidx", "mfra", "hls", "dash", "arrow", "torchcodec", "csv", "frames", "fidx")
 MOMENTS = (0, 0.04, 1e9, -1, math.inf)

@@ -20,7 +20,7 @@ from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 from fragdex.indexing import mfra_reading
 from fragdex.sources import open_source
 from fragdex.testing import make_file, movie
-from fragdex.testing.file_strategies import fragmented_parts
+from strategies.files import fragmented_parts
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -17,7 +17,7 @@ from fragdex.formats.sample_csv import ROWS_AT_ONCE, text_rows
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
-from fragdex.testing.index_strategies import indexes, tables_from_samples
+from strategies.indexes import indexes, tables_from_samples
 
 
 @given(indexes(), st.booleans())

@@ -23,7 +23,7 @@ from fragdex.fragments.track_info import TrackInfo
 from fragdex.indexing.sidx_reading import SidxReader, tables
 from fragdex.seeking.model import TrackIndex
 from fragdex.testing import make_file, movie
-from fragdex.testing.file_strategies import fragmented_parts
+from strategies.files import fragmented_parts
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

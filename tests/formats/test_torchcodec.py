@@ -15,8 +15,8 @@ from fragdex.formats import torchcodec
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
-from fragdex.testing.index_strategies import indexes, tables_from_samples
 from fragdex.views.kinds import view
+from strategies.indexes import indexes, tables_from_samples
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SAMPLES = SampleTable.of(

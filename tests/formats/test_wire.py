@@ -20,7 +20,7 @@ from fragdex.formats import wire, wire_reading
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
-from fragdex.testing.index_strategies import (
+from strategies.indexes import (
     indexes,
     sample_tables,
     tables_from_samples,

@@ -14,7 +14,7 @@ from fragdex.fragments.table import FragmentFlags, SyncTable
 from fragdex.indexing import periods
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.testing import movie
-from fragdex.testing.repeats import repeated
+from repeats import repeated
 
 MANY = 1 << 22
 

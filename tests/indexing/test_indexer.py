@@ -8,8 +8,9 @@ import fragdex
 from fragdex.errors import MalformedBox, NotISOBMFF, TruncatedInput
 from fragdex.indexing import scan
 from fragdex.indexing.scan import Scan
-from fragdex.testing import made_movie, movie, repeated
+from fragdex.testing import made_movie, movie
 from laws import brute
+from repeats import repeated
 
 DATA = movie(4, tracks=2)
 

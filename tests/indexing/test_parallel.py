@@ -16,11 +16,11 @@ from fragdex.indexing import remote
 from fragdex.sources import Source
 from fragdex.sources.batch import Batch
 from fragdex.testing import Faults, RangeServer, movie
-from fragdex.testing.file_strategies import files
 from fragdex.testing.files import Brand, Other, make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
 from laws import brute
+from strategies.files import files
 
 
 class Remote(Source):

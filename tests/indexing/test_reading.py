@@ -13,8 +13,8 @@ from fragdex.indexing import native, reading
 from fragdex.indexing.headers import DENSE, DONE, NO_SHAPE
 from fragdex.sources import Source, open_source
 from fragdex.testing import movie
-from fragdex.testing.file_strategies import files
 from laws import brute
+from strategies.files import files
 
 needs_native = pytest.mark.skipif(
     native.compiled is None, reason="the C extension was not compiled"

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.fragments.sync import Expansion, expanded, merged, sync_table
 from fragdex.fragments.table import SyncTable
-from fragdex.testing import repeated
 from fragdex.testing.files import Brand, make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
+from repeats import repeated
 
 
 @st.composite

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.boxes.fragments import DATA_OFFSET, FIRST_SAMPLE_FLAGS, SAMPLE_FLAGS
 from fragdex.indexing import periods
-from fragdex.testing.file_strategies import files
 from fragdex.testing.files import Brand, make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
+from strategies.files import files
 
 DEPENDS = 0x01000000
 

@@ -14,11 +14,11 @@ from fragdex.byterange import ByteRange
 from fragdex.indexing import fragment_batches, native
 from fragdex.indexing.native_plain import join_plain, walk_plain
 from fragdex.testing import movie
-from fragdex.testing.file_strategies import files
 from fragdex.testing.files import Other, make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 from laws import brute
+from strategies.files import files
 
 
 def fed(data, sizes, *, jumping=False):

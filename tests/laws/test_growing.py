@@ -8,9 +8,9 @@ from fragdex.errors import FormatError
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing import native
 from fragdex.testing import made_movie
-from fragdex.testing.file_strategies import files
 from fragdex.testing.tracks import Moov
 from laws import brute
+from strategies.files import files
 
 
 def opened(data):

@@ -7,11 +7,11 @@ import fragdex
 from fragdex import NULL, FragmentFlags
 from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET
 from fragdex.errors import NotISOBMFF
-from fragdex.testing.file_strategies import files
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 from laws import brute
+from strategies.files import files
 
 
 def index(made):

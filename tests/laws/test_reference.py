@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.testing.file_strategies import files
 from laws import brute, reference
 from oracle.media_files import fixture_files, init_of
+from strategies.files import files
 
 FILES = fixture_files()
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex import NULL
 from fragdex.errors import InexactIndex, NoSyncSample
-from fragdex.testing.file_strategies import files
 from laws import brute
+from strategies.files import files
 
 anything = st.one_of(
     st.floats(allow_nan=False),

@@ -25,8 +25,8 @@ from fragdex.errors import (
 )
 from fragdex.sources import Source
 from fragdex.testing import movie
-from fragdex.testing.file_strategies import files
 from fragdex.views.view import sizes_of
+from strategies.files import files
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 KINDS = ("faststart", "fragmented", "clip", "tracks", "init", "segment", "timeline")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import fragdex
+from forged_indexes import forged_columns, forged_values
 from fragdex.errors import FormatError
 from fragdex.formats import fidx, wire
 from fragdex.indexing.scan import Scan
@@ -15,7 +16,6 @@ from fragdex.service.indexing.child import true_time
 from fragdex.service.indexing.isolated import IN_THREAD
 from fragdex.service.isobmff import seeking
 from fragdex.testing import movie
-from fragdex.testing.forged_indexes import forged_columns, forged_values
 from service.isobmff.conftest import FILM, fresh_md5, index_json
 from service.serving import API, serving
 

@@ -13,7 +13,7 @@ from fragdex.indexing.scan import Scan
 from fragdex.service.indexing import isolated
 from fragdex.service.indexing.isolated import IN_THREAD
 from fragdex.service.unprocessed.inspection import MOST_BOXES, Inspections
-from fragdex.testing import repeated_to
+from repeats import repeated_to
 from service.descendants import descendants
 from service.serving import API, client_of, serving
 from service.working import announced, fixture_bytes, uploaded

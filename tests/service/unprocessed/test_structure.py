@@ -9,7 +9,8 @@ from fragdex.errors import FragdexError
 from fragdex.formats import fidx
 from fragdex.service.indexing.isolated import IN_THREAD
 from fragdex.service.unprocessed.inspection import MOST_BEFORE, MOST_BOXES, Structure
-from fragdex.testing import DIMENSIONS, movie, repeated, repeated_to
+from fragdex.testing import movie
+from repeats import DIMENSIONS, repeated, repeated_to
 from service.working import FIXTURES
 
 FILES = sorted(path.name for path in FIXTURES.iterdir() if path.suffix in (".mp4", ".mov", ".m4s"))

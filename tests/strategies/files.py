@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from fragdex.boxes import make_box
 from fragdex.fragments.track_info import Edit
 from fragdex.testing.files import Brand, Chunks, Mfra, Other, Part, Sidx, make_file
-from fragdex.testing.fragment_strategies import ANY_FLAGS, fragments, samples
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Made, Moov, Sample, Track
-
-__all__ = ["files", "fragmented_parts", "fragments", "progressive_parts", "samples", "tracks"]
+from strategies.fragments import ANY_FLAGS, fragments, samples
 
 _TIMESCALES = (1, 25, 600, 1000, 30_011, 44_100, 90_000, 10_000_000, 2**32 - 1)
 # Made once: a strategy that is made at every draw costs more than the draw.

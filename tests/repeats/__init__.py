@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from fragdex.testing.repeats.claims import CLAIMS
-from fragdex.testing.repeats.fragments import FRAGMENTS
-from fragdex.testing.repeats.indexes import INDEXES
-from fragdex.testing.repeats.movies import MOVIES
-
-__all__ = ["CLAIMED", "DIMENSIONS", "repeated", "repeated_to"]
+from repeats.claims import CLAIMS
+from repeats.fragments import FRAGMENTS
+from repeats.indexes import INDEXES
+from repeats.movies import MOVIES
 
 
 def _name(make: Callable[[int], bytes]) -> str:

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from fragdex.formats.fidx_columns import build_head, parse_head
 
-__all__ = ["NUMBERS", "VALUES", "checksummed", "forged_columns", "forged_values"]
-
 NUMBERS: Final = (
     *(0, 1, -1, 2**31, 2**32, 2**53, 2**61, 2**62 - 1, 2**62),
     *(-(2**62), 2**63 - 1, -(2**63) + 1, -(2**63)),

@@ -7,11 +7,9 @@ from struct import pack
 
 import numpy as np
 
-from fragdex.testing.repeats.boxes import FTYP, box, file_of, full, numbers, stbl, track
-from fragdex.testing.repeats.boxes import moov as moov_of
-from fragdex.testing.repeats.fragments import init, one_sample
-
-__all__ = ["INDEXES"]
+from repeats.boxes import FTYP, box, file_of, full, numbers, stbl, track
+from repeats.boxes import moov as moov_of
+from repeats.fragments import init, one_sample
 
 ROOM = 65535
 """References that a sidx has room for."""

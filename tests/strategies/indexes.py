@@ -27,8 +27,6 @@ from fragdex.seeking.model import (
     TrackIndex,
 )
 
-__all__ = ["edits", "indexes", "sample_tables", "tables_from_samples", "track_infos"]
-
 texts = st.text(max_size=12)
 codes = st.text("abcdefghijklmnopqrstuvwxyz0123456789 ©", min_size=4, max_size=4)
 counts = st.integers(0, 2**40)

@@ -7,9 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from fragdex.testing.repeats.boxes import FTYP, box, full, moov, numbers, stbl, table, track
-
-__all__ = ["FRAGMENTS", "fragment", "init", "one_sample"]
+from repeats.boxes import FTYP, box, full, moov, numbers, stbl, table, track
 
 BASE_IS_MOOF, BASE_IS_NAMED = 0x20000, 0x1
 DATA_OFFSET, DURATION, SIZE, FLAGS, COMPOSITION = 0x1, 0x100, 0x200, 0x400, 0x800

@@ -35,8 +35,6 @@ from fragdex.boxes.layout import Field
 from fragdex.boxes.rows import Rows
 from fragdex.boxes.tree import entries
 
-__all__ = ["boxes", "declared", "field_values", "mutations", "opaque_boxes", "trees"]
-
 _SHORT = 4  # items of a list, rows of a table: laws do not depend on length
 
 # Numbers that other fields hang on: any value would do, few make a box.

@@ -8,20 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "FTYP",
-    "MEDIA",
-    "box",
-    "file_of",
-    "full",
-    "moov",
-    "numbers",
-    "stbl",
-    "table",
-    "track",
-    "video_entry",
-]
-
 MATRIX = pack(">9I", 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
 
 

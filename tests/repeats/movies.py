@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.testing.repeats.boxes import (
+from repeats.boxes import (
     FTYP,
     MEDIA,
     box,
@@ -20,9 +20,7 @@ from fragdex.testing.repeats.boxes import (
     track,
     video_entry,
 )
-from fragdex.testing.repeats.fragments import one_sample
-
-__all__ = ["MOVIES"]
+from repeats.fragments import one_sample
 
 
 def _rows(*columns: Any) -> np.ndarray:

@@ -23,8 +23,6 @@ from fragdex.boxes.fragments import (
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Run, Sample, Traf
 
-__all__ = ["ANY_FLAGS", "fragments", "samples"]
-
 # sample_depends_on says nothing of sync: both kinds carry it, and bits that nobody reads.
 _FLAGS = (SYNC, NON_SYNC, 0, 0x00010000, 0x01000000, 0xFFFEFFFF, 0xFFFFFFFF)
 # How the trafs of one fragment say where their data is.

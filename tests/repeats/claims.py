@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.testing.repeats.boxes import (
+from repeats.boxes import (
     FTYP,
     MEDIA,
     box,
@@ -19,9 +19,7 @@ from fragdex.testing.repeats.boxes import (
     table,
     track,
 )
-from fragdex.testing.repeats.fragments import fragment, init
-
-__all__ = ["CLAIMS"]
+from repeats.fragments import fragment, init
 
 MOST = 2**32 - 1
 MANY = 2**23
