@@ -9,7 +9,7 @@
 Inputs that were interesting stay in out/fuzz/corpus, and the next run goes on with them; --pack
 puts the smallest of them into fuzz/corpus.zip, with which every run begins. What broke something
 lies in out/fuzz/found, a folder for each run. Ctrl-C and SIGTERM end the workers too. Needs the
-extra `fuzz` (atheris); ./dev installs it.
+group `fuzz` (atheris); ./dev installs it.
 """
 
 from __future__ import annotations

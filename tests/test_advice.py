@@ -23,6 +23,7 @@ import typer
 from fragdex.__main__ import main
 from fragdex.cli import doctor
 from fragdex.cli.app import COMMANDS, SERVICE_COMMANDS, SERVICE_GROUPS, app_of
+from fragdex.errors import install_command
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "fragdex"
@@ -52,6 +53,11 @@ TREES = {
 }
 
 
+def called(call):
+    """The name of what is called."""
+    return getattr(call.func, "id", getattr(call.func, "attr", ""))
+
+
 def advices():
     """Place → text."""
     found = {}
@@ -61,7 +67,12 @@ def advices():
             if isinstance(node, ast.JoinedStr):
                 parts |= {id(one) for one in node.values}
             said = []
-            if isinstance(node, ast.keyword) and node.arg in ("advice", "fix"):
+            if isinstance(node, ast.Call) and called(node) == "MissingExtra":
+                said = [install_command(one.value.value) for one in node.keywords
+                        if one.arg == "extra" and isinstance(one.value, ast.Constant)]  # fmt: skip
+            elif isinstance(node, ast.Call) and called(node) == "install_command":
+                said = [install_command(text) for text in texts(node.args[0])]
+            elif isinstance(node, ast.keyword) and node.arg in ("advice", "fix"):
                 said = texts(node.value)
             elif (
                 isinstance(node, ast.AnnAssign | ast.Assign) and "ADVICE" in ast.unparse(node)[:20]

@@ -408,8 +408,7 @@ def declared():
         return {IMPORT_NAMES.get(name, name.replace("-", "_")) for name in found} - {"fragdex"}
 
     extras = project["optional-dependencies"]
-    for_users = [extras[name] for name in extras if name not in ("dev", "fuzz")]
-    return names(project["dependencies"]), set().union(*map(names, for_users))
+    return names(project["dependencies"]), set().union(*map(names, extras.values()))
 
 
 def test_the_core_is_numpy_and_construct():

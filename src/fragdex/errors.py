@@ -391,8 +391,26 @@ class UndecodableMedia(FragdexError):
         self.start, self.stop = start, stop
 
 
+def install_command(extra: str) -> str:
+    """The command that installs an extra.
+
+    >>> install_command("media")
+    "pip install 'fragdex[media]'"
+    """
+    return f"pip install 'fragdex[{extra}]'"
+
+
 class MissingExtra(FragdexError, ImportError):
-    """An optional package is not installed; `advice` names the extra to install."""
+    """An optional package is not installed; `advice` says how to install it.
+
+    Args:
+        message: one sentence: what needs which package.
+        extra: the extra of pyproject.toml that has the package.
+        advice: instead of the command that installs the extra.
+    """
+
+    def __init__(self, message: str, *, extra: str = "", advice: str | None = None) -> None:
+        super().__init__(message, advice=advice or install_command(extra))
 
 
 class ServiceError(FragdexError):

@@ -1,9 +1,9 @@
 """OpenTelemetry traces: request → job → slice → child process. Off unless the environment asks.
 
-The extra `otel` brings what sends them. Nothing of OpenTelemetry is imported here before spans are
-asked for: whoever starts children needs this file. The span of the moment is a context variable of
-our own, not OpenTelemetry's, so that libraries that look for one add nothing: FastAPI would add
-the query of a URL, with its token.
+The extra `service` brings what sends them. Nothing of OpenTelemetry is imported here before spans
+are asked for: whoever starts children needs this file. The span of the moment is a context
+variable of our own, not OpenTelemetry's, so that libraries that look for one add nothing: FastAPI
+would add the query of a URL, with its token.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Traces:
         try:
             return cls(_provider(exporters))
         except ImportError:
-            log.warning("traces are asked for and cannot be sent: pip install 'fragdex[otel]'")
+            log.warning("traces are asked for and cannot be sent: pip install 'fragdex[service]'")
         except ValueError as error:
             log.warning("traces are not sent: a variable of OpenTelemetry: %s", error)
         return cls()

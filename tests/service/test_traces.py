@@ -154,7 +154,7 @@ def test_without_the_extra_a_warning_says_so(monkeypatch, caplog):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     assert not Traces.of_environment().are_on
-    assert "fragdex[otel]" in caplog.text
+    assert "fragdex[service]" in caplog.text
 
 
 @pytest.mark.parametrize(

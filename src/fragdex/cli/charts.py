@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.errors import InexactIndex, MissingExtra
+from fragdex.errors import InexactIndex, MissingExtra, install_command
 from fragdex.fragments.table import NULL
 from fragdex.seeking.show import (
     bit_rate,
@@ -196,7 +196,7 @@ def draw(found: Series, form: str) -> bytes:
     except ImportError as error:
         raise MissingExtra(
             "PNG and SVG need the package matplotlib",
-            advice="pip install 'fragdex[plot]', or write HTML, which needs nothing",
+            advice=f"{install_command('plot')}, or write HTML, which needs nothing",
         ) from error
     heights = [max(0.7, 0.32 * len(found.lanes)), 1.3, 1.1, 1.5]
     figure = Figure(figsize=(10, 2.2 + 1.65 * sum(heights)), layout="constrained")

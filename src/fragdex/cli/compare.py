@@ -131,9 +131,7 @@ def _picture(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bytes:
     try:
         from PIL import Image
     except ModuleNotFoundError:
-        raise MissingExtra(
-            "the picture needs Pillow", advice="pip install 'fragdex[service]'"
-        ) from None
+        raise MissingExtra("the picture needs Pillow", extra="media") from None
     differences = np.abs(one.astype(np.int16) - other)
     shown = np.minimum(differences * _LOUDER, 255).astype(np.uint8)
     if shown.shape[2] == 4:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from fragdex.cli import options
 from fragdex.cli.extras import extra
 from fragdex.cli.output import json_line
-from fragdex.errors import FragdexError, MissingExtra
+from fragdex.errors import FragdexError, MissingExtra, install_command
 
 if TYPE_CHECKING:
     from fragdex.rendering.browser.finding import Package
@@ -78,13 +78,13 @@ def service() -> list[Part]:
     try:
         import fragdex.service.app  # noqa: F401 — whether it can be imported
     except (ImportError, MissingExtra) as error:
-        return [Part("service", State.MISSING, str(error), "pip install 'fragdex[service]'")]
+        return [Part("service", State.MISSING, str(error), install_command("service"))]
     return [Part("service", State.OK, "fragdex serve, fragdex worker")]
 
 
 def media() -> list[Part]:
     """Decoding and encoding."""
-    advice = "pip install 'fragdex[media]'"
+    advice = install_command("media")
     try:
         import av
         from av.codec import Codec
@@ -110,7 +110,7 @@ def stills() -> list[Part]:
         found = version("pillow")
         import PIL.features
     except (ImportError, PackageNotFoundError):
-        return [Part("stills", State.MISSING, "no Pillow", "pip install 'fragdex[media]'")]
+        return [Part("stills", State.MISSING, "no Pillow", install_command("media"))]
     lacking = [name for name in ("jpg", "zlib", "webp") if not PIL.features.check(name)]
     if lacking:
         return [Part("stills", State.LIMITED, f"Pillow {found} without {', '.join(lacking)}")]
@@ -193,7 +193,7 @@ def walls() -> list[Part]:
 
         missing = missing_walls()
     except (ImportError, MissingExtra) as error:
-        return [Part("walls", State.MISSING, str(error), "pip install 'fragdex[service]'")]
+        return [Part("walls", State.MISSING, str(error), install_command("service"))]
     except (FragdexError, RuntimeError, OSError) as error:
         return [Part("walls", State.MISSING, f"no child process can be started: {error}")]
     if missing:
@@ -220,7 +220,7 @@ def speech() -> list[Part]:
     try:
         from fragdex.speech.process import engine_states
     except (ImportError, MissingExtra) as error:
-        return [Part("speech", State.MISSING, str(error), "pip install 'fragdex[speech]'")]
+        return [Part("speech", State.MISSING, str(error), install_command("speech"))]
     states = engine_states(_chosen_engines())
     anything = any(one.ready for one in states)
     # One engine is enough; the others are a choice.

@@ -37,9 +37,7 @@ def extra(name: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "fragdex").split(".")[0] == "fragdex":
             raise
-        raise MissingExtra(
-            f"{what} needs the package {error.name}", advice=f"pip install 'fragdex[{name}]'"
-        ) from None
+        raise MissingExtra(f"{what} needs the package {error.name}", extra=name) from None
     finally:
         if collects:
             gc.enable()

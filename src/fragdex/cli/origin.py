@@ -142,9 +142,7 @@ def origin(
         from fragdex.origin.titles import Titles
         from fragdex.serving.connection import BoundedConnection, ConnectionLimits
     except ImportError as error:
-        raise MissingExtra(
-            "fragdex origin needs more packages", advice="pip install 'fragdex[cli,origin]'"
-        ) from error
+        raise MissingExtra("fragdex origin needs more packages", extra="service") from error
     try:
         length = None if seconds == "all" else parse_time(seconds)
     except ValueError as error:

@@ -49,14 +49,12 @@ def client_of(server: str | None, key: str | None) -> Client:
     """A client of the service.
 
     Raises:
-        MissingExtra: the extra `client` is not installed.
+        MissingExtra: the extra `remote` is not installed.
     """
     try:
         from fragdex.client import Client
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"a client needs {error.name}", advice="pip install 'fragdex[client]'"
-        ) from error
+        raise MissingExtra(f"a client needs {error.name}", extra="remote") from error
     return Client(server, key)
 
 
@@ -132,7 +130,7 @@ def push(
 
     What is there already is not sent again, and what broke off is continued: also by the same
     command, if this one is ended. A file that is larger than the service takes is refused before
-    its bytes are sent. Needs httpx (pip install 'fragdex[client]').
+    its bytes are sent. Needs httpx (pip install 'fragdex[remote]').
 
     Examples:
       fragdex push film.mp4
@@ -218,7 +216,7 @@ def pull(
     A video comes as one fragmented MP4, or with --track as a file for each track; a transcription
     as WebVTT, or what the suffix of -o says (.srt, .json). What breaks off is continued; a file
     appears when it is complete. A file that is there already stays, unless --overwrite is given.
-    Needs httpx (pip install 'fragdex[client]').
+    Needs httpx (pip install 'fragdex[remote]').
 
     Examples:
       fragdex pull 0193f0a2-… -o film.mp4
@@ -338,7 +336,7 @@ def status(
 ) -> int:
     """Show files, renders and transcriptions of a service: id, status, what it is.
 
-    Needs httpx (pip install 'fragdex[client]').
+    Needs httpx (pip install 'fragdex[remote]').
 
     Examples:
       fragdex status

@@ -8,7 +8,7 @@
             print(event.event, event.data)
         seek = client.send(api.seek_isobmff_file(file.id, time_ms=1500))
 
-Needs the extra `client`.
+Needs the extra `remote`.
 """
 
 from __future__ import annotations

@@ -90,9 +90,7 @@ def schema() -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise MissingExtra(
-            "a set is a Parquet file, and needs pyarrow", advice="pip install 'fragdex[data]'"
-        ) from error
+        raise MissingExtra("a set is a Parquet file, and needs pyarrow", extra="data") from error
     group = pa.struct([(name, pa.int64()) for name in Groups._fields])
     track = pa.struct(
         [

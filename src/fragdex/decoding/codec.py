@@ -152,9 +152,7 @@ class TrackCodec:
         try:
             import av
         except ImportError as error:
-            raise MissingExtra(
-                "decoding needs PyAV", advice="pip install 'fragdex[media]'"
-            ) from error
+            raise MissingExtra("decoding needs PyAV", extra="media") from error
         if self.device is not None:
             context, why = self._on_device(av, self.device)
             if context is not None:

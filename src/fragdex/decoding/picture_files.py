@@ -120,7 +120,7 @@ def encoded(pixels: np.ndarray[Any, Any], format: str, quality: int) -> bytes:
     try:
         from PIL import Image, features
     except ImportError as error:
-        raise MissingExtra("pictures need Pillow", advice="pip install 'fragdex[media]'") from error
+        raise MissingExtra("pictures need Pillow", extra="media") from error
     if format in ("webp", "avif") and not features.check(format):
         raise MissingExtra(
             f"this Pillow writes no {format}", advice="pip install -U 'fragdex[media]'"

@@ -147,8 +147,6 @@ def _pyarrow() -> ModuleType:
     try:
         import pyarrow
     except ImportError as error:
-        raise MissingExtra(
-            "Arrow and Parquet need pyarrow", advice="pip install 'fragdex[data]'"
-        ) from error
+        raise MissingExtra("Arrow and Parquet need pyarrow", extra="data") from error
     module: ModuleType = pyarrow
     return module

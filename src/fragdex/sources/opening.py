@@ -314,7 +314,4 @@ def _need(module: str, name: str) -> None:
     try:
         __import__(module)
     except ImportError as error:
-        raise MissingExtra(
-            f"reading {name} needs the package {module}",
-            advice="pip install 'fragdex[remote]'",
-        ) from error
+        raise MissingExtra(f"reading {name} needs the package {module}", extra="remote") from error
