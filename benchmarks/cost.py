@@ -42,7 +42,7 @@ import fragdex
 import fragdex.testing
 from fragdex.boxes import parse
 from fragdex.cli.opening import bytes_of_view
-from fragdex.formats import FORMS
+from fragdex.seeking.forms import FORMS
 from fragdex.testing import RangeServer
 from fragdex.views.copies import ClipRequest, clip_view
 

@@ -18,6 +18,7 @@ from fragdex.digest import parse_digest
 from fragdex.formats import fidx, wire
 from fragdex.formats.clip import clip
 from fragdex.formats.embed import embed as embedded
+from fragdex.seeking.forms import FORMS as ALL_FORMS
 from fragdex.sources import open_source
 
 __all__ = ["TARGETS", "Target"]
@@ -26,7 +27,7 @@ Target = Callable[[bytes], None]
 
 MOMENTS = (0.0, 0.04, 1.0, 1e9, -1.0, math.inf)
 SPANS = ((0.0, math.inf), (0.05, 0.3), (-1.0, 0.1), (1.0, 1e9))
-FORMS = ("json", "sidx", "mfra", "hls", "dash", "torchcodec", "csv", "frames", "frames-json")
+FORMS = [name for name in ALL_FORMS if name not in ("fidx", "arrow", "parquet")]
 MOST_WRITTEN = 1 << 20
 MOST_SAMPLES = 1 << 18
 """A file may rightly say that it has many samples of no bytes; they are not all asked for here."""

@@ -14,10 +14,9 @@ import pytest
 import typer
 
 from fragdex.cli.app import COMMANDS, SERVICE_COMMANDS, SERVICE_GROUPS, app_of
-from fragdex.cli.options import Form, parse_time
+from fragdex.cli.options import parse_time
 from fragdex.cli.view import Kind
 from fragdex.errors import FragdexError
-from fragdex.formats import FORMS
 from fragdex.views import kinds
 
 pytestmark = pytest.mark.true_start
@@ -86,10 +85,6 @@ def test_the_version(run):
     ran = run("--version")
     assert ran.code == 0
     assert re.fullmatch(r"fragdex \d+\.\d+\.\d+\S*\n", ran.out)
-
-
-def test_the_forms_are_those_of_the_library():
-    assert {form.value for form in Form} == FORMS.keys()
 
 
 def test_the_kinds_of_views_are_those_of_the_library():

@@ -22,11 +22,11 @@ from fragdex.formats import fidx
 from fragdex.formats.fidx import check_tables
 from fragdex.formats.fidx_columns import parse_head
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
+from fragdex.seeking.forms import FORMS
 from fragdex.seeking.model import FragmentIndex
 from fragdex.testing import movie
 from strategies.indexes import indexes
 
-FORMS = ("json", "sidx", "mfra", "hls", "dash", "arrow", "torchcodec", "csv", "frames", "fidx")
 MOMENTS = (0, 0.04, 1e9, -1, math.inf)
 WHOLE = fidx.write(
     fragdex.index(movie(fragments=2, samples=3, fps=25, tracks=2), exact=True), samples=True

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.boxes import Box, build, make_box
 from fragdex.errors import FormatError, FragdexError
-from fragdex.formats import FORMS, fidx
+from fragdex.formats import fidx
+from fragdex.seeking.forms import FORMS
 from fragdex.testing import movie
 
 SMALL = (0, 1, 2, 7, 1000, 2**16, 2**31 - 1)

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from ast import literal_eval
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from typing import get_overloads
 
 import pytest
 
-from fragdex.formats import FORMS, export
+from fragdex.formats import export
 from fragdex.formats.fidx import open_index
+from fragdex.seeking.forms import FORMS, Exporting
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
 
-NAMES = ["fidx", "json", "sidx", "mfra", "hls", "dash", "arrow", "parquet", "torchcodec", "csv"]
-NAMES += ["frames", "frames-json"]
 EMPTY = FragmentIndex(SourceInfo("a.mp4"), How("boxes", True), ())
 
 
-def test_the_short_names() -> None:
-    assert list(FORMS) == NAMES
+SIGNATURES = {
+    name: signature(one)
+    for one in get_overloads(Exporting.export)
+    for name in literal_eval(signature(one).parameters["form"].annotation.removeprefix("Literal"))
+}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_form_has_a_writer(name: str) -> None:
+def test_every_form_has_a_signature() -> None:
+    assert SIGNATURES.keys() == FORMS.keys()
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_has_a_writer_with_its_options(name: str) -> None:
     form = FORMS[name]
-    writer = getattr(import_module(form.module), form.function)
-    assert callable(writer)
+    writer = getattr(import_module(f"fragdex.formats.{form.module}"), form.function)
+    assert tuple(signature(writer).parameters)[1:] == form.options
+    assert tuple(SIGNATURES[name].parameters)[2:] == form.options
     assert writer.__doc__
     assert form.suffix.startswith(".")
     assert "/" in form.media_type

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -17,13 +17,21 @@ import typer
 from fragdex.cli import options
 from fragdex.cli.inputs import STDIN, Work, expand, is_url, places, stem
 from fragdex.cli.output import complain, counting, emit, need_folder, say
+from fragdex.seeking.forms import FORMS, forms_with
 
-TEXT_FORMS = ("json", "csv", "frames", "frames-json", "hls", "dash", "torchcodec")
-"""Without -o these go to stdout; the binary ones go to a file named after the input."""
-SEGMENT_FORMS = ("json", "hls", "dash", "sidx", "embed")
-"""They join fragments to segments."""
-ONE_TRACK = ("torchcodec", "frames", "frames-json", "hls", "dash", "sidx", "embed")
-"""They speak of one track, or take their segments from one."""
+EMBED = "embed"
+"""Not a form: a copy of the file with a sidx inside, which takes options of that form."""
+EMBED_OPTIONS = ("track", "min_segment_ms")
+
+if TYPE_CHECKING:
+    FormName = str
+else:
+    FormName = StrEnum("FormName", [(name.replace("-", "_"), name) for name in FORMS])
+
+
+def _names(option: str) -> str:
+    """The forms that take an option, for its help."""
+    return ", ".join([*forms_with(option), *(["--embed"] if option in EMBED_OPTIONS else [])])
 
 
 class Playlist(StrEnum):
@@ -49,7 +57,7 @@ def index(
         ),
     ] = None,
     format: Annotated[
-        options.Form | None,
+        FormName | None,
         typer.Option("--format", "-f", help="The form to write.", show_default="fidx"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
@@ -60,10 +68,16 @@ def index(
     tracks: options.Tracks = None,
     samples: Annotated[
         bool,
-        typer.Option("--samples", help="Include the samples (fidx, arrow, parquet)."),
+        typer.Option(
+            "--samples", help=f"Include the samples ({_names('samples')}, {_names('of')})."
+        ),
     ] = False,
     presentation: Annotated[
-        bool, typer.Option("--presentation", help="Apply the edit list to the times (csv).")
+        bool,
+        typer.Option(
+            "--presentation",
+            help=f"Apply the edit list to the times ({_names('presentation')}).",
+        ),
     ] = False,
     min_segment_ms: Annotated[
         int | None,
@@ -71,7 +85,7 @@ def index(
             "--min-segment-ms",
             min=0,
             metavar="MS",
-            help="Least duration of a segment in milliseconds (json, hls, dash, sidx, --embed).",
+            help=f"Least duration of a segment in milliseconds ({_names('min_segment_ms')}).",
             show_default="2000; sidx, --embed: 0",
         ),
     ] = None,
@@ -79,8 +93,8 @@ def index(
         Playlist | None,
         typer.Option(
             "--playlist",
-            help="Which playlist to write (hls). A master playlist for PATH.m3u8 names"
-            " PATH-media.m3u8 and PATH-iframes.m3u8 beside it; all writes all three.",
+            help=f"Which playlist to write ({_names('playlist')}). A master playlist for PATH.m3u8"
+            " names PATH-media.m3u8 and PATH-iframes.m3u8 beside it; all writes all three.",
             show_default="media",
         ),
     ] = None,
@@ -89,7 +103,7 @@ def index(
         typer.Option(
             "--uri",
             metavar="URI",
-            help="What the playlist or manifest calls the media file (hls, dash).",
+            help=f"What the playlist or manifest calls the media file ({_names('uri')}).",
             show_default="its place, seen from the playlist",
         ),
     ] = None,
@@ -136,17 +150,17 @@ def index(
         if any(unused):
             raise typer.BadParameter("a set of films takes no option but --jobs")
         return index_set(files, output, jobs)
-    _refuse(
-        {
-            "--samples": samples and form not in ("fidx", "arrow", "parquet"),
-            "--presentation": presentation and form != "csv",
-            "--min-segment-ms": min_segment_ms is not None and form not in SEGMENT_FORMS,
-            "--playlist": playlist is not None and form != "hls",
-            "--uri": uri is not None and form not in ("hls", "dash"),
-            "--track": tracks is not None and form in ("fidx", "json", "mfra"),
-        },
-        form,
-    )
+    known = EMBED_OPTIONS if form == EMBED else FORMS[form].options
+    for option, is_given, names_of_it in (
+        ("--samples", samples, ("samples", "of")),
+        ("--presentation", presentation, ("presentation",)),
+        ("--min-segment-ms", min_segment_ms is not None, ("min_segment_ms",)),
+        ("--playlist", playlist is not None, ("playlist",)),
+        ("--uri", uri is not None, ("uri",)),
+        ("--track", tracks is not None, ("track", "tracks")),
+    ):
+        if is_given and not {*names_of_it} & {*known}:
+            raise typer.BadParameter(f"{option} does not apply to {form}")
     names = expand(files)
     if playlist is Playlist.ALL and output in (None, "-"):
         raise typer.BadParameter("--playlist all writes several files: -o is needed")
@@ -154,7 +168,7 @@ def index(
         form=form,
         targets=_targets(names, form, output),
         exporting={
-            **_chosen(form, tracks, samples),
+            **_chosen(form, known, tracks, samples),
             **({"presentation": True} if presentation else {}),
             **({"min_segment_ms": min_segment_ms} if min_segment_ms is not None else {}),
             **({"playlist": playlist.value} if playlist is not None else {}),
@@ -181,20 +195,14 @@ class _Job:
     opening: dict[str, Any]
 
 
-def _form(form: options.Form | None, json: bool, embed: bool) -> str:
-    if json and form not in (None, options.Form.JSON):
+def _form(form: str | None, json: bool, embed: bool) -> str:
+    if json and form not in (None, "json"):
         raise typer.BadParameter(f"--json and --format {form} contradict each other")
     if embed and (json or form is not None):
         raise typer.BadParameter("--embed writes a media file: it takes no --format")
     if embed:
-        return "embed"
-    return "json" if json else (form or options.Form.FIDX).value
-
-
-def _refuse(misused: dict[str, bool], form: str) -> None:
-    for option, wrong in misused.items():
-        if wrong:
-            raise typer.BadParameter(f"{option} does not apply to {form}")
+        return EMBED
+    return "json" if json else str(form or "fidx")
 
 
 def _targets(names: Sequence[str], form: str, output: str | None) -> dict[str, str | None]:
@@ -203,9 +211,9 @@ def _targets(names: Sequence[str], form: str, output: str | None) -> dict[str, s
     Raises:
         typer.BadParameter: two inputs would go to one place, or one over itself.
     """
-    if form == "embed" and output is None:
+    if form == EMBED and output is None:
         raise typer.BadParameter("--embed writes a whole media file: -o is needed")
-    on_stdout = output == "-" or (output is None and form in TEXT_FORMS)
+    on_stdout = output == "-" or (output is None and form != EMBED and FORMS[form].is_text)
     # JSON has a line for each input; of other forms two would run into one another.
     if on_stdout and (len(names) == 1 or form == "json"):
         return dict.fromkeys(names)
@@ -213,37 +221,37 @@ def _targets(names: Sequence[str], form: str, output: str | None) -> dict[str, s
 
 
 def _suffix(name: str, form: str) -> str:
-    if form == "embed":
+    if form == EMBED:
         return os.path.splitext(name.partition("?")[0])[1] or ".mp4"
-    from fragdex.formats import FORMS
-
     return FORMS[form].suffix
 
 
-def _chosen(form: str, tracks: list[int] | None, samples: bool) -> dict[str, Any]:
+def _chosen(
+    form: str, known: Sequence[str], tracks: list[int] | None, samples: bool
+) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    if tracks and form in ONE_TRACK:
+    if tracks and "track" in known:
         if len(tracks) > 1:
             raise typer.BadParameter(f"{form} takes one --track")
         given["track"] = tracks[0]
     elif tracks:
         given["tracks"] = tracks
     if samples:
-        given |= {"samples": True} if form == "fidx" else {"of": "samples"}
+        given |= {"samples": True} if "samples" in known else {"of": "samples"}
     return given
 
 
 def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str]]:
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
-    from fragdex.formats import FORMS, export
+    from fragdex.formats import export
 
     opening, asked = dict(job.opening), job.exporting
     # Stale base offsets, which a copy repairs, are found in the moofs alone.
-    needs_samples = job.form == "embed" or FORMS[job.form].needs_samples
+    needs_samples = job.form == EMBED or FORMS[job.form].needs_samples
     media = saved_form(name) is None and name != STDIN and not is_url(name)
     pictures = asked.get("playlist") in ("iframes", "all")
-    playable = job.form in ("hls", "dash") and media
-    if needs_samples or {"of", "samples"} & asked.keys() or pictures or playable:
+    playable = job.form != EMBED and "uri" in FORMS[job.form].options
+    if needs_samples or {"of", "samples"} & asked.keys() or pictures or (playable and media):
         # the sample-exact way at once, and not a sidx first
         opening["exact"] = True
     made = open_any(name, **opening)
@@ -251,14 +259,14 @@ def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str
         # the saved index has no samples: the file that it describes has
         made = open_any(media_of(made, name), **opening)
     target = job.targets[name]
-    if job.form == "embed":
+    if job.form == EMBED:
         return _embed(name, made, job), notes(made)
     if job.form == "fidx" and target is not None:
         need_folder(target)
         made.save(target, samples=asked.get("samples", False))
         return (None, _line(target, made)), notes(made)
     told = notes(made)
-    if job.form in ("hls", "dash"):
+    if playable:
         asked = {**addresses(name, made, target, job.opening["init"]), **asked}
         told = [*told, *playback_notes(made)]
     if job.form == "hls" and asked.get("playlist") in ("master", "all"):
@@ -272,7 +280,7 @@ def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str
     if target is not None:
         emit([data], target)
         return (None, _line(target, made)), told
-    if job.form in TEXT_FORMS and not data.endswith(b"\n"):
+    if FORMS[job.form].is_text and not data.endswith(b"\n"):
         data += b"\n"
     return (data, ""), told
 
@@ -284,7 +292,7 @@ def _media(name: str, made: Any, form: str) -> Iterator[dict[str, Any]]:
     from fragdex.cli.opening import media_of
     from fragdex.errors import SourceError
 
-    if form not in ("dash", "mfra") or name == STDIN:
+    if "source" not in FORMS[form].options or name == STDIN:
         yield {}
         return
     try:

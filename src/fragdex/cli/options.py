@@ -7,29 +7,10 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any
 
 import typer
-
-
-class Form(StrEnum):
-    """The short names of the forms an index can be written in."""
-
-    # The formats' own table would import numpy for every --help; a test holds the two equal.
-    FIDX = "fidx"
-    JSON = "json"
-    SIDX = "sidx"
-    MFRA = "mfra"
-    HLS = "hls"
-    DASH = "dash"
-    ARROW = "arrow"
-    PARQUET = "parquet"
-    TORCHCODEC = "torchcodec"
-    CSV = "csv"
-    FRAMES = "frames"
-    FRAMES_JSON = "frames-json"
 
 
 def parse_time(text: str) -> Fraction | float:

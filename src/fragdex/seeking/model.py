@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Literal, overload
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import TrackNotFound
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.track_info import Movie, SampleGroup
 from fragdex.seeking import plan, registry
+from fragdex.seeking.forms import Exporting
 from fragdex.seeking.origin import Home, How, SourceInfo
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import SampleLoader, TrackIndex
-from fragdex.sources import Source, SourceLike
+from fragdex.sources import SourceLike
 
 __all__ = [
     "FragmentIndex",
@@ -74,7 +74,7 @@ def _named(tracks: Sequence[TrackIndex]) -> str:
     return "one of " + ", ".join(str(track.id) for track in tracks[:MOST_NAMED]) + more
 
 
-class FragmentIndex:
+class FragmentIndex(Exporting):
     """The index of one file.
 
     Attributes:
@@ -274,113 +274,6 @@ class FragmentIndex:
             samples: include the sample tables.
         """
         registry.offered("save")(self, path, samples=samples)
-
-    @overload
-    def export(self, form: Literal["fidx"], *, samples: bool = ...) -> bytes: ...
-    @overload
-    def export(
-        self,
-        form: Literal["json"],
-        *,
-        min_segment_ms: float | None = ...,
-        period: int | None = ...,
-        unknown: Mapping[str, object] | None = ...,
-    ) -> bytes: ...
-    @overload
-    def export(
-        self,
-        form: Literal["sidx"],
-        *,
-        track: int | None = ...,
-        period: int | None = ...,
-        first_offset: int = ...,
-        min_segment_ms: float = ...,
-    ) -> bytes: ...
-    @overload
-    def export(
-        self,
-        form: Literal["mfra"],
-        *,
-        period: int | None = ...,
-        source: bytes | Source | None = ...,
-    ) -> bytes: ...
-    @overload
-    def export(
-        self,
-        form: Literal["hls"],
-        *,
-        uri: str | None = ...,
-        track: int | None = ...,
-        min_segment_ms: float = ...,
-        playlist: Literal["media", "iframes", "master"] = ...,
-        growing: bool = ...,
-        init_uri: str | None = ...,
-        media_uri: str = ...,
-        iframes_uri: str | None = ...,
-    ) -> bytes: ...
-    @overload
-    def export(
-        self,
-        form: Literal["dash"],
-        *,
-        uri: str | None = ...,
-        source: bytes | Source | None = ...,
-        track: int | None = ...,
-        min_segment_ms: float = ...,
-        init_uri: str | None = ...,
-    ) -> bytes: ...
-    @overload
-    def export(
-        self,
-        form: Literal["arrow"],
-        *,
-        of: Literal["fragments", "samples", "sync"] = ...,
-        tracks: Iterable[int] | None = ...,
-        container: Literal["stream", "file"] = ...,
-    ) -> bytes: ...
-    @overload
-    def export(
-        self,
-        form: Literal["parquet"],
-        *,
-        of: Literal["fragments", "samples", "sync"] = ...,
-        tracks: Iterable[int] | None = ...,
-        compression: str = ...,
-    ) -> bytes: ...
-    @overload
-    def export(self, form: Literal["torchcodec"], *, track: int | None = ...) -> bytes: ...
-    @overload
-    def export(
-        self,
-        form: Literal["csv"],
-        *,
-        presentation: bool = ...,
-        tracks: Iterable[int] | None = ...,
-    ) -> bytes: ...
-    @overload
-    def export(
-        self,
-        form: Literal["frames", "frames-json"],
-        *,
-        track: int | None = ...,
-        order: Literal["presentation", "decode"] = ...,
-        hidden: bool = ...,
-    ) -> bytes: ...
-    def export(self, form: str, **options: object) -> bytes:
-        """The index in another form, as bytes.
-
-        Args:
-            form: fidx, json, sidx, mfra, hls, dash, arrow, parquet, torchcodec, csv, frames or
-                frames-json. If its name is known only at run time, call `fragdex.formats.export`.
-            options: those of the form; see docs/cli.md.
-
-        Raises:
-            ValueError: there is no such form.
-            TypeError: the form has no such option.
-            InexactIndex: the form needs samples that this index does not have.
-        """
-        exported: bytes = registry.offered("export")(self, form, **options)
-        return exported
 
     def extend(self, source: SourceLike) -> FragmentIndex:
         """The index of a file that has grown, continued from `resume_offset`.

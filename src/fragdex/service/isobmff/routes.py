@@ -29,8 +29,8 @@ from fragdex.errors import (
     Unprocessable,
     UnverifiedSync,
 )
-from fragdex.formats import FORMS as ALL_FORMS
 from fragdex.responses import has_already
+from fragdex.seeking.forms import FORMS as ALL_FORMS
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff import forms, indexing, opened, operations, seeking, tracks
 from fragdex.service.isobmff.model import (
