@@ -29,6 +29,7 @@ from fragdex.decoding.picture_files import (
 from fragdex.decoding.pictures import shown_size, upright
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import InexactIndex, LimitExceeded, UndecodableMedia
+from fragdex.formats.captions_text import timing
 from fragdex.formats.hls import address, target_duration
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.seeking.seek import Hit
@@ -159,7 +160,7 @@ class Layout:
             stop = max(round(cue.stop * 1000), begin + 1)
             part = f"#xywh={cue.x},{cue.y},{cue.width},{cue.height}"
             lines += [
-                f"{_clock(begin)} --> {_clock(stop)}", self.address(cue.sheet, name) + part, ""
+                timing(begin, stop), self.address(cue.sheet, name) + part, ""
             ]  # fmt: skip
         return "\n".join(lines)
 
@@ -244,12 +245,6 @@ class Layout:
             for sheet, tiles in ((0, min(self.count, self.tiles_of_sheet)),
                                  (last, self.count - last * self.tiles_of_sheet))
         )  # fmt: skip
-
-
-def _clock(milliseconds: int) -> str:
-    seconds, rest = divmod(milliseconds, 1000)
-    minutes, seconds = divmod(seconds, 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{rest:03}"
 
 
 MOST_TILES = 100_000

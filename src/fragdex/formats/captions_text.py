@@ -1,4 +1,4 @@
-"""Captions of every kind, read whole: WebVTT, SubRip and JSON.
+"""Captions of every kind, read whole: WebVTT, SubRip and JSON; and the timing line of a cue.
 
 WebVTT is that of W3C (The Web Video Text Tracks Format, 4.1 and 6.1). Players pass over a cue whose
 times they cannot read; here it is refused, while somebody is there to put it right.
@@ -31,6 +31,21 @@ _VTT_TIMING = re.compile(rf"\s*{_VTT_TIME}\s*-->\s*{_VTT_TIME}(?:\s+(.*))?", re.
 _SRT_TIME = r"(\d{1,6}):([0-5]?\d):([0-5]?\d)[,.](\d{1,3})"
 _SRT_TIMING = re.compile(rf"\s*{_SRT_TIME}\s*-->\s*{_SRT_TIME}(?:\s.*)?", re.ASCII)
 _NO_CUES: Final = ("NOTE", "STYLE", "REGION")
+
+
+def timing(start_ms: int, end_ms: int, point: str = ".") -> str:
+    """The line of a cue that says when it is shown.
+
+    Args:
+        point: in front of the milliseconds: a dot in WebVTT, a comma in SubRip.
+
+    >>> timing(1000, 3_723_500)
+    '00:00:01.000 --> 01:02:03.500'
+    """
+    return f" {_ARROW} ".join(
+        f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}{point}{ms % 1000:03}"
+        for ms in (start_ms, end_ms)
+    )
 
 
 def parse_webvtt(data: bytes) -> list[Cue]:

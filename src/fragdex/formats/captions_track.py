@@ -8,6 +8,7 @@ bytes break is mended, as by `embed`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,7 +137,7 @@ def _samples(cues: Cues) -> list[tuple[int, bytes]]:
             continue
         if start > at:
             found.append((start - at, nothing))
-        payload = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        payload = escape(text, quote=False)
         cue = make_box("vttc", children=[make_box("payl", cue_text=payload)])
         found.append((end - start, build(cue)))
         at = end

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from typing import Any, Final
 
+from fragdex.formats.captions_text import timing
 from fragdex.formats.captions_track import Cue
 from fragdex.speech.words import Transcript, Word
 
@@ -147,8 +149,8 @@ def as_webvtt(transcript: Transcript) -> str:
     """
     blocks = ["WEBVTT\n"]
     for cue in cues_of(transcript.words):
-        times = f"{_clock(cue.start_ms, '.')} --> {_clock(cue.end_ms, '.')}"
-        blocks.append(f"{times}\n{_escaped(_no_empty_lines(cue))}\n")
+        text = escape(_no_empty_lines(cue), quote=False)
+        blocks.append(f"{timing(cue.start_ms, cue.end_ms)}\n{text}\n")
     return "\n".join(blocks)
 
 
@@ -160,7 +162,7 @@ def as_srt(transcript: Transcript) -> str:
     """
     blocks = []
     for number, cue in enumerate(cues_of(transcript.words), 1):
-        times = f"{_clock(cue.start_ms, ',')} --> {_clock(cue.end_ms, ',')}"
+        times = timing(cue.start_ms, cue.end_ms, ",")
         text = _no_empty_lines(cue).replace("-->", "→")
         blocks.append(f"{number}\n{times}\n{text}\n")
     return "\n".join(blocks)
@@ -213,17 +215,6 @@ FORMS: Final[dict[str, tuple[Callable[[Transcript], str], str]]] = {
     "json": (as_json, "application/json"),
 }
 """By the ending of a name: what writes it, and its media type."""
-
-
-def _clock(ms: int, point: str) -> str:
-    hours, rest = divmod(ms, 3_600_000)
-    minutes, rest = divmod(rest, 60_000)
-    seconds, ms = divmod(rest, 1000)
-    return f"{hours:02}:{minutes:02}:{seconds:02}{point}{ms:03}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _no_empty_lines(cue: Cue) -> str:

@@ -14,8 +14,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import md5
+from html import escape
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FragdexError, LimitExceeded, MalformedCaptions
-from fragdex.formats.captions_text import parse_json, parse_srt, webvtt_cues
+from fragdex.formats.captions_text import parse_json, parse_srt, timing, webvtt_cues
 from fragdex.formats.captions_track import Cue
 from fragdex.formats.languages import language_tag
 from fragdex.fragments.table import FAR, Int64
@@ -41,6 +42,7 @@ TIMING: Final = 64
 """Bytes of the times of a cue at most, with the lines around it."""
 _TAGS: Final = ((1, "b"), (2, "i"), (4, "u"))
 """face_style_flags of a style record (3GPP TS 26.245, 5.17.1.1)."""
+_escaped: Final = partial(escape, quote=False)
 
 
 class VttCue(NamedTuple):
@@ -87,10 +89,9 @@ def written(head: str, cues: Iterable[VttCue]) -> bytes:
         else:
             joined.append(cue)
     blocks = [
-        f"{_clock(cue.start)} --> {_clock(cue.end)}{' ' if cue.settings else ''}{cue.settings}\n"
-        f"{cue.text}\n\n"
+        f"{timing(start, end)}{' ' if cue.settings else ''}{cue.settings}\n{cue.text}\n\n"
         for cue in joined
-        if _milliseconds(cue.end) > _milliseconds(cue.start)
+        if (start := _milliseconds(cue.start)) < (end := _milliseconds(cue.end))
     ]
     return (head + "".join(blocks)).encode("utf-8", "replace")
 
@@ -179,17 +180,8 @@ def _styles(data: bytes) -> Iterator[Sequence[int]]:
         at += size
 
 
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def _milliseconds(seconds: Fraction) -> int:
     return int(max(seconds, Fraction(0)) * 1000 + Fraction(1, 2))
-
-
-def _clock(seconds: Fraction) -> str:
-    minutes, millis = divmod(_milliseconds(seconds), 60_000)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{millis // 1000:02d}.{millis % 1000:03d}"
 
 
 MOST_BYTES: Final = 16 << 20
