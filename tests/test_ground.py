@@ -91,10 +91,9 @@ CORE = {"numpy", "construct"}
 # Rooms that are an extra as a whole; everywhere else an extra is imported where it is used.
 ROOMS_OF_EXTRAS = {
     "cli": {"typer", "rich"},
-    "testing": {"hypothesis"},
     "transcode": {"av"},
     "rendering": {"av"},
-    "serving": {"uvicorn"},
+    "serving": {"starlette", "uvicorn"},
     "origin": {"starlette"},
     "client": {"httpx", "httpx_sse", "msgspec"},
     "service": {

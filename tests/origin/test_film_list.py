@@ -13,8 +13,8 @@ obstore = pytest.importorskip("obstore")
 from obstore.store import MemoryStore  # noqa: E402
 
 from fragdex.origin import film_list  # noqa: E402
+from fragdex.origin.addresses import signed  # noqa: E402
 from fragdex.origin.application import Settings  # noqa: E402
-from fragdex.origin.signing import signed  # noqa: E402
 from fragdex.origin.titles import Titles  # noqa: E402
 from fragdex.testing import movie  # noqa: E402
 from origin.serving import serving  # noqa: E402

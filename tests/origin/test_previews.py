@@ -20,8 +20,7 @@ from PIL import Image
 import fragdex
 from decoding.filming import numbered
 from fragdex.errors import SourceChanged
-from fragdex.origin.preview_maker import PreviewMaker, TooManyWaiting
-from fragdex.origin.previews import Preview, preview_of
+from fragdex.origin.previews import Preview, PreviewMaker, TooManyWaiting, preview_of
 from fragdex.origin.titles import Titles
 from fragdex.testing import check_dash, check_hls, movie
 from origin.serving import serving

@@ -114,7 +114,7 @@ def origin(
             "--secret",
             metavar="TEXT",
             envvar="FRAGDEX_ORIGIN_SECRET",
-            help="Serve signed addresses only (fragdex.origin.signing.signed).",
+            help="Serve signed addresses only (fragdex.origin.addresses.signed).",
             show_default=False,
         ),
     ] = None,

@@ -1,20 +1,34 @@
-"""What a path asks for: `/film.mp4/hls/master.m3u8`, `/film.mp4/clip.mp4?start=60`.
+"""What a path and its query ask for: `/film.mp4/hls/master.m3u8`, `/film.mp4/clip.mp4?start=60`.
 
 Several files of one folder that are renditions of one title stand with commas between them:
 `/film/low.mp4,high.mp4/hls/master.m3u8`.
+
+A signed address names a film, until when, and a signature of both. The signature stands in the
+path, not behind a question mark, so that the addresses in playlists and manifests, which are
+relative, carry it on: `/UNTIL/SIGNATURE/film.mp4/hls/master.m3u8`.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import math
 import re
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from fragdex.origin.previews import PREVIEW
-from fragdex.origin.queries import VIEWS
+from fragdex.seeking.time_texts import parse_time
 
-__all__ = ["MOST_FILES", "Address", "parse_address"]
-
+PREVIEW: Final = re.compile(
+    r"thumbnail\.(?:jpg|webp|png|avif)|storyboard\.(?:vtt|m3u8)"
+    r"|storyboard-\d{1,6}\.(?:jpg|webp|png|avif)|peaks\.(?:json|dat)|loudness\.json"
+)
+"""Names of previews."""
+VIEWS: Final = ("clip.mp4", "fragmented.mp4", "faststart.mp4")
+"""Names of files that are views of one film."""
 MOST_FILES: Final = 32
 """Renditions of one title."""
 _PACKAGED = re.compile(r"(.+?)/(hls|dash)/(.+)", re.DOTALL)
@@ -59,3 +73,125 @@ def _address(film: str, action: str, file: str) -> Address | None:
     folder, _, last = film.rpartition("/")
     names = tuple(f"{folder}/{name}" if folder else name for name in last.split(",") if name)
     return Address(film, names, action, file) if 0 < len(names) <= MOST_FILES else None
+
+
+Query = Mapping[str, str]
+
+
+def seconds(asked: Query, name: str, default: float) -> Any:
+    """A time as `fragdex.seek` takes it.
+
+    Raises:
+        ValueError: it is none.
+
+    >>> seconds({"t": "1:30"}, "t", 0)
+    Fraction(90, 1)
+    """
+    text = asked.get(name)
+    if text is None:
+        return default
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def number(asked: Query, name: str, least: int, most: int) -> int | None:
+    """A whole number; None: it is not asked for.
+
+    Raises:
+        ValueError: it is none, or out of bounds.
+
+    >>> number({"w": "320"}, "w", 1, 4096)
+    320
+    """
+    text = asked.get(name)
+    if text is None:
+        return None
+    digits = text.isascii() and text.isdigit() and len(text) < 16
+    if not digits or not least <= int(text) <= most:
+        raise ValueError(f"{name}: expected {least} to {most:,}, found {text!r}")
+    return int(text)
+
+
+def flag(asked: Query, name: str, default: bool) -> bool:
+    """`true` or `false`.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    text = asked.get(name)
+    if text not in (None, "true", "false"):
+        raise ValueError(f"{name}: expected true or false, found {text!r}")
+    return default if text is None else text == "true"
+
+
+def track_ids(asked: Query) -> list[int] | None:
+    """The ids in `tracks`, with commas between them; None: it is not asked for.
+
+    Raises:
+        ValueError: one is none.
+    """
+    text = asked.get("tracks")
+    if text is None:
+        return None
+    ids = text.split(",")
+    if not all(part.isascii() and part.isdigit() and len(part) < 11 for part in ids):
+        raise ValueError(f"tracks: expected track ids with commas between them, found {text!r}")
+    return [int(part) for part in ids]
+
+
+def view_options(name: str, asked: Query) -> tuple[str, dict[str, Any]]:
+    """Kind and options of a view, as `fragdex.view` takes them.
+
+    Args:
+        name: one of `VIEWS`.
+        asked: `tracks`; `start`, `end` and `exact` of clips.
+
+    Raises:
+        ValueError: a value is none.
+
+    >>> view_options("clip.mp4", {"start": "1", "exact": "false"})
+    ('clip', {'tracks': None, 'start': Fraction(1, 1), 'stop': inf, 'exact': False})
+    """
+    kind = name.removesuffix(".mp4")
+    options: dict[str, Any] = {"tracks": track_ids(asked)}
+    if kind == "clip":
+        options["start"] = seconds(asked, "start", 0.0)
+        options["stop"] = seconds(asked, "end", math.inf)
+        options["exact"] = flag(asked, "exact", True)
+    return kind, options
+
+
+def signed(secret: str, film: str, until: int) -> str:
+    """What stands in front of a film's path for it to be served until a time.
+
+    Args:
+        secret: known to who signs and to the server.
+        film: its name as in addresses, with commas where it has several files; "" for the list
+            of all films, whose addresses are signed until the same time.
+        until: seconds since 1970.
+
+    >>> signed("secret", "film.mp4", 2_000_000_000)
+    '2000000000/tn0xq6gREtssCFyHh7OR4w'
+    """
+    return f"{until}/{_signature(secret, film, until)}"
+
+
+def may_pass(secret: str, film: str, until: str, signature: str) -> bool:
+    """Whether a signature is that of a film, and has not ended.
+
+    >>> until, _, signature = signed("secret", "a/b.mp4", 4_000_000_000).partition("/")
+    >>> may_pass("secret", "a/b.mp4", until, signature)
+    True
+    >>> may_pass("secret", "a/c.mp4", until, signature)
+    False
+    """
+    if not (until.isascii() and until.isdigit() and len(until) <= 12) or int(until) < time.time():
+        return False
+    return hmac.compare_digest(_signature(secret, film, int(until)).encode(), signature.encode())
+
+
+def _signature(secret: str, film: str, until: int) -> str:
+    digest = hmac.new(secret.encode(), f"{until}\n{film}".encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")

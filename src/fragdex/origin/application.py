@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fragdex.errors import (
     BudgetExceeded,
@@ -26,23 +36,22 @@ from fragdex.errors import (
     TruncatedInput,
 )
 from fragdex.lru_cache import LRUCache
-from fragdex.origin import film_pages
-from fragdex.origin.access_log import AccessLog
-from fragdex.origin.addresses import Address, parse_address
-from fragdex.origin.answers import answer
-from fragdex.origin.film_list_answer import list_answer
-from fragdex.origin.growing_films import NotYet
-from fragdex.origin.package_files import package_file
+from fragdex.origin.addresses import (
+    PREVIEW,
+    Address,
+    may_pass,
+    number,
+    parse_address,
+    signed,
+    view_options,
+)
+from fragdex.origin.film_list import MOST_LISTED, listing, player
 from fragdex.origin.prepared import LARGEST, PreparedSegment
-from fragdex.origin.preview_maker import PreviewMaker, TooManyWaiting
-from fragdex.origin.previews import PREVIEW, preview_of
-from fragdex.origin.queries import view_options
-from fragdex.origin.signing import may_pass
-from fragdex.origin.titles import Film, Titles
+from fragdex.origin.previews import PreviewMaker, TooManyWaiting, package_file, preview_of
+from fragdex.origin.titles import Film, NotYet, Titles
 from fragdex.responses import has_already
+from fragdex.serving.answers import answer
 from fragdex.views.view import View
-
-__all__ = ["Settings", "make_app"]
 
 CORS: Final = {
     "Access-Control-Allow-Origin": "*",
@@ -281,7 +290,7 @@ class _Origin:
             listed = self._settings.listed and self._settings.secret is None
             # from the folder that the page is
             home = "../" * (address.film.count("/") + 1) if listed else None
-            page = film_pages.player(address.film.rpartition("/")[2], home)
+            page = player(address.film.rpartition("/")[2], home)
             return HTMLResponse(page, headers=CORS)
         numbers = [0]
         if PREVIEW.fullmatch(address.action):
@@ -357,3 +366,120 @@ def _status(error: FragdexError) -> int:
 def _refusal(status: int, why: object, *, retry: bool = False) -> Response:
     headers = {**CORS, "Cache-Control": "no-store"} | ({"Retry-After": "1"} if retry else {})
     return PlainTextResponse(f"{why}\n", status, headers)
+
+
+_USUAL: Final = 100
+_LONGEST: Final = 1024
+"""Characters of a name: as many bytes has that of an object at most."""
+
+
+def list_answer(
+    request: Request,
+    titles: Titles,
+    fields: Mapping[str, str],
+    secret: str | None = None,
+    until: int = 0,
+) -> Response:
+    """Some films: after the name `after`, at most `limit`.
+
+    Args:
+        request: its Accept decides: a page, unless JSON is wanted and HTML is not.
+        titles: the films.
+        fields: headers of the answer.
+        secret, until: with which the addresses of films are signed; None: they are not.
+
+    Raises:
+        ValueError: a parameter is none.
+        SourceError: the films cannot be listed.
+    """
+    asked = request.query_params
+    most = number(asked, "limit", 1, MOST_LISTED) or _USUAL
+    after = asked.get("after", "")
+    if len(after) > _LONGEST:
+        raise ValueError(f"after: expected a name of at most {_LONGEST} characters")
+    found = titles.listed(after, most)
+    more = None
+    if found.next is not None:
+        more = "?" + urlencode({"after": found.next, "limit": most})
+    addresses = [_film_address(one.name, secret, until) for one in found.films]
+    headers = {**fields, "Vary": "Accept"}
+    if not _wants_json(request.headers.get("accept", "")):
+        names = [one.name for one in found.films]
+        page = listing(list(zip(names, addresses, strict=True)), more)
+        return HTMLResponse(page, headers=headers)
+    films = [
+        {
+            "name": one.name,
+            "url": address,
+            "bytes": one.size,
+            "modified": datetime.fromtimestamp(one.modified, UTC).isoformat(),
+        }
+        for one, address in zip(found.films, addresses, strict=True)
+    ]
+    return JSONResponse({"films": films, "next": more}, headers=headers)
+
+
+def _film_address(name: str, secret: str | None, until: int) -> str:
+    """Where a film is, relative to the list; the list that is signed is two steps deep."""
+    before = "" if secret is None else f"../../{signed(secret, name, until)}/"
+    return f"{before}{quote(name)}/"
+
+
+def _wants_json(accept: str) -> bool:
+    kinds = [one.partition(";")[0].strip().lower() for one in accept.split(",")]
+    return "application/json" in kinds and "text/html" not in kinds
+
+
+class AccessLog:
+    """Logs the requests that an application answers.
+
+    Args:
+        app: the application.
+        write: called with each line, without its end.
+        json: whether lines are JSON objects; else words with spaces between.
+    """
+
+    def __init__(self, app: ASGIApp, write: Callable[[str], None], *, json: bool) -> None:
+        self._app, self._write, self._json = app, write, json
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request, as ASGI has it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status, size = time.perf_counter(), 0, 0
+
+        async def counted(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, counted)
+        finally:
+            milliseconds = (time.perf_counter() - began) * 1000
+            self._write(self._line(scope, status, size, milliseconds))
+
+    def _line(self, scope: Scope, status: int, size: int, milliseconds: float) -> str:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        client = (scope.get("client") or ("-",))[0]
+        # as it came, so that no byte of it can end the line
+        target = (scope.get("raw_path") or b"").decode("latin-1")
+        if scope["query_string"]:
+            target += "?" + scope["query_string"].decode("latin-1")
+        if self._json:
+            return json.dumps(
+                {
+                    "time": now,
+                    "client": client,
+                    "method": scope["method"],
+                    "target": target,
+                    "status": status,
+                    "bytes": size,
+                    "milliseconds": round(milliseconds, 3),
+                }
+            )
+        return f"{now} {client} {scope['method']} {target} {status} {size} {milliseconds:.1f} ms"

@@ -1,16 +1,15 @@
-"""The films of a folder or bucket, page by page, in the order of their names."""
+"""The films of a folder or bucket, page by page; the pages that list them and play one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import islice
 from typing import Any, Final
 
 from fragdex.errors import SourceNotFound
 from fragdex.sources import Listed, list_folder, list_objects
-
-__all__ = ["MOST_LISTED", "SUFFIXES", "FilmList", "film_list", "is_name"]
 
 SUFFIXES: Final = (".mp4", ".m4v", ".m4a", ".mov", ".3gp", ".cmfv", ".cmfa", ".mp4a", ".qt")
 """How files end that are listed."""
@@ -83,3 +82,81 @@ def film_list(
 def _is_several(name: str) -> bool:
     """Whether an address would take the name for those of several files."""
     return "," in name.rpartition("/")[2]
+
+
+_STYLE = (
+    ":root{color-scheme:light dark}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "h1{overflow-wrap:anywhere}video{width:100%;max-height:70vh;background:#000}"
+    "code{background:#8882;padding:0 .3em;overflow-wrap:anywhere}"
+    "dt{margin-top:.6em}dd{margin:0}"
+    ".films{list-style:none;padding:0;display:grid;gap:1rem;"
+    "grid-template-columns:repeat(auto-fill,minmax(10rem,1fr))}"
+    ".films a{overflow-wrap:anywhere}"
+    ".films img{display:block;width:100%;aspect-ratio:16/9;object-fit:contain;background:#8883}"
+)
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>{body}</html>"
+    )
+
+
+def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
+    """The list of films, as a page.
+
+    Args:
+        films: names and addresses.
+        more: address of the next page; None: there is none.
+
+    >>> 'href="a%20b.mp4/"' in listing([("a b.mp4", "a%20b.mp4/")])
+    True
+    """
+    lines = "".join(
+        # of sound alone, or of a file that cannot be read
+        f'<li><a href="{escape(address)}"><img alt="" loading="lazy" '
+        'onerror="this.hidden=true;this.nextElementSibling.hidden=false" '
+        f'src="{escape(address)}thumbnail.jpg?w=240"><em hidden>No picture</em> {escape(name)}</a>'
+        for name, address in films
+    )
+    further = "" if more is None else f'<p><a href="{escape(more)}" rel="next">More films</a></p>'
+    none = "" if further else "<p>There are no films here.</p>"
+    return _page("Films", (f'<ul class="films">{lines}</ul>' if lines else none) + further)
+
+
+def player(name: str, home: str | None = "/") -> str:
+    """A page that plays a film, with the addresses for players.
+
+    Args:
+        name: of the film.
+        home: address of the list of all films; None: there is none.
+
+    >>> "fragmented.mp4" in player("a.mp4")
+    True
+    """
+    links = (
+        ("hls/master.m3u8", "HLS"),
+        ("dash/manifest.mpd", "DASH"),
+        ("fragmented.mp4", "One fragmented file"),
+        ("faststart.mp4", "The file with its moov in front"),
+        ("clip.mp4?start=0&end=10", "A clip of the first ten seconds"),
+        ("thumbnail.jpg?t=5&w=320", "The key frame near the fifth second"),
+        ("storyboard.vtt", "A storyboard: WebVTT and its sheets"),
+        ("peaks.json", "The waveform"),
+        ("loudness.json", "How loud it is"),
+    )
+    rows = "".join(
+        f'<dt>{escape(what)}<dd><a href="{escape(link)}"><code>{escape(link)}</code></a>'
+        for link, what in links
+    )
+    video = (
+        '<video controls preload="metadata" src="fragmented.mp4" '
+        'onerror="this.hidden=true;this.nextElementSibling.hidden=false"></video>'
+        "<p hidden>This film cannot be played here: "
+        '<a href="fragmented.mp4">its address says why</a>, or the browser plays no such codec.</p>'
+    )
+    every = "" if home is None else f'<p><a href="{escape(home)}">All films</a></p>'
+    return _page(name, f"{video}<dl>{rows}</dl>{every}")

@@ -13,8 +13,6 @@ from fragdex.errors import DamagedIndex, FormatError, SourceChanged
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import Source
 
-__all__ = ["SUFFIX", "IndexFiles"]
-
 SUFFIX = ".fidx"
 
 

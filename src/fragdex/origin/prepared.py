@@ -18,8 +18,6 @@ from fragdex.indexing import native
 from fragdex.origin.titles import Film
 from fragdex.views.view import Block, Scattered, SourceRange, Sources, View
 
-__all__ = ["LARGEST", "PreparedSegment"]
-
 LARGEST: Final = 2 << 20
 """Bytes that are read where requests arrive: half a millisecond at most."""
 _WASTE: Final = 4

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-import re
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, Literal
@@ -17,20 +19,16 @@ from urllib.parse import urlencode
 from fragdex.decoding.picture_files import media_type as picture_type
 from fragdex.decoding.storyboards import Layout, storyboard, storyboard_layout
 from fragdex.decoding.thumbnails import thumbnail
-from fragdex.errors import LimitExceeded, TrackNotFound
-from fragdex.origin.queries import Query, flag, number, seconds
+from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
+from fragdex.lru_cache import LRUCache
+from fragdex.origin.addresses import PREVIEW, Query, flag, number, seconds
 from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import exact_time
 from fragdex.sources import Source, open_source
+from fragdex.views.package import MANIFEST, MULTIVARIANT, Package
 from fragdex.views.view import Sources, View
 
-__all__ = ["PREVIEW", "SHEETS", "Preview", "preview_of"]
-
-PREVIEW: Final = re.compile(
-    r"thumbnail\.(?:jpg|webp|png|avif)|storyboard\.(?:vtt|m3u8)"
-    r"|storyboard-\d{1,6}\.(?:jpg|webp|png|avif)|peaks\.(?:json|dat)|loudness\.json"
-)
-"""Names of previews."""
 SHEETS: Final = "storyboard-{}.jpg"
 """Name of a sheet of the storyboard that is asked for without a query."""
 _SIDE: Final = 4096
@@ -257,3 +255,144 @@ def _track(index: FragmentIndex, track: int | None, kind: str) -> TrackIndex:
         if one.kind == kind and track in (None, one.id):
             return one
     raise TrackNotFound(f"the film has no {kind} track" + (f" {track}" if track else ""))
+
+
+MAX_BYTES: Final = 64 << 20
+"""Of previews in memory."""
+
+Opened = Callable[[], AbstractContextManager[Any]]
+"""Opens the source of a film, in any form that `fragdex.open_source` takes."""
+
+
+class TooManyWaiting(Exception):
+    """So many previews wait to be made that another one is refused."""
+
+
+class PreviewMaker:
+    """Makes previews, so that decoding never takes more than some threads.
+
+    Pictures and sound wait in two lines: waveforms of hours do not hold up thumbnails.
+
+    Args:
+        pictures, sounds: made at a time.
+        waiting: at most, in each line.
+        max_bytes: of previews that stay in memory.
+
+    For several threads at a time.
+    """
+
+    def __init__(
+        self,
+        *,
+        pictures: int = 2,
+        sounds: int = 1,
+        waiting: int = 64,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._lines = {
+            "picture": ThreadPoolExecutor(pictures, "previews"),
+            "sound": ThreadPoolExecutor(sounds, "previews"),
+        }
+        self._waiting = waiting
+        self._made: LRUCache[View] = LRUCache(max_bytes)
+        self._making: dict[str, tuple[str, Future[View]]] = {}
+        self._lock = threading.Lock()
+
+    def view(self, preview: Preview, opened: Opened) -> Future[View]:
+        """A preview as a view, now or later.
+
+        Args:
+            preview: what is wanted.
+            opened: opens the film, in another thread.
+
+        Raises:
+            TooManyWaiting: ask again later.
+        The future raises what `Preview.view` does.
+        """
+        if preview.kind == "text":
+            ready: Future[View] = Future()
+            ready.set_result(preview.view(None))
+            return ready
+        key = preview.etag
+        with self._lock:
+            found = self._made.get(key)
+            if found is not None:
+                ready = Future()
+                ready.set_result(found)
+                return ready
+            if key in self._making:
+                return self._making[key][1]
+            if sum(kind == preview.kind for kind, _ in self._making.values()) >= self._waiting:
+                raise TooManyWaiting
+            future = self._lines[preview.kind].submit(self._make, key, preview, opened)
+            self._making[key] = preview.kind, future
+        future.add_done_callback(lambda _: self._done(key))
+        return future
+
+    def close(self) -> None:
+        """Begin no more; what is being made is still finished."""
+        for line in self._lines.values():
+            line.shutdown(wait=False, cancel_futures=True)
+
+    def _make(self, key: str, preview: Preview, opened: Opened) -> View:
+        with opened() as source:
+            made = preview.view(source)
+        self._made.put(key, made, made.size + 1024)
+        return made
+
+    def _done(self, key: str) -> None:
+        with self._lock:
+            self._making.pop(key, None)
+
+
+IMAGES: Final = "images.m3u8"
+"""The image playlist of the storyboard, beside the other playlists."""
+_PERIOD_ENDS: Final = "</Period>"
+
+
+def package_file(package: Package, index: FragmentIndex, name: str) -> View:
+    """A file of a package; its lists name the storyboard of the first film, unless that grows.
+
+    Raises:
+        KeyError: the package has no such file.
+    """
+    growth = package.title.growth
+    if name not in (MULTIVARIANT, MANIFEST, IMAGES) or (growth is not None and not growth.ended):
+        return package[name]
+    return package.kept(f"{name} with its storyboard", lambda: _listing(package, index, name))
+
+
+def _listing(package: Package, index: FragmentIndex, name: str) -> View:
+    layout = _first_layout(index)
+    sheets = f"../{SHEETS}"
+    if name == IMAGES:
+        if layout is None:
+            raise KeyError(name)
+        text = layout.hls(sheets)
+        # of the first film alone, and of the media type of the other playlists
+        return _text(package[MULTIVARIANT].media_type, (index.source,), [name], text)
+    view = package[name]
+    if layout is None:
+        return view
+    text = view.read().decode()
+    if name == MULTIVARIANT:
+        text += layout.hls_stream_inf(IMAGES) + "\n"
+    elif text.count(_PERIOD_ENDS) == 1:
+        text = text.replace(_PERIOD_ENDS, layout.dash(sheets) + _PERIOD_ENDS)
+    return _text(view.media_type, view.sources, [name, view.recipe], text)
+
+
+def _first_layout(index: FragmentIndex) -> Layout | None:
+    """The storyboard of a film, if it can have one."""
+    for track in index.tracks:
+        if track.kind == "video":
+            if track.info.encryption is None and len(track.sync):
+                with suppress(FragdexError):
+                    return storyboard_layout(track)
+            return None
+    return None
+
+
+def _text(media_type: str, sources: tuple[SourceInfo, ...], recipe: list[str], text: str) -> View:
+    data = text.encode()
+    return View(media_type, sources, ["storyboard", *recipe], [len(data)], lambda _: [data])

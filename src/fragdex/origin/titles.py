@@ -7,15 +7,19 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import md5
+from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import fragdex
+from fragdex.byterange import ByteRange
 from fragdex.errors import (
     BuildError,
+    FormatError,
     FragdexError,
     NoSyncSample,
     SourceChanged,
@@ -23,21 +27,14 @@ from fragdex.errors import (
     SourceNotFound,
     TruncatedInput,
 )
-from fragdex.origin.captions_beside import CaptionsBeside
+from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.origin.film_list import FilmList, film_list, is_name
-from fragdex.origin.growing_films import (
-    NotYet,
-    fingerprint,
-    growing_until,
-    may_grow,
-)
 from fragdex.origin.index_files import IndexFiles
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import Source, open_source
 from fragdex.views.package import Package, package
+from fragdex.views.subtitles import Captions, read_captions
 from fragdex.views.view import View
-
-__all__ = ["Film", "Titles"]
 
 _MOST_VIEWS: Final = 8
 _MOST_IDLE: Final = 16
@@ -357,3 +354,123 @@ class Titles:
 def _close(sources: list[Source]) -> None:
     for source in sources:
         source.close()
+
+
+_FINGERPRINT: Final = 64 << 10
+"""Bytes of the last fragment that two files have to share to be one file with more."""
+_MFRO: Final = 16
+"""Bytes of the box that ends a complete file (ISO/IEC 14496-12, 8.8.11)."""
+
+
+class NotYet(Exception):
+    """A film is still being written, and what is wanted of it cannot be made yet."""
+
+
+def growing_until(place: str, seconds: float) -> float:
+    """On the clock of `time.time`, until when a file counts as being written; 0: it does not."""
+    if not seconds:
+        return 0.0
+    try:
+        written = os.stat(place).st_mtime
+    except OSError:
+        return 0.0  # whoever opens it says why
+    # a file of the future, by a clock that is wrong, must not grow for ever
+    return written + seconds if abs(time.time() - written) < seconds else 0.0
+
+
+def may_grow(index: FragmentIndex, source: Source) -> bool:
+    """Whether a file has fragments, or none yet, and no mfra, which writers put behind them.
+
+    Others do not grow: their moov says all.
+    """
+    tables = [track.fragments for track in index.tracks if len(track.fragments)]
+    real = [bool(((rows.flags & FragmentFlags.VIRTUAL) == 0).any()) for rows in tables]
+    if real and not any(real):
+        return False
+    size = source.size or 0
+    return source.read_up_to(ByteRange(max(size - _MFRO, 0), size))[4:8] != b"mfro"
+
+
+def fingerprint(index: FragmentIndex, source: Source) -> str:
+    """A hash of the moov and of the last fragment's begin: a file that grew still has them.
+
+    Raises: as `Source.read_up_to`.
+    """
+    period = index.periods[-1]
+    tables = [track.fragments for track in period.tracks if len(track.fragments)]
+    last = max((int(rows.moof_offset[-1]) for rows in tables), default=NULL)
+    stop = index.source.size or 0
+    spans = [
+        *period.init,
+        ByteRange(max(last, 0), stop if last < 0 else min(last + _FINGERPRINT, stop)),
+    ]
+    found = md5(usedforsecurity=False)
+    for span in spans:
+        found.update(source.read_up_to(span))
+    return found.hexdigest()
+
+
+_SUFFIXES: Final = (".vtt", ".srt")
+_MOST: Final = 64
+"""Caption files of one film."""
+
+
+def files_beside(place: str) -> tuple[tuple[str, int, int], ...]:
+    """Path, size and time of the last change of each caption file of a local film, in order."""
+    film = Path(place)
+    found = []
+    with os.scandir(film.parent) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.startswith(f"{film.stem}.") and name.lower().endswith(_SUFFIXES):
+                try:
+                    now = entry.stat()
+                except OSError:  # gone meanwhile
+                    continue
+                found.append((entry.path, now.st_size, now.st_mtime_ns))
+    return tuple(sorted(found)[:_MOST])
+
+
+@dataclass(slots=True)
+class CaptionsBeside:
+    """The caption files of a local film, as they were when it was opened.
+
+    Args:
+        place: path of the film.
+    """
+
+    place: str
+    changed: int = field(init=False)
+    files: tuple[tuple[str, int, int], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.changed = self._folder()
+        self.files = files_beside(self.place)
+
+    def read(self) -> list[Captions]:
+        """Those that can be read; the film plays without the others."""
+        found = []
+        for path, _, _ in self.files:
+            with suppress(FormatError, SourceError):
+                found.append(read_captions(path))
+        return found
+
+    def is_current(self) -> bool:
+        """Whether the same files are there, unchanged.
+
+        Raises:
+            OSError: the folder is gone.
+        """
+        changed = self._folder()
+        if changed != self.changed:  # a file was added or removed, perhaps another film's
+            if files_beside(self.place) != self.files:
+                return False
+            self.changed = changed
+        for path, size, mtime_ns in self.files:
+            now = os.stat(path)
+            if (now.st_size, now.st_mtime_ns) != (size, mtime_ns):
+                return False
+        return True
+
+    def _folder(self) -> int:
+        return os.stat(os.path.dirname(self.place)).st_mtime_ns

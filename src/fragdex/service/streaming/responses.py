@@ -10,9 +10,9 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fragdex.origin.answers import answer
 from fragdex.service.web.auth import bearer_of
 from fragdex.service.web.problems import HTTP, problem
+from fragdex.serving.answers import answer
 from fragdex.views.view import View
 
 BYTES: Final = "private, max-age=3600"

@@ -14,8 +14,6 @@ from fragdex.byterange import ByteRange
 from fragdex.responses import respond
 from fragdex.views.view import View
 
-__all__ = ["Opened", "answer"]
-
 _AT_ONCE: Final = 4 << 20
 """Bytes of an answer that are read at once; larger ones go out piece by piece."""
 
