@@ -409,8 +409,12 @@ class MissingExtra(FragdexError, ImportError):
         advice: instead of the command that installs the extra.
     """
 
-    def __init__(self, message: str, *, extra: str = "", advice: str | None = None) -> None:
-        super().__init__(message, advice=advice or install_command(extra))
+    def __init__(
+        self, message: str, *, extra: str | None = None, advice: str | None = None, **place: Any
+    ) -> None:
+        if advice is None and extra is not None:
+            advice = install_command(extra)
+        super().__init__(message, advice=advice, **place)
 
 
 class ServiceError(FragdexError):
