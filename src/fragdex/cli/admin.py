@@ -9,29 +9,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fragdex.cli import options, service_options
+from fragdex.cli import options
 from fragdex.cli.extras import extra
 from fragdex.cli.output import complain, json_line
-from fragdex.cli.service_options import log_to_stderr, settings_of
+from fragdex.cli.service_options import DATABASE, has_settings, log_to_stderr
 
 # the part of a key that is its id
 _KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
 
 
 @contextmanager
-def opened_database(
-    data: Path | None, config: Path | None, url: str | None, *, create: bool = False
-) -> Iterator[Any]:
+def opened_database(settings: Any, *, create: bool = False) -> Iterator[Any]:
     """The database of a service, until the block ends; made where it is missing, with `create`."""
     with extra("service"):
         from fragdex.service.opening import open_database
 
-    settings = settings_of(config, data=data, database_url=url)
     database = open_database(settings, create=create)
     try:
         yield database
@@ -39,6 +35,7 @@ def opened_database(
         database.close()
 
 
+@has_settings(*DATABASE)
 def create_key(
     tenant: Annotated[
         str,
@@ -66,9 +63,8 @@ def create_key(
         ),
     ] = None,
     json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
+    *,
+    settings: Any,
 ) -> int:
     """Create a key. It is printed once; the last line is the key alone.
 
@@ -81,21 +77,21 @@ def create_key(
         from fragdex.service.records.identifiers import instant
         from fragdex.service.records.keys import create_key
 
-    log_to_stderr(settings_of(config, data=data, database_url=database_url))
-    with opened_database(data, config, database_url, create=True) as database:
+    log_to_stderr(settings)
+    with opened_database(settings, create=True) as database:
         now = instant()
         ends = None if expires_days is None else now + timedelta(days=expires_days)
-        made = create_key(database, tenant, name, scope=scope, expires_at=ends)
-        audit_key(database, "create", made, scope=scope)
-        _print_key(made, json)
+        key = create_key(database, tenant, name, scope=scope, expires_at=ends)
+        audit_key(database, "create", key, scope=scope)
+        _print_key(key, json)
     return 0
 
 
+@has_settings(*DATABASE)
 def list_keys(
     json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
+    *,
+    settings: Any,
 ) -> int:
     """List all keys without their secrets: id, tenant, creation, state, last use, scope, name.
 
@@ -106,7 +102,7 @@ def list_keys(
         from fragdex.service.records.identifiers import rfc3339
         from fragdex.service.records.keys import list_keys
 
-    with opened_database(data, config, database_url) as database:
+    with opened_database(settings) as database:
         keys = list(list_keys(database))
         if not keys and not json:
             complain("there are no keys; make one with fragdex key create")
@@ -135,12 +131,12 @@ def list_keys(
     return 0
 
 
+@has_settings(*DATABASE)
 def revoke_key(
     key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
     json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
+    *,
+    settings: Any,
 ) -> int:
     """Revoke a key. Running services refuse it within seconds.
 
@@ -150,8 +146,8 @@ def revoke_key(
     with extra("service"):
         from fragdex.service.records.keys import revoke_key
 
-    log_to_stderr(settings_of(config, data=data, database_url=database_url))
-    with opened_database(data, config, database_url) as database:
+    log_to_stderr(settings)
+    with opened_database(settings) as database:
         revoke_key(database, _id_of(key))
         audit_key(database, "revoke", key)
         if json:
@@ -159,6 +155,7 @@ def revoke_key(
     return 0
 
 
+@has_settings(*DATABASE)
 def rotate_key(
     key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
     previous_hours: Annotated[
@@ -168,9 +165,8 @@ def rotate_key(
         ),
     ] = 24.0,
     json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
+    *,
+    settings: Any,
 ) -> int:
     """Give a key a new secret, printed once; id, tenant, scope and URL tokens stay valid.
 
@@ -181,8 +177,8 @@ def rotate_key(
     with extra("service"):
         from fragdex.service.records.keys import rotate_key
 
-    log_to_stderr(settings_of(config, data=data, database_url=database_url))
-    with opened_database(data, config, database_url) as database:
+    log_to_stderr(settings)
+    with opened_database(settings) as database:
         previous = timedelta(hours=previous_hours)
         rotated = rotate_key(database, _id_of(key), previous)
         audit_key(database, "rotate", key)
@@ -223,18 +219,18 @@ def user_name() -> str:
 
 
 def _id_of(key: str) -> str:
-    found = _KEY.fullmatch(key)
-    return found[1] if found else key
+    match = _KEY.fullmatch(key)
+    return match[1] if match else key
 
 
 _NONE = "none"
 
 
+@has_settings(*DATABASE)
 def list_tenants(
     json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
+    *,
+    settings: Any,
 ) -> int:
     """List all tenants: id, name, creation, valid keys, stored bytes, bytes of rows.
 
@@ -244,24 +240,24 @@ def list_tenants(
     with extra("service"):
         from fragdex.service.records.tenant_limits import list_tenants
 
-    with opened_database(data, config, database_url) as database:
-        found = list_tenants(database)
-    if not found and not json:
+    with opened_database(settings) as database:
+        tenants = list_tenants(database)
+    if not tenants and not json:
         complain("there are no tenants; one is created with its first key")
-    for one in found:
+    for one in tenants:
         print(json_line(one) if json else "\t".join(map(str, one.values())) + "\n", end="")
     return 0
 
 
+@has_settings(*DATABASE)
 def delete_tenant(
     tenant: Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")],
     yes: Annotated[
         bool, typer.Option("--yes", help="Delete it; else what would go is printed.")
     ] = False,
     json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
+    *,
+    settings: Any,
 ) -> int:
     """Delete a tenant with its keys, files, renders, transcriptions, webhooks and jobs.
 
@@ -277,8 +273,8 @@ def delete_tenant(
         from fragdex.service.records import tenant_limits as own
         from fragdex.service.records.deletion import remove_tenant
 
-    log_to_stderr(settings_of(config, data=data, database_url=database_url))
-    with opened_database(data, config, database_url) as database:
+    log_to_stderr(settings)
+    with opened_database(settings) as database:
         tenant_id, _ = own.read_limits(database, tenant)
         if not yes:
             with database.read() as connection:
@@ -300,6 +296,7 @@ def _option(name: str, metavar: str, text: str) -> Any:
     return typer.Option(f"--{name}", metavar=metavar, help=text, show_default=False)
 
 
+@has_settings(*DATABASE)
 def tenant_limits(
     tenant: Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")],
     max_stored_bytes: Annotated[
@@ -317,9 +314,8 @@ def tenant_limits(
         _option("retention-days", "DAYS", "Delete files and finished renders after so long."),
     ] = None,
     json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
+    *,
+    settings: Any,
 ) -> int:
     """Show the limits of a tenant and what it stores; options set limits, `none` ends one.
 
@@ -341,13 +337,13 @@ def tenant_limits(
         "retention_days": retention_days,
     }
     checked = own.parse_limits({name: text for name, text in given.items() if text is not None})
-    with opened_database(data, config, database_url) as database:
-        tenant_id, found = own.read_limits(database, tenant)
+    with opened_database(settings) as database:
+        tenant_id, limits = own.read_limits(database, tenant)
         if checked:
-            found = own.set_limits(database, tenant_id, checked)
+            limits = own.set_limits(database, tenant_id, checked)
         with database.read() as connection:
             shown = {"tenant": tenant, "stored_bytes": own.stored_bytes(connection, tenant_id)}
-    shown |= asdict(found)
+    shown |= asdict(limits)
     if json:
         print(json_line(shown), end="")
         return 0
@@ -356,11 +352,11 @@ def tenant_limits(
     return 0
 
 
+@has_settings(*DATABASE)
 def upgrade_database(
     json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
+    *,
+    settings: Any,
 ) -> int:
     """Migrate the database to this version; does nothing if it is up to date.
 
@@ -373,7 +369,6 @@ def upgrade_database(
         from fragdex.service.opening import open_database
         from fragdex.service.records.migrations import known_versions
 
-    settings = settings_of(config, data=data, database_url=database_url)
     open_database(settings).close()
     version = known_versions()[-1]
     if json:
@@ -382,16 +377,15 @@ def upgrade_database(
     return 0
 
 
+@has_settings(*DATABASE, "store_url")
 def check_store(
     contents: Annotated[
         bool,
         typer.Option("--contents", help="Read every byte and compare its SHA-256 as well."),
     ] = False,
     json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
-    store_url: service_options.StoreUrl = None,
+    *,
+    settings: Any,
 ) -> int:
     """Compare the store with the database: that every object is there, in its size.
 
@@ -403,24 +397,19 @@ def check_store(
       fragdex db check --contents --data /srv/fragdex
     """
     with extra("service"):
-        from fragdex.service import opening
+        from fragdex.service.opening import store_of
         from fragdex.service.records.store_check import check_store
 
-    settings = settings_of(config, data=data, database_url=database_url, store_url=store_url)
-    database = opening.open_database(settings, create=False)
-    try:
-        store = opening.store_of(settings)
-        found = check_store(database, store, contents=contents)
-    finally:
-        database.close()
+    with opened_database(settings) as database:
+        result = check_store(database, store_of(settings), contents=contents)
     if json:
-        print(json_line(asdict(found)), end="")
+        print(json_line(asdict(result)), end="")
     else:
-        for fault in found.faults:
+        for fault in result.faults:
             print(fault.key, fault.table, fault.reason, sep="\t")
-        begin = f"; {found.begin_anew} unfinished uploads begin anew" if found.begin_anew else ""
+        begin = f"; {result.begin_anew} unfinished uploads begin anew" if result.begin_anew else ""
         complain(
-            f"{found.objects} objects, {found.bytes} bytes of files: "
-            f"{len(found.faults) or 'none'} missing or changed{begin}"
+            f"{result.objects} objects, {result.bytes} bytes of files: "
+            f"{len(result.faults) or 'none'} missing or changed{begin}"
         )
-    return 1 if found.faults else 0
+    return 1 if result.faults else 0

@@ -245,48 +245,48 @@ def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
     from fragdex.formats import export
 
-    opening, asked = dict(job.opening), job.exporting
+    opening, exporting = dict(job.opening), job.exporting
     # Stale base offsets, which a copy repairs, are found in the moofs alone.
     needs_samples = job.form == EMBED or FORMS[job.form].needs_samples
     media = saved_form(name) is None and name != STDIN and not is_url(name)
-    pictures = asked.get("playlist") in ("iframes", "all")
+    pictures = exporting.get("playlist") in ("iframes", "all")
     playable = job.form != EMBED and "uri" in FORMS[job.form].options
-    if needs_samples or {"of", "samples"} & asked.keys() or pictures or (playable and media):
+    if needs_samples or {"of", "samples"} & exporting.keys() or pictures or (playable and media):
         # the sample-exact way at once, and not a sidx first
         opening["exact"] = True
-    made = open_any(name, **opening)
-    if opening["exact"] and saved_form(name) and not all(t.has_samples for t in made.tracks):
+    index = open_any(name, **opening)
+    if opening["exact"] and saved_form(name) and not all(t.has_samples for t in index.tracks):
         # the saved index has no samples: the file that it describes has
-        made = open_any(media_of(made, name), **opening)
+        index = open_any(media_of(index, name), **opening)
     target = job.targets[name]
     if job.form == EMBED:
-        return _embed(name, made, job), notes(made)
+        return _embed(name, index, job), notes(index)
     if job.form == "fidx" and target is not None:
         need_folder(target)
-        made.save(target, samples=asked.get("samples", False))
-        return (None, _line(target, made)), notes(made)
-    told = notes(made)
+        index.save(target, samples=exporting.get("samples", False))
+        return (None, _line(target, index)), notes(index)
+    lines = notes(index)
     if playable:
-        asked = {**addresses(name, made, target, job.opening["init"]), **asked}
-        told = [*told, *playback_notes(made)]
-    if job.form == "hls" and asked.get("playlist") in ("master", "all"):
-        written = playlists(name, made, target, asked)
+        exporting = {**addresses(name, index, target, job.opening["init"]), **exporting}
+        lines = [*lines, *playback_notes(index)]
+    if job.form == "hls" and exporting.get("playlist") in ("master", "all"):
+        written = playlists(name, index, target, exporting)
         for place, data in written[1:]:
             emit([data], place)
         data = written[0][1]
     else:
-        with _media(name, made, job.form) as more:
-            data = export(made, job.form, **asked, **more)
+        with _media(name, index, job.form) as more:
+            data = export(index, job.form, **exporting, **more)
     if target is not None:
         emit([data], target)
-        return (None, _line(target, made)), told
+        return (None, _line(target, index)), lines
     if FORMS[job.form].is_text and not data.endswith(b"\n"):
         data += b"\n"
-    return (data, ""), told
+    return (data, ""), lines
 
 
 @contextmanager
-def _media(name: str, made: Any, form: str) -> Iterator[dict[str, Any]]:
+def _media(name: str, index: Any, form: str) -> Iterator[dict[str, Any]]:
     """The file itself for those forms that look into it, where it can be had."""
     from fragdex import open_source
     from fragdex.cli.opening import media_of
@@ -296,7 +296,7 @@ def _media(name: str, made: Any, form: str) -> Iterator[dict[str, Any]]:
         yield {}
         return
     try:
-        source = open_source(media_of(made, name))
+        source = open_source(media_of(index, name))
     except SourceError:
         yield {}
         return
@@ -304,42 +304,42 @@ def _media(name: str, made: Any, form: str) -> Iterator[dict[str, Any]]:
         yield {"source": source}
 
 
-def _embed(name: str, made: Any, job: _Job) -> tuple[bytes | None, str]:
+def _embed(name: str, index: Any, job: _Job) -> tuple[bytes | None, str]:
     from fragdex import open_source
     from fragdex.cli.opening import bytes_of_view, media_of
     from fragdex.views.copies import embedded
 
     target = job.targets[name]
     budget = {key: job.opening[key] for key in ("max_bytes", "max_requests")}
-    with open_source(media_of(made, name), **budget) as source:
-        emit(bytes_of_view(embedded(made, source, **job.exporting), source), target or "-")
-    return (b"", "") if target is None else (None, _line(target, made))
+    with open_source(media_of(index, name), **budget) as source:
+        emit(bytes_of_view(embedded(index, source, **job.exporting), source), target or "-")
+    return (b"", "") if target is None else (None, _line(target, index))
 
 
-def _line(target: str | None, made: Any) -> str:
+def _line(target: str | None, index: Any) -> str:
     """What was written and what it describes."""
-    return f"{target}: {repr(made).partition(chr(10))[0]}"
+    return f"{target}: {repr(index).partition(chr(10))[0]}"
 
 
 SUFFIX = ".m3u8"
 
 
-def addresses(name: str, made: Any, target: str | None, init: str | None) -> dict[str, str]:
+def addresses(name: str, index: Any, target: str | None, init: str | None) -> dict[str, str]:
     """How a playlist that is written to `target` names the media file and its init segment.
 
     Paths are seen from the folder of the playlist; on stdout the last part of the path alone.
     """
     from fragdex.cli.opening import saved_form
 
-    found = {}
-    media = made.source.name if saved_form(name) else name
+    uris = {}
+    media = index.source.name if saved_form(name) else name
     if target is not None and media and media != STDIN and not is_url(media):
-        found["uri"] = _seen_from(target, media)
+        uris["uri"] = _seen_from(target, media)
     if init is not None:
         local = _escaped(os.path.basename(init), "")
         seen = _seen_from(target, init) if target is not None else local
-        found["init_uri"] = init if is_url(init) else seen
-    return found
+        uris["init_uri"] = init if is_url(init) else seen
+    return uris
 
 
 def _seen_from(target: str, path: str) -> str:
@@ -358,35 +358,35 @@ def _escaped(path: str, safe: str) -> str:
 
 
 def playlists(
-    name: str, made: Any, target: str | None, asked: Mapping[str, Any]
+    name: str, index: Any, target: str | None, exporting: Mapping[str, Any]
 ) -> list[tuple[str | None, bytes]]:
     """The master playlist and, where all are asked for, those that it names: (place, text)."""
     from fragdex.formats import export, hls
 
-    common = {key: asked[key] for key in ("track", "min_segment_ms") if key in asked}
-    track = asked.get("track")
+    common = {key: exporting[key] for key in ("track", "min_segment_ms") if key in exporting}
+    track = exporting.get("track")
     base = stem(name) if target is None else os.path.splitext(target)[0]
-    has_iframes = hls.has_iframes(made, track)
+    has_iframes = hls.has_iframes(index, track)
     places = {"media": f"{base}-media{SUFFIX}"}
     if has_iframes:
         places["iframes"] = f"{base}-iframes{SUFFIX}"
     uris = {f"{kind}_uri": _escaped(os.path.basename(place), "") for kind, place in places.items()}
-    found: list[tuple[str | None, bytes]] = [
-        (target, export(made, "hls", playlist="master", **common, **uris))
+    written: list[tuple[str | None, bytes]] = [
+        (target, export(index, "hls", playlist="master", **common, **uris))
     ]
-    if asked["playlist"] == "all":
-        named = {key: asked[key] for key in ("uri", "init_uri") if key in asked}
+    if exporting["playlist"] == "all":
+        named = {key: exporting[key] for key in ("uri", "init_uri") if key in exporting}
         for kind, place in places.items():
-            found.append((place, export(made, "hls", playlist=kind, **common, **named)))
-    return found
+            written.append((place, export(index, "hls", playlist=kind, **common, **named)))
+    return written
 
 
-def playback_notes(made: Any) -> list[str]:
+def playback_notes(index: Any) -> list[str]:
     """What keeps players from playing it, beside what every index is told of."""
     from fragdex.formats.hls import playback_findings
 
-    said = {finding.code for finding in made.findings}
-    return [str(finding) for finding in playback_findings(made) if finding.code not in said]
+    known = {finding.code for finding in index.findings}
+    return [str(finding) for finding in playback_findings(index) if finding.code not in known]
 
 
 def index_set(names: Sequence[str], output: str, jobs: int) -> int:
@@ -411,13 +411,13 @@ def index_set(names: Sequence[str], output: str, jobs: int) -> int:
                 summary = write_set(names, output, jobs=jobs, executor=pool, each=each)
         else:
             summary = write_set(names, output, jobs=jobs, each=each)
-    told = [f"{summary.films} films", f"{summary.indexed} indexed"]
+    counts = [f"{summary.films} films", f"{summary.indexed} indexed"]
     for count, word in (
         (summary.unchanged, "unchanged"),
         (summary.gone, "gone"),
         (len(summary.broken), "broken"),
     ):
         if count:
-            told.append(f"{count} {word}")
-    say(f"{output}: {', '.join(told)}\n")
+            counts.append(f"{count} {word}")
+    say(f"{output}: {', '.join(counts)}\n")
     return 2 if summary.broken else 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -216,26 +217,44 @@ def opens(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
 
     The command has a parameter `opening` instead of them: a dict of what was given, by name.
     """
+    return with_options("opening", {name: _OPENING[name] for name in _OPENING if name in names})
 
-    def with_options(command: Callable[..., int]) -> Callable[..., int]:
+
+def with_options(
+    parameter: str,
+    kinds: Mapping[str, tuple[Any, Any]],
+    collected: Callable[[dict[str, Any]], Any] = dict,
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command several options in place of one parameter.
+
+    Args:
+        parameter: of the command.
+        kinds: by name: the annotation and the default of each option.
+        collected: makes the parameter of what was given, by name.
+    """
+
+    def decorated(command: Callable[..., int]) -> Callable[..., int]:
         own = inspect.signature(command, eval_str=True)
-        parameters = [p for p in own.parameters.values() if p.name != "opening"]
-        parameters += [
+        places = {
+            name: [own.parameters[name].replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+            for name in own.parameters
+        }
+        places[parameter] = [
             inspect.Parameter(
-                name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
             )
-            for name, (kind, default) in _OPENING.items()
-            if name in names
+            for name, (kind, default) in kinds.items()
         ]
+        parameters = list(chain.from_iterable(places.values()))
 
         @functools.wraps(command)
         def run(**given: Any) -> int:
-            opening = {name: given.pop(name) for name in names}
-            return command(**given, opening=opening)
+            several = {name: given.pop(name) for name in kinds}
+            return command(**given, **{parameter: collected(several)})
 
         # typer reads a command's options off these two
         run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": int}
         return run
 
-    return with_options
+    return decorated

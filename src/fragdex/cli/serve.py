@@ -10,33 +10,23 @@ import threading
 from functools import partial
 from typing import Any
 
-from fragdex.cli import options, service_options
+from fragdex.cli import options
 from fragdex.cli.admin import audit_key
 from fragdex.cli.extras import extra
 from fragdex.cli.output import json_line
 from fragdex.cli.service_options import (
+    WORKER,
+    has_settings,
     is_loopback,
     log_to_stderr,
     raise_file_limit,
-    settings_of,
     share_one_arena,
 )
 from fragdex.errors import ConfigError
 
 
-def serve(
-    host: service_options.Host = None,
-    port: service_options.Port = None,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
-    store_url: service_options.StoreUrl = None,
-    public_url: service_options.PublicUrl = None,
-    job_workers: service_options.JobWorkers = None,
-    slice_workers: service_options.SliceWorkers = None,
-    log_level: service_options.LogLevel = None,
-    json: options.Json = False,
-) -> int:
+@has_settings(*WORKER, "host", "port", "public_url")
+def serve(settings: Any, json: options.Json = False) -> int:
     """Serve media over HTTP: API and worker in one process.
 
     The data folder and the database are created if they are missing. On a loopback address the
@@ -47,18 +37,6 @@ def serve(
       fragdex serve
       fragdex serve --host 0.0.0.0 --port 8000 --data /srv/fragdex
     """
-    settings = settings_of(
-        config,
-        host=host,
-        port=port,
-        data=data,
-        database_url=database_url,
-        store_url=store_url,
-        public_url=public_url,
-        job_workers=job_workers,
-        slice_workers=slice_workers,
-        log_level=log_level,
-    )
     log_to_stderr(settings)
     share_one_arena()
     raise_file_limit()
@@ -102,16 +80,8 @@ def _print_urls(url: str, *, json: bool) -> None:
 log = logging.getLogger("fragdex.service")
 
 
-def worker(
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-    database_url: service_options.DatabaseUrl = None,
-    store_url: service_options.StoreUrl = None,
-    job_workers: service_options.JobWorkers = None,
-    slice_workers: service_options.SliceWorkers = None,
-    log_level: service_options.LogLevel = None,
-    json: options.Json = False,
-) -> int:
+@has_settings(*WORKER)
+def worker(settings: Any, json: options.Json = False) -> int:
     """Run jobs beside `fragdex serve`: on the same machine, or with PostgreSQL on any.
 
     On SIGTERM, unfinished jobs go back to the queue. With the setting worker_port it answers
@@ -121,15 +91,6 @@ def worker(
       fragdex worker --data /srv/fragdex
       fragdex worker --database-url postgresql+psycopg://media@db/fragdex --store-url s3://media
     """
-    settings = settings_of(
-        config,
-        data=data,
-        database_url=database_url,
-        store_url=store_url,
-        job_workers=job_workers,
-        slice_workers=slice_workers,
-        log_level=log_level,
-    )
     if not settings.job_workers:
         raise ConfigError(f"job_workers ({settings.origins['job_workers']}) is 0: nothing to do")
     log_to_stderr(settings)
@@ -171,11 +132,8 @@ def _listening(application: Any, settings: Any) -> list[str]:
     return stuck
 
 
-def config(
-    json: options.Json = False,
-    data: service_options.Data = None,
-    config: service_options.ConfigFile = None,
-) -> int:
+@has_settings("data", "config")
+def config(settings: Any, json: options.Json = False) -> int:
     """Show every setting of the service, its value, and where the value comes from.
 
     A flag wins over the environment (FRAGDEX_PORT), the environment over the file (--config or
@@ -185,11 +143,10 @@ def config(
       fragdex config
       FRAGDEX_PORT=9000 fragdex config --json
     """
-    settings = settings_of(config, data=data)
     shown, origins = settings.shown(), settings.origins
     if json:
-        told = {name: {"value": shown[name], "origin": origins[name]} for name in shown}
-        print(json_line(told), end="")
+        fields = {name: {"value": shown[name], "origin": origins[name]} for name in shown}
+        print(json_line(fields), end="")
     else:
         width = max(map(len, shown))
         for name, value in shown.items():

@@ -9,65 +9,50 @@ import ctypes
 import ipaddress
 import logging
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fragdex.cli import options
 from fragdex.cli.extras import extra
 
 if TYPE_CHECKING:
     from fragdex.service.config import Settings
 
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="Settings in TOML.", show_default=False),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="Folder for the database and the stored bytes.", show_default=False
-    ),
-]
-DatabaseUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="SQLite in the data folder, or PostgreSQL.",
-                 show_default=False),
-]  # fmt: skip
-StoreUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Where bytes are stored: file:///…, s3://bucket/prefix ….",
-                 show_default=False),
-]  # fmt: skip
-PublicUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Scheme and host under which clients see the service.",
-                 show_default=False),
-]  # fmt: skip
-Host = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default=False)
-]
-Port = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Port to listen on; 0: any free one.", show_default=False),
-]
-JobWorkers = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Jobs at once in this process; 0: none.", show_default=False),
-]
-SliceWorkers = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Slices of jobs at once in this process.", show_default=False),
-]
-LogLevel = Annotated[
-    str | None,
-    typer.Option(metavar="LEVEL", help="critical, error, warning, info or debug.",
-                 show_default=False),
-]  # fmt: skip
+
+def _flag(kind: Any, metavar: str, text: str, *names: str) -> tuple[Any, None]:
+    option = typer.Option(*names, metavar=metavar, help=text, show_default=False)
+    return Annotated[kind | None, option], None
 
 
-def settings_of(config: Path | None, **flags: Any) -> Settings:
+_FLAGS: dict[str, tuple[Any, None]] = {
+    "host": _flag(str, "ADDRESS", "Address to listen on."),
+    "port": _flag(int, "N", "Port to listen on; 0: any free one."),
+    "data": _flag(Path, "DIR", "Folder for the database and the stored bytes."),
+    "config": _flag(Path, "FILE", "Settings in TOML.", "--config"),
+    "database_url": _flag(str, "URL", "SQLite in the data folder, or PostgreSQL."),
+    "store_url": _flag(str, "URL", "Where bytes are stored: file:///…, s3://bucket/prefix …."),
+    "public_url": _flag(str, "URL", "Scheme and host under which clients see the service."),
+    "job_workers": _flag(int, "N", "Jobs at once in this process; 0: none."),
+    "slice_workers": _flag(int, "N", "Slices of jobs at once in this process."),
+    "log_level": _flag(str, "LEVEL", "critical, error, warning, info or debug."),
+}
+DATABASE = ("data", "config", "database_url")
+"""The flags of settings that say where a service's database is."""
+WORKER = (*DATABASE, "store_url", "job_workers", "slice_workers", "log_level")
+"""Those of processes that run jobs."""
+
+
+def has_settings(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command these flags; its parameter `settings` are the settings in force with them."""
+    kinds = {name: kind for name, kind in _FLAGS.items() if name in names}
+    return options.with_options("settings", kinds, lambda flags: settings_of(**flags))
+
+
+def settings_of(config: Path | None = None, **flags: Any) -> Settings:
     """The settings in force.
 
     Raises:
