@@ -398,6 +398,17 @@ def foreign_imports():
                 yield module, package, line, at_import
 
 
+def test_a_package_names_files_that_are_there():
+    """Where its docstring lists them."""
+    gone = []
+    for path in (SRC / "fragdex").rglob("__init__.py"):
+        told = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        there = {one.stem for one in path.parent.iterdir()}
+        listed = re.findall(r"^([a-z_]+) {2,}\S", told, re.MULTILINE)
+        gone += [f"{path.parent.name}/{name}" for name in listed if name not in there]
+    assert gone == []
+
+
 def declared():
     """(packages of the core, packages of all extras) by pyproject.toml, as import names."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -184,7 +184,6 @@ def wait_until_processed(client: Any, record: Any, name: str) -> Any:
     return client.send(api.get_file(record.id))
 
 
-_CAPTIONS: Final = (".vtt", ".srt", ".json")
 _SUFFIXES: Final = {"image/jpeg": ".jpeg", "audio/mp4": ".m4a", "video/quicktime": ".mov"}
 
 
@@ -278,12 +277,13 @@ def _downloads(
 ) -> Iterator[tuple[Any, str]]:
     """Requests of bytes, with the names that their files get."""
     from fragdex.client import api
+    from fragdex.client.procedures import CAPTIONS
 
     if kind == "render":
         yield api.download_render(record.id, "mp4"), f"{record.id}{_suffix_of(record.media_type)}"
     elif kind == "transcription":
         suffix = Path(output or "").suffix.lower()
-        suffix = suffix if suffix in _CAPTIONS else ".vtt"
+        suffix = suffix if suffix in CAPTIONS else ".vtt"
         download = getattr(api, f"download_transcription_{suffix[1:]}")
         yield download(record.id), f"{record.id}{suffix}"
     elif record.type == "image":

@@ -8,20 +8,17 @@ import re
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from fragdex.errors import SourceError, SourceNotFound
 from fragdex.sources.filesystems import in_this_process, known_of
 from fragdex.sources.http import client_for
-from fragdex.sources.objects import store_for
+from fragdex.sources.objects import FILM_SUFFIXES, store_for
 from fragdex.sources.opening import OBJECT_STORE_SCHEMES
-
-SUFFIXES: Final = (".mp4", ".m4v", ".mov", ".qt", ".3gp", ".3g2", ".f4v", ".cmfv")
-"""How the names of films end that a folder stands for."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Listed:
+class ListedFilm:
     """A film, and what the listing says of it.
 
     Attributes:
@@ -30,7 +27,7 @@ class Listed:
         etag: its version, or None.
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
 
-    >>> Listed("a.mp4").size is None
+    >>> ListedFilm("a.mp4").size is None
     True
     """
 
@@ -40,7 +37,9 @@ class Listed:
     mtime_ns: int | None = None
 
 
-def listed(what: str | Iterable[str], *, store: Any = None, filesystem: Any = None) -> list[Listed]:
+def listed(
+    what: str | Iterable[str], *, store: Any = None, filesystem: Any = None
+) -> list[ListedFilm]:
     """The films that names stand for, each once, by name.
 
     Args:
@@ -57,13 +56,13 @@ def listed(what: str | Iterable[str], *, store: Any = None, filesystem: Any = No
     >>> [one.name for one in listed("fixtures/open-*.mp4")]
     ['fixtures/open-gop.mp4']
     """
-    found: dict[str, Listed] = {}
+    found: dict[str, ListedFilm] = {}
     for name in [what] if isinstance(what, str) else what:
         several = list(_films(os.fspath(name), store, filesystem))
         if not several:
             raise SourceNotFound(
                 f"there is no film in {name}",
-                expected="files that end in " + ", ".join(SUFFIXES),
+                expected="files that end in " + ", ".join(FILM_SUFFIXES),
                 advice="name the files, or give a glob",
             )
         found.update((one.name, one) for one in several)
@@ -83,13 +82,13 @@ def split_url(url: str) -> tuple[str, str] | None:
     return f"{scheme}://{bucket}", name
 
 
-def _films(name: str, store: Any, filesystem: Any) -> Iterator[Listed]:
+def _films(name: str, store: Any, filesystem: Any) -> Iterator[ListedFilm]:
     if filesystem is not None:
         yield from _in_filesystem(name, in_this_process(filesystem))
     elif store is not None or split_url(name):
         yield from _in_bucket(name, store)
     elif re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
-        yield Listed(name)
+        yield ListedFilm(name)
     elif os.path.isdir(name):
         for folder, folders, names in os.walk(name):
             folders.sort()
@@ -104,15 +103,15 @@ def _films(name: str, store: Any, filesystem: Any) -> Iterator[Listed]:
         yield _local(name)
 
 
-def _local(path: str) -> Listed:
+def _local(path: str) -> ListedFilm:
     try:
         found = os.stat(path)
     except OSError:  # named when it is indexed
-        return Listed(path)
-    return Listed(path, found.st_size, None, found.st_mtime_ns)
+        return ListedFilm(path)
+    return ListedFilm(path, found.st_size, None, found.st_mtime_ns)
 
 
-def _in_bucket(name: str, store: Any) -> Iterator[Listed]:
+def _in_bucket(name: str, store: Any) -> Iterator[ListedFilm]:
     import obstore
     from obstore.exceptions import BaseError
 
@@ -123,7 +122,7 @@ def _in_bucket(name: str, store: Any) -> Iterator[Listed]:
     address, wanted = parts
     start = address + "/" if address else ""
     if not glob.has_magic(wanted) and _is_film(wanted):
-        yield Listed(name)
+        yield ListedFilm(name)
         return
     pattern = _pattern(wanted)
     prefix = re.split(r"[*?\[]", wanted)[0].rpartition("/")[0] if glob.has_magic(wanted) else wanted
@@ -133,13 +132,13 @@ def _in_bucket(name: str, store: Any) -> Iterator[Listed]:
             for one in page:
                 if pattern.fullmatch(one["path"]):
                     shown = one["path"].replace("%", "%25") if start else one["path"]
-                    yield Listed(start + shown, one["size"], one["e_tag"])
+                    yield ListedFilm(start + shown, one["size"], one["e_tag"])
     except (BaseError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise SourceError(f"{name} cannot be listed: {reason}") from error
 
 
-def _in_filesystem(name: str, filesystem: Any) -> Iterator[Listed]:
+def _in_filesystem(name: str, filesystem: Any) -> Iterator[ListedFilm]:
     plain = filesystem._strip_protocol(name)
     try:
         if glob.has_magic(plain):
@@ -155,11 +154,11 @@ def _in_filesystem(name: str, filesystem: Any) -> Iterator[Listed]:
     exact = len(found) == 1 and plain in found
     for path, info in found.items():
         if info.get("type") != "directory" and (_is_film(path) or exact):
-            yield Listed(path, *known_of(info))
+            yield ListedFilm(path, *known_of(info))
 
 
 def _is_film(name: str) -> bool:
-    return name.lower().endswith(SUFFIXES)
+    return name.lower().endswith(FILM_SUFFIXES)
 
 
 def _pattern(wanted: str) -> re.Pattern[str]:
@@ -168,7 +167,7 @@ def _pattern(wanted: str) -> re.Pattern[str]:
     >>> bool(_pattern("a/**").fullmatch("a/b/c.mp4")), bool(_pattern("a/*.mp4").fullmatch("a/b/c"))
     (True, False)
     """
-    films = "|".join(re.escape(suffix) for suffix in SUFFIXES)
+    films = "|".join(re.escape(suffix) for suffix in FILM_SUFFIXES)
     below = f"(?:.*/)?[^/]*(?i:{films})"
     if not glob.has_magic(wanted):
         folder = wanted.strip("/")

@@ -7,12 +7,11 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fragdex.data.film_listing import Listed
+from fragdex.data.film_listing import ListedFilm
 from fragdex.decoding.open_track import TrackSetup
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import BuildError, DamagedIndex, MissingExtra, UndecodableMedia
@@ -38,7 +37,7 @@ _BACK: Final = 16
 class Known:
     """What an earlier run knows of a film.
 
-    >>> Known(10, None, 5).same_as(Listed("a.mp4", 10, None, 5))
+    >>> Known(10, None, 5).same_as(ListedFilm("a.mp4", 10, None, 5))
     True
     """
 
@@ -46,7 +45,7 @@ class Known:
     etag: str | None
     mtime_ns: int | None
 
-    def same_as(self, film: Listed) -> bool:
+    def same_as(self, film: ListedFilm) -> bool:
         """Whether the listing shows that it is still the same; False where it does not say."""
         if self.size is None or self.size != film.size:
             return False
@@ -122,7 +121,7 @@ def schema() -> Any:
 
 
 def row_of(
-    film: Listed, known: Known | None, name: str, options: SourceOptions
+    film: ListedFilm, known: Known | None, name: str, options: SourceOptions
 ) -> dict[str, Any] | None:
     """The row of a film; None: it is as an earlier run knows it.
 
@@ -137,7 +136,7 @@ def row_of(
     with open_source(film.name, **options) as source:
         if known is not None and source.remote:
             source.refresh()
-            if known.same_as(Listed(name, source.size, source.etag)):
+            if known.same_as(ListedFilm(name, source.size, source.etag)):
                 return None
         head = Head()
         index = index_source(source, exact=True, head=head)
@@ -309,12 +308,7 @@ class SetParts:
     def __enter__(self) -> SetParts:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if os.path.isdir(self._folder):  # not finished
             self._save()
             self._close()

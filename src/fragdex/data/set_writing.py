@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Unpack
 
-from fragdex.data.film_listing import Listed, listed
+from fragdex.data.film_listing import ListedFilm, listed
 from fragdex.data.set_parts import Known, SetParts, row_of
 from fragdex.errors import FragdexError
 from fragdex.sources import SourceOptions, check_options
-
-__all__ = ["SetSummary", "write_set"]
 
 _AHEAD: Final = 4
 """Films a thread that wait for their turn."""
@@ -98,7 +96,7 @@ def write_set(
     with SetParts(os.fspath(path)) as parts:
         known = parts.known()
         summary.gone = len(known.keys() - named.keys())
-        work: list[tuple[str, Listed]] = []
+        work: list[tuple[str, ListedFilm]] = []
         for name, film in named.items():
             if name in known and known[name].same_as(film):
                 parts.keep(name)
@@ -135,7 +133,7 @@ Result = tuple[dict[str, Any] | None, str | None]
 
 def _in_order(
     run: Executor,
-    work: list[tuple[str, Listed]],
+    work: list[tuple[str, ListedFilm]],
     known: dict[str, Known],
     options: SourceOptions,
     ahead: int,
@@ -157,14 +155,14 @@ def _in_order(
             future.cancel()
 
 
-def _indexed(film: Listed, known: Known | None, name: str, options: SourceOptions) -> Result:
+def _indexed(film: ListedFilm, known: Known | None, name: str, options: SourceOptions) -> Result:
     try:
         return row_of(film, known, name, options), None
     except (FragdexError, OSError) as error:
         return None, str(error)
 
 
-def _broken(name: str, film: Listed, error: str) -> dict[str, Any]:
+def _broken(name: str, film: ListedFilm, error: str) -> dict[str, Any]:
     return {
         "path": name, "size": film.size, "etag": film.etag, "mtime_ns": film.mtime_ns,
         "error": error, "tracks": [], "init": None, "index": None,

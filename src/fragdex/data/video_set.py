@@ -20,8 +20,6 @@ from fragdex.sources import Source, SourceOptions, check_options, open_source
 from fragdex.sources.files import written_here
 from fragdex.sources.opening import lies_below
 
-__all__ = ["Video", "VideoSet"]
-
 UNPACKED = 16 << 20
 """Bytes of indexes that are held unpacked."""
 _COLUMNS = [

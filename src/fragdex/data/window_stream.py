@@ -15,12 +15,6 @@ import numpy as np
 from fragdex.data.windows import Sample, Windows
 from fragdex.fragments.table import Int64
 
-__all__ = [
-    "WindowSampler",
-    "WindowStream",
-]
-
-
 TOGETHER: Final = 4
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init
 
-__all__ = ["MOST_PIXELS", "TrackCodec", "hold_back", "is_short_of_memory", "packet_of"]
-
 MOST_PIXELS: Final = 8192 * 8192
 """Larger pictures would take the memory of a whole machine to decode."""
 

@@ -17,8 +17,6 @@ import numpy as np
 
 from fragdex.errors import MissingExtra, UndecodableMedia
 
-__all__ = ["Comparison", "FrameDifference", "SoundComparison", "compare"]
-
 MOST_TOLD: Final = 1000
 """Differing frames that are told one by one; all of them are counted."""
 

@@ -13,8 +13,6 @@ from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import SourceLike
 
-__all__ = ["KeyFrameReader", "nearest_sync"]
-
 FIRST_BYTES = 128 << 10
 """Bytes of a fragment that are read with its moof, where the index holds no samples."""
 MOST_SAMPLE = 256 << 20

@@ -11,16 +11,6 @@ import numpy as np
 from fragdex.decoding.codec import MOST_PIXELS
 from fragdex.errors import LimitExceeded, MissingExtra
 
-__all__ = [
-    "FORMATS",
-    "LONGEST_SIDE",
-    "Fit",
-    "PictureFormat",
-    "encoded",
-    "media_type",
-    "scaled_and_cropped",
-]
-
 PictureFormat = Literal["jpeg", "webp", "avif", "png"]
 Fit = Literal["contain", "cover", "fill"]
 

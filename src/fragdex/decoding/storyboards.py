@@ -12,7 +12,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -359,12 +358,7 @@ class Storyboard(Layout):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -37,30 +37,6 @@ from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
-__all__ = [
-    "WRITABLE_CODEC",
-    "Range",
-    "Rendition",
-    "address",
-    "bandwidths",
-    "bit_rates",
-    "bytes_of_name",
-    "has_iframes",
-    "media",
-    "named_codecs",
-    "picture_rate",
-    "picture_size",
-    "playback_findings",
-    "quoted",
-    "spoken",
-    "target_duration",
-    "uri_of",
-    "write",
-    "write_iframes",
-    "write_master",
-]
-
-
 WRITABLE_CODEC = re.compile(r"[!#-+\--~]+")
 """Printable ASCII without quotes and commas, which part a list of codecs (RFC 6381, 3.2)."""
 

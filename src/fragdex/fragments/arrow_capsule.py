@@ -21,8 +21,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ColumnLike", "array_capsules", "schema_capsule", "stream_capsule"]
-
 FORMATS = {"i8": b"l", "u4": b"I", "?": b"b"}
 """numpy dtype of a column → Arrow's format string (int64, uint32, bit-packed bool)."""
 

@@ -10,8 +10,6 @@ from fragdex.boxes.limits import MAX_OVERLAPPING
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.table import Int64, SyncTable
 
-__all__ = ["Expansion", "expanded", "merged", "sync_table"]
-
 LEAST_ROW = 4
 """Bytes of a sample that has any of its own in a trun or stss."""
 

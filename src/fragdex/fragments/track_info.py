@@ -7,21 +7,6 @@ from fractions import Fraction
 
 from fragdex.fragments.table import FAR
 
-__all__ = [
-    "Chapter",
-    "Colour",
-    "ContentLight",
-    "DolbyVision",
-    "Edit",
-    "Encryption",
-    "MasteringDisplay",
-    "Movie",
-    "SampleDefaults",
-    "SampleGroup",
-    "Segment",
-    "TrackInfo",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Colour:

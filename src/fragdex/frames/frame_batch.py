@@ -16,14 +16,6 @@ from fragdex.errors import MissingExtra
 from fragdex.fragments.table import Int64
 from fragdex.seeking.times import Time
 
-__all__ = [
-    "Frame",
-    "FrameBatch",
-    "sheet_html",
-    "sheet_png",
-]
-
-
 MOST: Final = 48
 """Frames on a sheet."""
 WIDTH: Final = 160

@@ -23,8 +23,6 @@ from fragdex.frames.decode_runs import (
 from fragdex.frames.decoders import CachePart, FrameCache
 from fragdex.frames.frame_track import FrameTrack
 
-__all__ = ["FrameReader"]
-
 AT_ONCE: Final = 32 << 20
 """Bytes of samples that are read before they are decoded."""
 REMOTE_READS: Final = 8

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from threading import RLock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
@@ -382,12 +381,7 @@ class Frames(FrameTimes):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

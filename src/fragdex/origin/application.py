@@ -118,9 +118,9 @@ def make_app(titles: Titles, settings: Settings | None = None) -> ASGIApp:
         titles: the films.
         settings: None: the usual ones.
     """
-    asked = settings or Settings()
-    origin = _Origin(titles, asked)
-    return origin if asked.log is None else AccessLog(origin, asked.log, json=asked.log_json)
+    chosen = settings or Settings()
+    origin = _Origin(titles, chosen)
+    return origin if chosen.log is None else AccessLog(origin, chosen.log, json=chosen.log_json)
 
 
 class _Origin:
@@ -168,11 +168,11 @@ class _Origin:
             path = self._checked(path)
         except NotSigned:
             return None
-        found = self._prepared.get(path)
-        if found is None or self._titles.opened(found.film.names) is not found.film:
-            found = self._prepare(path)
-        body = None if found is None else found.read(self._buffer)
-        return None if found is None or body is None else (found.headers, body)
+        segment = self._prepared.get(path)
+        if segment is None or self._titles.opened(segment.film.names) is not segment.film:
+            segment = self._prepare(path)
+        body = None if segment is None else segment.read(self._buffer)
+        return None if segment is None or body is None else (segment.headers, body)
 
     def _prepare(self, path: str) -> PreparedSegment | None:
         self._prepared.drop(path)
@@ -188,12 +188,12 @@ class _Origin:
             fields |= {"ETag": view.etag, "Accept-Ranges": "bytes"}
             fields |= {"Content-Length": str(view.size), "Content-Type": view.media_type}
             headers = [(k.lower().encode(), v.encode("latin-1")) for k, v in fields.items()]
-            found = PreparedSegment.of(film, view, headers)
+            segment = PreparedSegment.of(film, view, headers)
         except (FragdexError, KeyError):
             return None  # the general way says why
-        if found is not None:
-            self._prepared.put(path, found, found.size)
-        return found
+        if segment is not None:
+            self._prepared.put(path, segment, segment.size)
+        return segment
 
     # -- everything else
 
@@ -211,8 +211,12 @@ class _Origin:
         for turn in (1, 2):
             try:
                 # files are read, and films indexed: one visit of a thread for all of it
-                found = await loop.run_in_executor(self._threads, self._found, request, path)
-                return await self._decoded(request, *found) if isinstance(found, tuple) else found
+                answered = await loop.run_in_executor(self._threads, self._found, request, path)
+                return (
+                    await self._decoded(request, *answered)
+                    if isinstance(answered, tuple)
+                    else answered
+                )
             except SourceChanged as error:
                 # what is open is of the file that was: open it anew, once
                 if turn == 2:
@@ -285,7 +289,7 @@ class _Origin:
     def _answer(
         self, request: Request, address: Address, film: Film
     ) -> Response | tuple[Film, Address, Future[View]]:
-        asked = request.query_params
+        query = request.query_params
         if not address.action:
             listed = self._settings.listed and self._settings.secret is None
             # from the folder that the page is
@@ -294,7 +298,7 @@ class _Origin:
             return HTMLResponse(page, headers=CORS)
         numbers = [0]
         if PREVIEW.fullmatch(address.action):
-            preview = preview_of(film.indexes[0], address.action, asked)
+            preview = preview_of(film.indexes[0], address.action, query)
             if has_already(request.headers, preview.etag):
                 fields = {**self._fields(address, film), "ETag": preview.etag}
                 return Response(status_code=304, headers=fields)
@@ -305,7 +309,7 @@ class _Origin:
             # a storyboard is of the first film as it is now
             numbers = [known.index(one) if one in known else 0 for one in view.sources]
         else:
-            kind, options = view_options(address.action, asked)
+            kind, options = view_options(address.action, query)
             view = film.view(kind, **options)
 
         @contextmanager
@@ -322,11 +326,11 @@ class _Origin:
             yield every[0]
 
     async def _decoded(
-        self, request: Request, film: Film, address: Address, made: Future[View]
+        self, request: Request, film: Film, address: Address, future: Future[View]
     ) -> Response:
         """The answer with a preview, once it is made."""
         try:
-            view = await asyncio.shield(asyncio.wrap_future(made))
+            view = await asyncio.shield(asyncio.wrap_future(future))
         except SourceChanged:
             self._titles.forget(film)
             raise
@@ -392,19 +396,19 @@ def list_answer(
         ValueError: a parameter is none.
         SourceError: the films cannot be listed.
     """
-    asked = request.query_params
-    most = number(asked, "limit", 1, MOST_LISTED) or _USUAL
-    after = asked.get("after", "")
+    query = request.query_params
+    most = number(query, "limit", 1, MOST_LISTED) or _USUAL
+    after = query.get("after", "")
     if len(after) > _LONGEST:
         raise ValueError(f"after: expected a name of at most {_LONGEST} characters")
-    found = titles.listed(after, most)
+    page_of_films = titles.listed(after, most)
     more = None
-    if found.next is not None:
-        more = "?" + urlencode({"after": found.next, "limit": most})
-    addresses = [_film_address(one.name, secret, until) for one in found.films]
+    if page_of_films.next is not None:
+        more = "?" + urlencode({"after": page_of_films.next, "limit": most})
+    addresses = [_film_address(one.name, secret, until) for one in page_of_films.films]
     headers = {**fields, "Vary": "Accept"}
     if not _wants_json(request.headers.get("accept", "")):
-        names = [one.name for one in found.films]
+        names = [one.name for one in page_of_films.films]
         page = listing(list(zip(names, addresses, strict=True)), more)
         return HTMLResponse(page, headers=headers)
     films = [
@@ -414,7 +418,7 @@ def list_answer(
             "bytes": one.size,
             "modified": datetime.fromtimestamp(one.modified, UTC).isoformat(),
         }
-        for one, address in zip(found.films, addresses, strict=True)
+        for one, address in zip(page_of_films.films, addresses, strict=True)
     ]
     return JSONResponse({"films": films, "next": more}, headers=headers)
 

@@ -9,9 +9,15 @@ from itertools import islice
 from typing import Any, Final
 
 from fragdex.errors import SourceNotFound
-from fragdex.sources import Listed, list_folder, list_objects
+from fragdex.sources.objects import (
+    FILM_SUFFIXES,
+    SOUND_SUFFIXES,
+    ListedFile,
+    list_folder,
+    list_objects,
+)
 
-SUFFIXES: Final = (".mp4", ".m4v", ".m4a", ".mov", ".3gp", ".cmfv", ".cmfa", ".mp4a", ".qt")
+SUFFIXES: Final = FILM_SUFFIXES + SOUND_SUFFIXES
 """How files end that are listed."""
 MOST_LISTED: Final = 1000
 """Films of one page."""
@@ -28,7 +34,7 @@ class FilmList:
         next: the name behind which the next page begins; None: there are no more.
     """
 
-    films: tuple[Listed, ...]
+    films: tuple[ListedFile, ...]
     next: str | None
 
 
@@ -59,18 +65,18 @@ def film_list(
         SourceNotFound: web servers have no lists.
         SourceError: the bucket cannot be listed.
     """
-    found: Iterator[Listed]
+    files: Iterator[ListedFile]
     if not remote:
-        found = list_folder(root, after=after, most=_LOOKED_AT)
+        files = list_folder(root, after=after, most=_LOOKED_AT)
     elif root.lower().startswith(("http://", "https://")):
         raise SourceNotFound(
             "web servers do not list their files", advice="ask for films by their names"
         )
     else:
-        found = list_objects(root, after=after, **options)
-    films: list[Listed] = []
+        files = list_objects(root, after=after, **options)
+    films: list[ListedFile] = []
     looked_at, last = 0, ""
-    for one in islice(found, _LOOKED_AT):
+    for one in islice(files, _LOOKED_AT):
         looked_at, last = looked_at + 1, one.name
         if one.name.lower().endswith(SUFFIXES) and is_name(one.name) and not _is_several(one.name):
             films.append(one)

@@ -50,9 +50,9 @@ class IndexFiles:
         Raises: as `fragdex.index`.
         """
         for path in self._paths(place, source.remote):
-            found = _of(path, place, source)
-            if found is not None:
-                return found
+            kept = _of(path, place, source)
+            if kept is not None:
+                return kept
         index = None if known is None else known.extend(source)
         if index is None or index.source.mtime_ns != source.mtime_ns:
             index = fragdex.index(source, exact=True)

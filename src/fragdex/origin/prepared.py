@@ -70,9 +70,9 @@ class PreparedSegment:
             return None
         if not isinstance(blocks[1], (Scattered, SourceRange)):
             return None
-        found = cls(film, view, number, blocks[0], blocks[1], headers)
+        segment = cls(film, view, number, blocks[0], blocks[1], headers)
         wanted = view.size - len(blocks[0])
-        return found if found._span.size <= min(_WASTE * wanted, LARGEST) else None
+        return segment if segment._span.size <= min(_WASTE * wanted, LARGEST) else None
 
     def read(self, buffer: memoryview) -> bytes | None:
         """Its bytes, if they are in memory, and of the film that was indexed.

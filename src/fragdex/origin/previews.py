@@ -336,9 +336,9 @@ class PreviewMaker:
 
     def _make(self, key: str, preview: Preview, opened: Opened) -> View:
         with opened() as source:
-            made = preview.view(source)
-        self._made.put(key, made, made.size + 1024)
-        return made
+            view = preview.view(source)
+        self._made.put(key, view, view.size + 1024)
+        return view
 
     def _done(self, key: str) -> None:
         with self._lock:

@@ -404,10 +404,10 @@ def fingerprint(index: FragmentIndex, source: Source) -> str:
         *period.init,
         ByteRange(max(last, 0), stop if last < 0 else min(last + _FINGERPRINT, stop)),
     ]
-    found = md5(usedforsecurity=False)
+    digest = md5(usedforsecurity=False)
     for span in spans:
-        found.update(source.read_up_to(span))
-    return found.hexdigest()
+        digest.update(source.read_up_to(span))
+    return digest.hexdigest()
 
 
 _SUFFIXES: Final = (".vtt", ".srt")
@@ -418,7 +418,7 @@ _MOST: Final = 64
 def files_beside(place: str) -> tuple[tuple[str, int, int], ...]:
     """Path, size and time of the last change of each caption file of a local film, in order."""
     film = Path(place)
-    found = []
+    files = []
     with os.scandir(film.parent) as entries:
         for entry in entries:
             name = entry.name
@@ -427,8 +427,8 @@ def files_beside(place: str) -> tuple[tuple[str, int, int], ...]:
                     now = entry.stat()
                 except OSError:  # gone meanwhile
                     continue
-                found.append((entry.path, now.st_size, now.st_mtime_ns))
-    return tuple(sorted(found)[:_MOST])
+                files.append((entry.path, now.st_size, now.st_mtime_ns))
+    return tuple(sorted(files)[:_MOST])
 
 
 @dataclass(slots=True)
@@ -449,11 +449,11 @@ class CaptionsBeside:
 
     def read(self) -> list[Captions]:
         """Those that can be read; the film plays without the others."""
-        found = []
+        captions = []
         for path, _, _ in self.files:
             with suppress(FormatError, SourceError):
-                found.append(read_captions(path))
-        return found
+                captions.append(read_captions(path))
+        return captions
 
     def is_current(self) -> bool:
         """Whether the same files are there, unchanged.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from fragdex.sources import Source
 
-__all__ = ["FORMS", "Exporting", "Form", "forms_with"]
-
 
 @dataclass(frozen=True, slots=True)
 class Form:

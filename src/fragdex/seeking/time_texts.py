@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-__all__ = ["parse_time"]
-
 # Longer ones say nothing more: 18 digits of seconds are the age of the universe.
 _MOST_TEXT = 40
 _TEXT = re.compile(

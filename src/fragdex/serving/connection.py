@@ -18,8 +18,6 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-__all__ = ["INTERIM", "BoundedConnection", "ConnectionLimits"]
-
 log = logging.getLogger("fragdex.service")
 
 MAX_FIELDS: Final = 100

@@ -20,12 +20,12 @@ from fragdex.sources.opening import (
 
 if TYPE_CHECKING:
     from fragdex.sources.hashing import md5, md5_beside
-    from fragdex.sources.objects import Listed, list_folder, list_objects
+    from fragdex.sources.objects import ListedFile, list_folder, list_objects
 
 __all__ = [
     "PIECE_SIZE",
     "ForeignName",
-    "Listed",
+    "ListedFile",
     "Source",
     "SourceLike",
     "SourceOptions",
@@ -45,7 +45,7 @@ if not TYPE_CHECKING:  # to type checkers, every name would be there
         """What few need who open a file is imported when it is asked for."""
         if name in ("md5", "md5_beside"):
             from fragdex.sources import hashing as room
-        elif name in ("Listed", "list_folder", "list_objects"):
+        elif name in ("ListedFile", "list_folder", "list_objects"):
             from fragdex.sources import objects as room
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
@@ -253,8 +253,14 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]  # what follows are internals of the store
 
 
+FILM_SUFFIXES: Final = (".mp4", ".m4v", ".mov", ".qt", ".3gp", ".3g2", ".f4v", ".cmfv")
+"""How the names of ISOBMFF files with pictures end."""
+SOUND_SUFFIXES: Final = (".m4a", ".mp4a", ".cmfa")
+"""How those of sound alone end."""
+
+
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedFile:
     """A file or an object; or a folder, whose name ends with a slash.
 
     Attributes:
@@ -268,7 +274,7 @@ class Listed:
     modified: float
 
 
-def list_folder(root: str, *, after: str = "", most: int = 10_000) -> Iterator[Listed]:
+def list_folder(root: str, *, after: str = "", most: int = 10_000) -> Iterator[ListedFile]:
     """Files and folders below a folder, in the order of their names.
 
     Hidden ones, files that are none, those that lead out of the folder, and names that are no
@@ -296,7 +302,7 @@ def list_folder(root: str, *, after: str = "", most: int = 10_000) -> Iterator[L
         except OSError:
             continue  # it has gone meanwhile
         left -= 1
-        yield Listed(name, found.st_size, found.st_mtime)
+        yield ListedFile(name, found.st_size, found.st_mtime)
 
 
 def _entries(root: str, folder: str, after: str, most: int) -> list[str]:
@@ -326,7 +332,7 @@ def list_objects(
     retries: int = 3,
     timeout: float = STORE_TIMEOUT_S,
     **_: Any,
-) -> Iterator[Listed]:
+) -> Iterator[ListedFile]:
     """Objects below a URL of an object store, in the order of their names; asked page by page.
 
     Args:
@@ -351,7 +357,7 @@ def list_objects(
     try:
         for page in obstore.list(found, offset=after or None, chunk_size=1000):
             for one in page:
-                yield Listed(one["path"], one["size"], one["last_modified"].timestamp())
+                yield ListedFile(one["path"], one["size"], one["last_modified"].timestamp())
     except SourceError:
         raise
     except (obstore.exceptions.BaseError, OSError) as error:

@@ -37,21 +37,6 @@ from fragdex.testing.tracks import (
     TrueSample,
 )
 
-__all__ = [
-    "Brand",
-    "Chunks",
-    "Mfra",
-    "Other",
-    "Part",
-    "Sidx",
-    "made_movie",
-    "make_file",
-    "mfra_bytes",
-    "movie",
-    "sidx_bytes",
-    "sidx_size",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Sidx:

@@ -28,8 +28,6 @@ from fragdex.boxes.fragments import DEFAULT_SAMPLE_FLAGS as TFHD_FLAGS
 from fragdex.boxes.fragments import DEFAULT_SAMPLE_SIZE as TFHD_SIZE
 from fragdex.testing.tracks import Run, Sample, Traf, TrueSample, default_of, effective
 
-__all__ = ["Fragment", "Laid"]
-
 TFXD = "6d1d9b0542d544e680e2141daff757b2"
 
 

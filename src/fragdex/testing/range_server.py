@@ -11,21 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
 from fragdex.digest import md5
-
-__all__ = [
-    "Answer",
-    "Faults",
-    "RangeServer",
-    "Request",
-    "answer_to",
-]
-
 
 LINE = "a-line-between-parts"
 """The boundary of answers of several ranges."""
@@ -306,12 +296,7 @@ class RangeServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._server is not None
         assert self._thread is not None
         self._stopping.set()

@@ -28,23 +28,6 @@ from fragdex.boxes.fragments import (
 )
 from fragdex.fragments.track_info import Edit
 
-__all__ = [
-    "NON_SYNC",
-    "SYNC",
-    "Made",
-    "Moov",
-    "Run",
-    "Sample",
-    "Track",
-    "Traf",
-    "TrueFragment",
-    "TruePeriod",
-    "TrueSample",
-    "default_of",
-    "effective",
-]
-
-
 SYNC = 0x02000000
 """Sample flags of a picture that needs no other (sample_depends_on 2)."""
 NON_SYNC = 0x01010000

@@ -13,9 +13,7 @@ from fragdex.errors import ConfigError
 from fragdex.service.store.contract import Store
 from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.disk_files import PRIVATE, SHARED
-
-OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "memory")
-
+from fragdex.sources.opening import OBJECT_STORE_SCHEMES
 
 # Options that say how to ask, not whom.
 CLIENT_OPTIONS = {
@@ -68,8 +66,10 @@ def open_store(
         if parts.netloc not in ("", "localhost") or not parts.path.strip("/"):
             raise _unusable(where, "file:///an/absolute/path")
         return DiskStore(Path(urllib.request.url2pathname(parts.path)), direct=direct, modes=modes)
-    if scheme not in OBJECT_STORES:
-        raise _unusable(where, "a path, file://, " + ", ".join(f"{s}://" for s in OBJECT_STORES))
+    if scheme not in OBJECT_STORE_SCHEMES:
+        raise _unusable(
+            where, "a path, file://, " + ", ".join(f"{s}://" for s in sorted(OBJECT_STORE_SCHEMES))
+        )
     from obstore.exceptions import BaseError
     from obstore.store import MemoryStore, from_url
 

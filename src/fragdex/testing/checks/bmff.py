@@ -11,7 +11,7 @@ from fragdex.boxes import Box, find_all, parse
 from fragdex.boxes.fragments import DEFAULT_BASE_IS_MOOF
 from fragdex.errors import FormatError
 from fragdex.fragments.table import Int64
-from fragdex.testing.checks.cmaf_header import Place, unreadable
+from fragdex.testing.checks.cmaf import Place, unreadable
 from fragdex.testing.checks.violation import Violation
 
 _SELF_CONTAINED: Final = 1

@@ -11,15 +11,6 @@ from fragdex.boxes import Box, find, find_all, parse
 from fragdex.errors import FormatError
 from fragdex.indexing.codecs import codec_string
 
-__all__ = [
-    "InitTrack",
-    "SegmentSample",
-    "boxes_of",
-    "init_tracks",
-    "segment_samples",
-    "segment_seconds",
-]
-
 NON_SYNC = 0x10000
 
 

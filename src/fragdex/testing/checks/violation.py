@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["Read", "Violation"]
-
 Read: TypeAlias = Callable[[str], bytes]
 """The bytes of a URI, as it stands in the playlist or manifest, resolved against its own."""
 
