@@ -34,7 +34,7 @@ class FitKind(StrEnum):
     FILL = "fill"
 
 
-SUFFIXES = {".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".avif": "avif", ".png": "png"}
+SUFFIXES = {".jpg": "jpeg", **{f".{kind}": str(kind) for kind in PictureKind}}
 
 
 def picture_kind(output: str | None, format: PictureKind | None) -> str:

@@ -359,7 +359,6 @@ VERSION = (1, 0)
 """Major and minor: a reader refuses a greater major, and passes over what a greater minor adds."""
 
 HEADER = struct.Struct("<8sHHIQQQ20xI")
-HEADER_SIZE = HEADER.size
 CHECKED = HEADER.size - 4  # the header under the checksum: all but the checksum itself
 BYTE_ORDER = 0x0A0B0C0D
 

@@ -20,11 +20,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fragdex.decoding.picture_files import FORMATS
 from fragdex.seeking.time_texts import parse_time
 
+_PICTURE = "|".join(map(re.escape, FORMATS.values()))
 PREVIEW: Final = re.compile(
-    r"thumbnail\.(?:jpg|webp|png|avif)|storyboard\.(?:vtt|m3u8)"
-    r"|storyboard-\d{1,6}\.(?:jpg|webp|png|avif)|peaks\.(?:json|dat)|loudness\.json"
+    rf"thumbnail(?:{_PICTURE})|storyboard\.(?:vtt|m3u8)"
+    rf"|storyboard-\d{{1,6}}(?:{_PICTURE})|peaks\.(?:json|dat)|loudness\.json"
 )
 """Names of previews."""
 VIEWS: Final = ("clip.mp4", "fragmented.mp4", "faststart.mp4")
