@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -409,16 +410,54 @@ def test_a_package_names_files_that_are_there():
     assert gone == []
 
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def packages(requirements):
+    """What requirements bring, as import names."""
+    found = set()
+    for text in requirements:
+        name, further = re.match(r"([\w.-]+)(?:\[([\w,-]+)\])?", text).groups()
+        if name == "fragdex":
+            found |= packages(one for extra in further.split(",") for one in EXTRAS[extra])
+        else:
+            found.add(IMPORT_NAMES.get(name.lower(), name.lower().replace("-", "_")))
+    return found
+
+
 def declared():
     """(packages of the core, packages of all extras) by pyproject.toml, as import names."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return packages(PROJECT["dependencies"]), packages(chain.from_iterable(EXTRAS.values()))
 
-    def names(requirements):
-        found = (re.match(r"[\w.-]+", text)[0].lower() for text in requirements)
-        return {IMPORT_NAMES.get(name, name.replace("-", "_")) for name in found} - {"fragdex"}
 
-    extras = project["optional-dependencies"]
-    return names(project["dependencies"]), set().union(*map(names, extras.values()))
+def advised_extras():
+    """(module, what is imported, the extra that is advised where it cannot be) of every module."""
+    for module, tree in SYNTAX.items():
+        for attempt in (node for node in ast.walk(tree) if isinstance(node, ast.Try)):
+            extras = [
+                one.value.value
+                for handler in attempt.handlers
+                for call in ast.walk(handler)
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "MissingExtra"
+                for one in call.keywords
+                if one.arg == "extra" and isinstance(one.value, ast.Constant)
+            ]
+            wanted = [
+                name.partition(".")[0]
+                for node in attempt.body
+                if isinstance(node, ast.Import | ast.ImportFrom)
+                for name in ([one.name for one in node.names] if isinstance(node, ast.Import)
+                             else [node.module])
+            ]  # fmt: skip
+            yield from ((module, name, extra) for name in wanted for extra in extras)
+
+
+def test_an_extra_that_is_advised_has_the_package():
+    """A picture of `compare` needed Pillow, and the whole service was advised."""
+    advised = {one for one in advised_extras() if one[1] != "fragdex"}
+    assert len(advised) > 5
+    assert {one for one in advised if one[1] not in packages(EXTRAS[one[2]])} == set()
 
 
 def test_the_core_is_numpy_and_construct():
