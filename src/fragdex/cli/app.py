@@ -197,13 +197,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 2
     except CLICK_ERROR as error:
         message = error.format_message()  # type: ignore[attr-defined]
-        said = " ".join(message.split()).removeprefix("Invalid value: ")
+        text = " ".join(message.split()).removeprefix("Invalid value: ")
         context = getattr(error, "ctx", None)
-        if context is not None and said.startswith("Missing argument"):
+        if context is not None and text.startswith("Missing argument"):
             # FILE... takes what it gets: of `seek a.mp4` TIME is what is missing, not FILE
             usage = " ".join(context.get_usage().split()).translate({ord(c): None for c in "{}"})
-            said = usage.replace("Usage:", "an argument is missing:")
-        complain(said)
+            text = usage.replace("Usage:", "an argument is missing:")
+        complain(text)
         return 2
     except OSError as error:
         complain(_stdout_fails(error) or system_message(error))
@@ -211,8 +211,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 — the last line before the user: a fault is told, too
         if os.environ.get("FRAGDEX_TRACEBACK"):
             traceback.print_exc()
-        said = " ".join(str(error).split())
-        complain(f"a fault in fragdex: {type(error).__name__}: {said} (FRAGDEX_TRACEBACK=1: where)")
+        text = " ".join(str(error).split())
+        complain(f"a fault in fragdex: {type(error).__name__}: {text} (FRAGDEX_TRACEBACK=1: where)")
         return 1
 
 

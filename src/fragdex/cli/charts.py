@@ -184,7 +184,7 @@ MAX_BARS = 1500
 STYLES = ("-", "--", "-.", ":")
 
 
-def draw(found: Series, form: str) -> bytes:
+def draw(series: Series, form: str) -> bytes:
     """Four panels over one time axis, as `png` or `svg`.
 
     Raises:
@@ -198,25 +198,25 @@ def draw(found: Series, form: str) -> bytes:
             "PNG and SVG need the package matplotlib",
             advice=f"{install_command('plot')}, or write HTML, which needs nothing",
         ) from error
-    heights = [max(0.7, 0.32 * len(found.lanes)), 1.3, 1.1, 1.5]
+    heights = [max(0.7, 0.32 * len(series.lanes)), 1.3, 1.1, 1.5]
     figure = Figure(figsize=(10, 2.2 + 1.65 * sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(4, 1, sharex=True, height_ratios=heights)
-    figure.suptitle(found.title, fontsize=12)
-    _plot_fragments(axes[0], found)
-    _plot_rate(axes[1], found)
-    _plot_distance(axes[2], found)
-    _plot_positions(axes[3], found)
+    figure.suptitle(series.title, fontsize=12)
+    _plot_fragments(axes[0], series)
+    _plot_rate(axes[1], series)
+    _plot_distance(axes[2], series)
+    _plot_positions(axes[3], series)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0)
-    ticks = time_ticks(found.first, found.last, 11)
+    ticks = time_ticks(series.first, series.last, 11)
     step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
-    axes[-1].set_xlim(found.first, max(found.last, found.first + 1e-6))
+    axes[-1].set_xlim(series.first, max(series.last, series.first + 1e-6))
     axes[-1].set_xticks(ticks, [tick_label(tick, step) for tick in ticks])
-    unit = "s" if found.last < 60 else "m:s" if found.last < 3600 else "h:m:s"
+    unit = "s" if series.last < 60 else "m:s" if series.last < 3600 else "h:m:s"
     axes[-1].set_xlabel(f"presentation time ({unit})")
-    if len(found.lanes) > 1:
+    if len(series.lanes) > 1:
         axes[1].legend(
             *axes[3].get_legend_handles_labels(),
             loc="lower right",
@@ -231,9 +231,9 @@ def draw(found: Series, form: str) -> bytes:
     return out.getvalue()
 
 
-def _plot_fragments(axis: Any, found: Series) -> None:
-    for row, lane in enumerate(found.lanes):
-        low = len(found.lanes) - 1 - row - 0.35
+def _plot_fragments(axis: Any, series: Series) -> None:
+    for row, lane in enumerate(series.lanes):
+        low = len(series.lanes) - 1 - row - 0.35
         if len(lane.starts) <= MAX_BARS:
             bars = np.column_stack([lane.starts, lane.stops - lane.starts])
             axis.broken_barh(bars[::2], (low, 0.7), color=lane.colour, alpha=0.75, linewidth=0)
@@ -243,7 +243,7 @@ def _plot_fragments(axis: Any, found: Series) -> None:
             axis.broken_barh([whole], (low, 0.7), color=lane.colour, alpha=0.5, linewidth=0)
     counts = [
         f"{lane.label}\n{len(lane.starts):,} of ≈ {lane.mean_fragment:.3g} s"
-        for lane in found.lanes
+        for lane in series.lanes
     ]
     axis.set_yticks(range(len(counts) - 1, -1, -1), counts, fontsize=9)
     axis.tick_params(axis="y", length=0)
@@ -251,14 +251,14 @@ def _plot_fragments(axis: Any, found: Series) -> None:
     axis.set_title("Fragments", loc="left", fontsize=10)
 
 
-def _plot_rate(axis: Any, found: Series) -> None:
+def _plot_rate(axis: Any, series: Series) -> None:
     from matplotlib.ticker import FuncFormatter
 
     base: Any = None
-    for lane in found.lanes:
+    for lane in series.lanes:
         if not len(lane.rates):
             continue
-        below = np.zeros(len(lane.rates)) if base is None or not found.stacked else base
+        below = np.zeros(len(lane.rates)) if base is None or not series.stacked else base
         top = below + lane.rates
         axis.stairs(top, lane.edges, baseline=below, fill=True, color=lane.colour, alpha=0.6)
         base = top
@@ -266,12 +266,12 @@ def _plot_rate(axis: Any, found: Series) -> None:
         FuncFormatter(lambda value, _: bit_rate(value) if value else "0")
     )
     axis.set_ylim(bottom=0)
-    axis.set_title(found.rate_title, loc="left", fontsize=10)
+    axis.set_title(series.rate_title, loc="left", fontsize=10)
 
 
-def _plot_distance(axis: Any, found: Series) -> None:
+def _plot_distance(axis: Any, series: Series) -> None:
     highest = 0.0
-    for row, lane in enumerate(found.lanes):
+    for row, lane in enumerate(series.lanes):
         edges, gaps = lane.key_frames
         if not len(gaps):
             continue
@@ -302,14 +302,14 @@ def _plot_distance(axis: Any, found: Series) -> None:
     axis.set_title("From each key frame to the next", loc="left", fontsize=10)
 
 
-def _plot_positions(axis: Any, found: Series) -> None:
-    highest = found.last_position
+def _plot_positions(axis: Any, series: Series) -> None:
+    highest = series.last_position
     scale, unit = next(
         (s, u)
         for s, u in ((1, "B"), (1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB"))
         if highest < 2000 * s or u == "GiB"
     )
-    for row, lane in enumerate(found.lanes):
+    for row, lane in enumerate(series.lanes):
         axis.plot(
             thinned(lane.times),
             thinned(lane.positions) / scale,
@@ -338,24 +338,24 @@ pre{overflow:auto;font-size:.85rem}
 """.replace("\n", "")
 
 
-def page(found: Series, index: Any) -> str:
+def page(series: Series, index: Any) -> str:
     """A whole HTML document; every text that comes from the file is escaped."""
     key = "".join(
         f'<span><i style="background:{lane.colour}"></i>{escape(lane.label)}</span>'
-        for lane in found.lanes
+        for lane in series.lanes
     )
     panels = (
-        ("Fragments", _svg_fragments(found)),
-        (found.rate_title, _svg_rate(found)),
-        ("From each key frame to the next", _svg_distance(found)),
-        ("Interleaving: position in the file over time", _svg_positions(found)),
+        ("Fragments", _svg_fragments(series)),
+        (series.rate_title, _svg_rate(series)),
+        ("From each key frame to the next", _svg_distance(series)),
+        ("Interleaving: position in the file over time", _svg_positions(series)),
     )
     body = "".join(f"<h2>{title}</h2>{drawn}" for title, drawn in panels)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(found.title)}</title><style>{STYLE}</style></head>"
-        f'<body><h1>{escape(found.title)}</h1><p class="key">{key}</p>{body}'
+        f"<title>{escape(series.title)}</title><style>{STYLE}</style></head>"
+        f'<body><h1>{escape(series.title)}</h1><p class="key">{key}</p>{body}'
         f"<h2>Tracks</h2>{_summary(index)}</body></html>\n"
     )
 
@@ -367,10 +367,10 @@ def _summary(index: Any) -> str:
 class _Panel:
     """A plot area with a time axis below and room for labels at its left."""
 
-    def __init__(self, found: Series, height: int, highest: float = 1.0) -> None:
-        self.found, self.height, self.highest = found, height, max(highest, 1e-12)
+    def __init__(self, series: Series, height: int, highest: float = 1.0) -> None:
+        self.found, self.height, self.highest = series, height, max(highest, 1e-12)
         self.parts: list[str] = []
-        self.scale = (WIDTH - LEFT - RIGHT) / max(found.last - found.first, 1e-9)
+        self.scale = (WIDTH - LEFT - RIGHT) / max(series.last - series.first, 1e-9)
 
     def x(self, seconds: Any) -> Any:
         return np.round(LEFT + (np.asarray(seconds) - self.found.first) * self.scale, 1)
@@ -406,9 +406,9 @@ class _Panel:
         )
 
 
-def _svg_fragments(found: Series) -> str:
-    panel = _Panel(found, 30 * len(found.lanes) + 4)
-    for row, lane in enumerate(found.lanes):
+def _svg_fragments(series: Series) -> str:
+    panel = _Panel(series, 30 * len(series.lanes) + 4)
+    for row, lane in enumerate(series.lanes):
         top = 30 * row + 4
         panel.label(
             top + 15, f"{lane.label} ({len(lane.starts):,} of ≈ {lane.mean_fragment:.3g} s)"
@@ -416,13 +416,13 @@ def _svg_fragments(found: Series) -> str:
         left, right = panel.x(lane.starts), panel.x(lane.stops)
         if len(left) <= MAX_MARKS:
             for number, (a, b) in enumerate(zip(left, right, strict=True)):
-                told = (
+                label = (
                     f"fragment {number}: {clock(lane.starts[number])} – {clock(lane.stops[number])}"
                 )
                 panel.parts.append(
                     f'<rect x="{a:g}" y="{top}" width="{max(b - a, 0.5):g}" height="22" '
                     f'fill="{lane.colour}" fill-opacity="{0.75 if number % 2 else 0.4}">'
-                    f"<title>{told}</title></rect>"
+                    f"<title>{label}</title></rect>"
                 )
         else:
             panel.parts.append(
@@ -441,18 +441,18 @@ def _round_values(highest: float) -> list[float]:
     return [n * step for n in range(int(highest / step) + 1)]
 
 
-def _svg_rate(found: Series) -> str:
-    lanes = [lane for lane in found.lanes if len(lane.rates)]
+def _svg_rate(series: Series) -> str:
+    lanes = [lane for lane in series.lanes if len(lane.rates)]
     if not lanes:
         return "<p>unknown</p>"
     tops: list[Floats] = []
     for lane in lanes:
-        tops.append(lane.rates + (tops[-1] if tops and found.stacked else 0))
-    panel = _Panel(found, 150, float(max(top.max() for top in tops)))
+        tops.append(lane.rates + (tops[-1] if tops and series.stacked else 0))
+    panel = _Panel(series, 150, float(max(top.max() for top in tops)))
     panel.scale_lines(_round_values(panel.highest), lambda v: bit_rate(v) if v else "0")
     for number in range(len(lanes) - 1, -1, -1):
         lane, top = lanes[number], tops[number]
-        below = tops[number - 1] if number and found.stacked else np.zeros(len(top))
+        below = tops[number - 1] if number and series.stacked else np.zeros(len(top))
         panel.parts.append(
             f'<path d="{_steps(panel, lane.edges, top, below)}" fill="{lane.colour}" '
             'fill-opacity=".6"/>'
@@ -475,19 +475,19 @@ def _tell_rates(panel: _Panel, lanes: Sequence[Lane]) -> None:
         return
     places = panel.x(edges)
     for number in range(len(edges) - 1):
-        told = "; ".join(f"{lane.label} {bit_rate(lane.rates[number])}" for lane in lanes)
+        rates = "; ".join(f"{lane.label} {bit_rate(lane.rates[number])}" for lane in lanes)
         panel.parts.append(
             f'<rect x="{places[number]:g}" y="0" width="{places[number + 1] - places[number]:g}" '
             f'height="{panel.height}" fill="transparent"><title>{clock(edges[number])}: '
-            f"{escape(told)}</title></rect>"
+            f"{escape(rates)}</title></rect>"
         )
 
 
-def _svg_distance(found: Series) -> str:
-    lanes = [lane for lane in found.lanes if len(lane.sync)]
+def _svg_distance(series: Series) -> str:
+    lanes = [lane for lane in series.lanes if len(lane.sync)]
     if not lanes:
         return "<p>Every sample is a key frame.</p>"
-    panel = _Panel(found, 120, float(max(lane.key_frames[1].max() for lane in lanes)))
+    panel = _Panel(series, 120, float(max(lane.key_frames[1].max() for lane in lanes)))
     panel.scale_lines(_round_values(panel.highest), lambda v: f"{v:g} s")
     for lane in lanes:
         edges, gaps = lane.key_frames
@@ -511,13 +511,13 @@ def _svg_distance(found: Series) -> str:
     return panel.svg("Seconds from each key frame to the next")
 
 
-def _svg_positions(found: Series) -> str:
-    panel = _Panel(found, 220, float(found.last_position))
+def _svg_positions(series: Series) -> str:
+    panel = _Panel(series, 220, float(series.last_position))
     unit = next((u for u in (1, 1 << 10, 1 << 20) if panel.highest < 2000 * u), 1 << 30)
     values = [value * unit for value in _round_values(panel.highest / unit)]
     panel.scale_lines(values, lambda v: byte_count(int(v)))
     dashes = ("", "7 4", "2 3", "9 3 2 3")
-    for row, lane in enumerate(found.lanes):
+    for row, lane in enumerate(series.lanes):
         if not len(lane.positions):
             continue
         x, y = panel.x(thinned(lane.times, 1500)), panel.y(thinned(lane.positions, 1500))

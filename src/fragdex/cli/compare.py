@@ -65,36 +65,36 @@ def compare(
     def keep(*frames: np.ndarray[Any, Any]) -> None:
         worst[:] = frames
 
-    made = compared(one, other, tolerance=tolerance, worst=keep)
+    comparison = compared(one, other, tolerance=tolerance, worst=keep)
     if output is not None and worst:
         emit([_picture(*worst)], output)
-    say(json_line(_facts(one, other, made)) if json else "".join(_lines(made)))
-    return 0 if made.is_equal else 1
+    say(json_line(_facts(one, other, comparison)) if json else "".join(_lines(comparison)))
+    return 0 if comparison.is_equal else 1
 
 
-def _facts(one: str, other: str, made: Comparison) -> dict[str, Any]:
+def _facts(one: str, other: str, comparison: Comparison) -> dict[str, Any]:
     # PSNR and times are finite: frames that are told differ
-    return {"file": one, "other": other, "equal": made.is_equal, **asdict(made)}
+    return {"file": one, "other": other, "equal": comparison.is_equal, **asdict(comparison)}
 
 
-def _lines(made: Comparison) -> list[str]:
-    lines = [_of_frame(one) + "\n" for one in made.told[:_SHOWN]]
-    (a, b), sound = made.frames, made.sound
-    if made.sizes[0] != made.sizes[1] and a and b:
-        sizes = " and ".join("×".join(map(str, size or ())) for size in made.sizes)
+def _lines(comparison: Comparison) -> list[str]:
+    lines = [_of_frame(one) + "\n" for one in comparison.told[:_SHOWN]]
+    (a, b), sound = comparison.frames, comparison.sound
+    if comparison.sizes[0] != comparison.sizes[1] and a and b:
+        sizes = " and ".join("×".join(map(str, size or ())) for size in comparison.sizes)
         lines.append(f"pictures of other sizes: {sizes}\n")
-    elif len(made.told) > _SHOWN:
+    elif len(comparison.told) > _SHOWN:
         lines.append("… more frames; --json lists them\n")
-    if made.worst is not None and len(made.told) > 1:
-        lines.append(f"most: {_of_frame(made.worst)}\n")
+    if comparison.worst is not None and len(comparison.told) > 1:
+        lines.append(f"most: {_of_frame(comparison.worst)}\n")
     if a or b:
         count = f"{a:,}" if a == b else f"{a:,} and {b:,}"
-        lines.append(f"pictures: {made.differing:,} of {count} frames differ\n")
-    if made.mistimed:
-        lines.append(f"times: {made.mistimed:,} frames are the same, at other times\n")
+        lines.append(f"pictures: {comparison.differing:,} of {count} frames differ\n")
+    if comparison.mistimed:
+        lines.append(f"times: {comparison.mistimed:,} frames are the same, at other times\n")
     if sound.samples != (None, None):
-        lines.append(_of_sound(made))
-    return [*lines, "equal\n"] if made.is_equal else lines
+        lines.append(_of_sound(comparison))
+    return [*lines, "equal\n"] if comparison.is_equal else lines
 
 
 def _of_frame(one: FrameDifference) -> str:
@@ -106,8 +106,8 @@ def _of_frame(one: FrameDifference) -> str:
     )
 
 
-def _of_sound(made: Comparison) -> str:
-    sound = made.sound
+def _of_sound(comparison: Comparison) -> str:
+    sound = comparison.sound
     if None in sound.samples:
         return "sound: only one has any\n"
     for what, unit in (("rates", " Hz"), ("channels", " channels")):

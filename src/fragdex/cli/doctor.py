@@ -60,17 +60,14 @@ def library() -> list[Part]:
     """The library itself."""
     from importlib.metadata import version
 
-    said = f"{version('fragdex')} on Python {platform.python_version()}"
+    running = f"{version('fragdex')} on Python {platform.python_version()}"
     try:
         importlib.import_module("fragdex._native")
     except ImportError:
         slow = "boxes are walked in pure Python, which is slower"
-        return [
-            Part(
-                "fragdex", State.LIMITED, f"{said}; {slow}", "install a C compiler and reinstall it"
-            )
-        ]
-    return [Part("fragdex", State.OK, said)]
+        advice = "install a C compiler and reinstall it"
+        return [Part("fragdex", State.LIMITED, f"{running}; {slow}", advice)]
+    return [Part("fragdex", State.OK, running)]
 
 
 def service() -> list[Part]:
@@ -96,10 +93,10 @@ def media() -> list[Part]:
             Codec(name, "w")
         except ValueError:
             missing.append(name)
-    said = f"PyAV {av.__version__}"
+    release = f"PyAV {av.__version__}"
     if missing:
-        return [Part("media", State.MISSING, f"{said} without {' and '.join(missing)}", advice)]
-    return [Part("media", State.OK, f"{said}, libx264, aac")]
+        return [Part("media", State.MISSING, f"{release} without {' and '.join(missing)}", advice)]
+    return [Part("media", State.OK, f"{release}, libx264, aac")]
 
 
 def stills() -> list[Part]:
@@ -107,14 +104,14 @@ def stills() -> list[Part]:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        found = version("pillow")
+        installed = version("pillow")
         import PIL.features
     except (ImportError, PackageNotFoundError):
         return [Part("stills", State.MISSING, "no Pillow", install_command("media"))]
     lacking = [name for name in ("jpg", "zlib", "webp") if not PIL.features.check(name)]
     if lacking:
-        return [Part("stills", State.LIMITED, f"Pillow {found} without {', '.join(lacking)}")]
-    return [Part("stills", State.OK, f"Pillow {found}")]
+        return [Part("stills", State.LIMITED, f"Pillow {installed} without {', '.join(lacking)}")]
+    return [Part("stills", State.OK, f"Pillow {installed}")]
 
 
 def browser() -> list[Part]:
@@ -142,16 +139,16 @@ def browser() -> list[Part]:
             notes = child.draw(view, range(1), Path(folder)).notes
     except MissingExtra as error:
         # the browser is there: a package around it is not
-        said = f"{engine.path} is here, and cannot be tried"
+        summary = f"{engine.path} is here, and cannot be tried"
         return [
-            Part("chromium", State.LIMITED, said),
+            Part("chromium", State.LIMITED, summary),
             Part("renders", State.MISSING, error.message, error.advice or ""),
         ]
     except FragdexError as error:
         return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
     took = time.monotonic() - began
-    said = f"{facts.browser_version}, {engine.path}, first picture after {took:.1f} s"
-    parts = [Part("chromium", State.OK, said), *_updates(updates.package_of(engine.path))]
+    summary = f"{facts.browser_version}, {engine.path}, first picture after {took:.1f} s"
+    parts = [Part("chromium", State.OK, summary), *_updates(updates.package_of(engine.path))]
     if facts.has_begin_frame:
         parts.append(Part("beginFrame", State.OK, "frames on request, in virtual time"))
     else:
@@ -177,12 +174,12 @@ def _updates(package: Package | None) -> list[Part]:
     advice = f"apt-get update && apt-get install {package.name}"
     known = f"{package.name} {package.installed}"
     if package.is_behind:
-        said = f"{known} is behind its updates: apt offers {package.candidate}"
-        return [Part("updates", State.LIMITED, said, advice)]
+        summary = f"{known} is behind its updates: apt offers {package.candidate}"
+        return [Part("updates", State.LIMITED, summary, advice)]
     if package.days is None or package.days > _STALE_DAYS:
         since = "not there" if package.days is None else f"{package.days:.0f} days old"
-        said = f"{known} may be behind its updates: apt's package lists are {since}"
-        return [Part("updates", State.LIMITED, said, advice)]
+        summary = f"{known} may be behind its updates: apt's package lists are {since}"
+        return [Part("updates", State.LIMITED, summary, advice)]
     return [Part("updates", State.OK, f"{known}, the newest that apt offers")]
 
 
@@ -198,8 +195,8 @@ def walls() -> list[Part]:
         return [Part("walls", State.MISSING, f"no child process can be started: {error}")]
     if missing:
         return [Part("walls", State.LIMITED, line, _ADVICE_OF_WALLS) for line in missing]
-    said = "no network, no privileges, files of their own, bounds of memory"
-    return [Part("walls", State.OK, said)]
+    summary = "no network, no privileges, files of their own, bounds of memory"
+    return [Part("walls", State.OK, summary)]
 
 
 def _chosen_engines() -> list[EngineChoice]:
@@ -238,13 +235,13 @@ def speech() -> list[Part]:
 
 def fonts() -> list[Part]:
     """Whether pages find letters."""
-    found = sum(
+    count = sum(
         path.suffix.lower() in _FONT_SUFFIXES
         for folder in _FONTS
         for path in Path(folder).expanduser().rglob("*")
     )
-    if found:
-        return [Part("fonts", State.OK, f"{found} files")]
+    if count:
+        return [Part("fonts", State.OK, f"{count} files")]
     advice = "on Debian: apt-get install fonts-dejavu-core fonts-noto-color-emoji"
     return [Part("fonts", State.LIMITED, "no font: pages must bring their own", advice)]
 
@@ -253,8 +250,8 @@ def room() -> list[Part]:
     """Where slices and browsers keep what they are working on."""
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
-    said = f"{free / 1e9:.0f} GB free in {folder}, {os.cpu_count()} processors"
-    return [Part("machine", State.LIMITED if free < _LITTLE_ROOM else State.OK, said)]
+    summary = f"{free / 1e9:.0f} GB free in {folder}, {os.cpu_count()} processors"
+    return [Part("machine", State.LIMITED if free < _LITTLE_ROOM else State.OK, summary)]
 
 
 CHECKS: list[Callable[[], list[Part]]] = [

@@ -93,8 +93,8 @@ def _whole(
     json: bool,
     opening: dict[str, Any],
 ) -> tuple[str, Sequence[str]]:
-    told = _as_json if json else _as_text
-    return "".join(told(name, paths, full, strict, opening)), ()
+    written = _as_json if json else _as_text
+    return "".join(written(name, paths, full, strict, opening)), ()
 
 
 def _as_text(
@@ -146,7 +146,7 @@ def _chosen(source: Any, paths: list[str] | None, strict: bool) -> Iterator[Any]
         # `moof[3]` counts among the top-level boxes, which come one at a time.
         code = box.type.rstrip()
         numbers[code] = numbers.get(code, 0) + 1
-        found: dict[int, Any] = {}
+        by_offset: dict[int, Any] = {}
         for path in paths:
             first, slash, below = path.partition("/")
             wanted, _, number = first.partition("[")
@@ -155,8 +155,8 @@ def _chosen(source: Any, paths: list[str] | None, strict: bool) -> Iterator[Any]
             if number and number != f"{numbers[code]}]":
                 continue
             boxes = find_all(box.children, below) if slash else (box,)
-            found.update({one.offset: one for one in boxes})
-        for _, chosen in sorted(found.items()):
+            by_offset.update({one.offset: one for one in boxes})
+        for _, chosen in sorted(by_offset.items()):
             hit = True
             yield chosen
     if paths and not hit:

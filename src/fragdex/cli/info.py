@@ -36,9 +36,9 @@ def _info(name: str, json: bool, opening: dict[str, Any]) -> tuple[str, Sequence
 
     index = open_any(name, **opening)
     # The findings are the answer here, and not a word beside it.
-    told = notes(index, findings=False)
+    lines = notes(index, findings=False)
     text = json_line({"file": name, **_value(index)}) if json else f"{index!r}\n{_more(index)}"
-    return text, told
+    return text, lines
 
 
 class _Rates:
@@ -57,10 +57,10 @@ class _Rates:
     def of(self, track: Any) -> Any:
         from fragdex.seeking.track import rates_of
 
-        found = rates_of(track, self._left)
-        if found.bit_rate is not None:
+        rates = rates_of(track, self._left)
+        if rates.bit_rate is not None:
             self._left -= track.sample_count
-        return found
+        return rates
 
 
 def _more(index: Any) -> str:

@@ -47,16 +47,16 @@ def expand(names: Sequence[str], *, repeated: bool = False) -> list[str]:
     Raises:
         typer.BadParameter: a glob matches nothing.
     """
-    found: list[str] = []
+    inputs: list[str] = []
     for name in names:
         if is_url(name) or os.path.lexists(name) or not glob.has_magic(name):
-            found.append(name)
+            inputs.append(name)
             continue
         matches = sorted(glob.glob(name, recursive=True))
         if not matches:
             raise typer.BadParameter(f"nothing matches {name}")
-        found += matches
-    return found if repeated else list(dict.fromkeys(found))
+        inputs += matches
+    return inputs if repeated else list(dict.fromkeys(inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +168,15 @@ def places(
             raise typer.BadParameter(
                 f"{len(names)} inputs, and one place for their {what}: give a folder with -o"
             )
-        found = {names[0]: output}
+        outputs = {names[0]: output}
     else:
         if output is not None:
             os.makedirs(output, exist_ok=True)
-        found = {
+        outputs = {
             name: os.path.join(_folder(name, output), stem(name) + suffix(name)) for name in names
         }
     taken: dict[str, str] = {}
-    for name, place in found.items():
+    for name, place in outputs.items():
         if place == STDIN:
             continue
         where = os.path.realpath(place)
@@ -185,7 +185,7 @@ def places(
         if where in taken:
             raise typer.BadParameter(f"{taken[where]} and {name} would both be written to {place}")
         taken[where] = name
-    return found
+    return outputs
 
 
 def _folder(name: str, output: str | None) -> str:

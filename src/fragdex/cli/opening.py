@@ -201,12 +201,12 @@ def media_at_hand(index: FragmentIndex, name: str) -> str | None:
 
 def notes(index: FragmentIndex, *, findings: bool = True) -> Sequence[str]:
     """What stderr says of an index that was made: an incomplete input, and what was odd."""
-    told = []
+    lines = []
     if not index.complete:
-        told.append(f"truncated or still growing: indexed up to byte {index.resume_offset}")
+        lines.append(f"truncated or still growing: indexed up to byte {index.resume_offset}")
     if findings:
-        told += [str(f) for f in index.findings if f.code != "truncated"]
-    return told
+        lines += [str(f) for f in index.findings if f.code != "truncated"]
+    return lines
 
 
 def bytes_of_view(view: Any, source: Any, known: Any = None) -> Iterator[bytes]:

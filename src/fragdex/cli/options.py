@@ -171,9 +171,9 @@ Init = Annotated[
 ]
 
 
-def placed(told: str) -> Any:
+def placed(text: str) -> Any:
     """The -o of a command that writes a file for each input; what it can be is told in its help."""
-    return typer.Option("--output", "-o", metavar="PATH", help=told, show_default=False)
+    return typer.Option("--output", "-o", metavar="PATH", help=text, show_default=False)
 
 
 Period = Annotated[

@@ -103,12 +103,12 @@ def thumbnail(
         width=width, height=height, fit=fit.value, format=kind, quality=quality,
     )  # fmt: skip
     work = Work("thumbnail")
-    for name, made in work.each(making, list(targets), 1):
+    for name, result in work.each(making, list(targets), 1):
         line = (
-            f"{made['thumbnail']}: {made['width']} × {made['height']}, "
-            f"{made['time']:.3f} s of {name}\n"
+            f"{result['thumbnail']}: {result['width']} × {result['height']}, "
+            f"{result['time']:.3f} s of {name}\n"
         )
-        say(json_line({"file": name, **made}) if json else line, err=output == "-")
+        say(json_line({"file": name, **result}) if json else line, err=output == "-")
     return work.code
 
 
@@ -126,13 +126,13 @@ def _make_thumbnail(
         if math.isinf(at):
             at = max((float(t.end) for t in index.tracks if t.end is not None), default=0.0)
         with options.usage():
-            made = thumbnail(index, source, at, init=init, **asked)
-        emit([made.data], targets[name])
-        told = {
-            "thumbnail": targets[name], "time": float(made.time), "width": made.width,
-            "height": made.height, "media_type": made.media_type, "size": len(made.data),
+            picture = thumbnail(index, source, at, init=init, **asked)
+        emit([picture.data], targets[name])
+        facts = {
+            "thumbnail": targets[name], "time": float(picture.time), "width": picture.width,
+            "height": picture.height, "media_type": picture.media_type, "size": len(picture.data),
         }  # fmt: skip
-        return told, notes(index, findings=False)
+        return facts, notes(index, findings=False)
 
 
 @options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
@@ -186,13 +186,14 @@ def storyboard(
         format=format.value, quality=quality, track=track,
     )  # fmt: skip
     work = Work("storyboard")
-    for name, made in work.each(making, names, 1):
-        sheets = f"{len(made['sheets'])} sheet{'' if len(made['sheets']) == 1 else 's'}"
+    for name, facts in work.each(making, names, 1):
+        sheets = f"{len(facts['sheets'])} sheet{'' if len(facts['sheets']) == 1 else 's'}"
         line = (
-            f"{made['folder']}: {made['tiles']:,} pictures of {made['width']} × {made['height']}"
-            f" on {sheets}, {made['key_frames']:,} key frames of {name}\n"
+            f"{facts['folder']}: {facts['tiles']:,} pictures of"
+            f" {facts['width']} × {facts['height']} on {sheets},"
+            f" {facts['key_frames']:,} key frames of {name}\n"
         )
-        say(json_line({"file": name, **made}) if json else line)
+        say(json_line({"file": name, **facts}) if json else line)
     return work.code
 
 
@@ -225,15 +226,15 @@ def _make_storyboard(
         }
         for file, text in lists.items():
             emit([text.encode()], os.path.join(folder, file))
-        told = list(notes(index, findings=False))
+        lines = list(notes(index, findings=False))
         if missing:
-            told.append(f"{missing:,} pictures could not be decoded, and are black")
+            lines.append(f"{missing:,} pictures could not be decoded, and are black")
         return {
             "folder": folder, "sheets": sheets, "tiles": board.count, "width": board.width,
             "height": board.height, "columns": board.columns, "rows": board.rows,
             "every": float(board.every), "start": float(board.start), "stop": float(board.stop),
             "key_frames": len(set(board.times)), "missing": missing, "bandwidth": bandwidth,
-        }, told  # fmt: skip
+        }, lines  # fmt: skip
 
 
 class PeaksForm(StrEnum):
@@ -284,12 +285,12 @@ def peaks(
         split=split, track=track,
     )  # fmt: skip
     work = Work("peaks")
-    for name, made in work.each(making, list(targets), 1):
+    for name, facts in work.each(making, list(targets), 1):
         line = (
-            f"{made['peaks']}: {made['length']:,} pixels of {made['samples_per_pixel']:,} samples,"
-            f" {made['channels']} × {made['sample_rate']:,} Hz, of {name}\n"
+            f"{facts['peaks']}: {facts['length']:,} pixels of {facts['samples_per_pixel']:,}"
+            f" samples, {facts['channels']} × {facts['sample_rate']:,} Hz, of {name}\n"
         )
-        say(json_line({"file": name, **made}) if json else line, err=output == "-")
+        say(json_line({"file": name, **facts}) if json else line, err=output == "-")
     return work.code
 
 
@@ -301,15 +302,15 @@ def _make_peaks(
 
     with opened_media(name, opening) as (index, source, init):
         with options.usage():
-            made = peaks(index, source, init=init, **asked)
-        emit([made.dat() if form == "dat" else made.json()], targets[name])
-        length, channels, _ = made.values.shape
+            wave = peaks(index, source, init=init, **asked)
+        emit([wave.dat() if form == "dat" else wave.json()], targets[name])
+        length, channels, _ = wave.values.shape
         gaps = [
-            f"no sound from {gap.start:.3f} to {gap.stop:.3f} s: {gap.reason}" for gap in made.gaps
+            f"no sound from {gap.start:.3f} to {gap.stop:.3f} s: {gap.reason}" for gap in wave.gaps
         ]
         return {
-            "peaks": targets[name], "sample_rate": made.rate, "channels": channels,
-            "samples_per_pixel": made.samples_per_pixel, "bits": made.bits, "length": length,
+            "peaks": targets[name], "sample_rate": wave.rate, "channels": channels,
+            "samples_per_pixel": wave.samples_per_pixel, "bits": wave.bits, "length": length,
         }, [*notes(index, findings=False), *gaps]  # fmt: skip
 
 
@@ -336,14 +337,14 @@ def loudness(
     measuring = partial(_measure, opening=opening, track=track)
 
     def lines() -> Iterator[str]:
-        for name, found in work.each(measuring, expand(files), jobs):
+        for name, result in work.each(measuring, expand(files), jobs):
             parts = (
-                _level(found["integrated"], "LUFS"),
-                f"range {_level(found['range'], 'LU')}",
-                f"true peak {_level(found['true_peak'], 'dBTP')}",
+                _level(result["integrated"], "LUFS"),
+                f"range {_level(result['range'], 'LU')}",
+                f"true peak {_level(result['true_peak'], 'dBTP')}",
             )
             line = f"{name}: {', '.join(parts)}\n"
-            yield json_line({"file": name, **found}) if json else line
+            yield json_line({"file": name, **result}) if json else line
 
     emit(lines(), output)
     return work.code
@@ -362,5 +363,5 @@ def _measure(
     from fragdex.cli.opening import notes, opened_media
 
     with opened_media(name, opening) as (index, source, init):
-        found = loudness(index, source, track=track, init=init)
-        return asdict(found), notes(index, findings=False)
+        measured = loudness(index, source, track=track, init=init)
+        return asdict(measured), notes(index, findings=False)

@@ -92,25 +92,25 @@ def _plot(
     from fragdex.seeking.show import counted
 
     index = open_any(name, **opening)
-    told = notes(index, findings=False)
-    found = series(index, os.path.basename(name) if not is_url(name) else name)
+    lines = notes(index, findings=False)
+    shown = series(index, os.path.basename(name) if not is_url(name) else name)
     if form == "json":
-        return json_line({"file": name, **_values(found)}), told
+        return json_line({"file": name, **_values(shown)}), lines
     if form == Picture.HTML:
         from fragdex.cli.charts import page
 
-        data = page(found, index).encode()
+        data = page(shown, index).encode()
     else:
         from fragdex.cli.charts import draw
 
-        data = draw(found, form)
+        data = draw(shown, form)
     target = targets[name]
     emit([data], target)
-    drawn = f"{target}: {counted(len(found.lanes), 'track')} of {name}\n"
-    return ("" if target == "-" else drawn), told
+    drawn = f"{target}: {counted(len(shown.lanes), 'track')} of {name}\n"
+    return ("" if target == "-" else drawn), lines
 
 
-def _values(found: Any) -> dict[str, Any]:
+def _values(shown: Any) -> dict[str, Any]:
     lanes = [
         {
             "label": lane.label,
@@ -119,6 +119,6 @@ def _values(found: Any) -> dict[str, Any]:
             "rate": {"edges": lane.edges.tolist(), "bits_per_second": lane.rates.tolist()},
             "position": {"times": lane.times.tolist(), "bytes": lane.positions.tolist()},
         }
-        for lane in found.lanes
+        for lane in shown.lanes
     ]
-    return {"start": found.first, "stop": found.last, "tracks": lanes}
+    return {"start": shown.first, "stop": shown.last, "tracks": lanes}

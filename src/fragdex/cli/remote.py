@@ -255,12 +255,12 @@ def _receive(
     overwrite: bool,
 ) -> tuple[list[str], Sequence[str]]:
     kind, record = record_of(client, id)
-    found = list(_downloads(client, kind, record, output, tracks))
-    if output is not None and len(found) > 1:
-        listed = ", ".join(name for _, name in found)
+    downloads = list(_downloads(client, kind, record, output, tracks))
+    if output is not None and len(downloads) > 1:
+        listed = ", ".join(name for _, name in downloads)
         raise FragdexError(f"{id} has several files: {listed}", advice="name one by --track")
     paths = []
-    for request, name in found:
+    for request, name in downloads:
         path = output if output is not None else str(folder / name)
         if not overwrite and os.path.lexists(path):
             raise FragdexError(

@@ -86,7 +86,7 @@ def _seek(
 
     index = open_any(name, **opening)
     start, stop, tracks = query.start, query.stop, query.tracks
-    told = notes(index, findings=False)
+    remarks = notes(index, findings=False)
     first, last = edges(index, tracks)
     at_end = math.isinf(start)
     if at_end:
@@ -99,21 +99,21 @@ def _seek(
             begin = min(hit.time for _, hit in _hits(index, name, start, query, opening))
         span = index.ranges(begin, max(start, stop), tracks=tracks)
         beyond = [] if first is None or last is None else _beyond(start, stop, first, last)
-        told = [*told, *([] if at_end else beyond)]
+        remarks = [*remarks, *([] if at_end else beyond)]
         if json:
             value = {"file": name, **_span_value(start, stop, span), "clamped": bool(beyond)}
             value |= {"plays": span.plays, "obstacle": span.obstacle}
-            return json_line(value), told
+            return json_line(value), remarks
         if not span.plays:
-            told = [*told, f"these bytes do not play alone: {span.obstacle}"]
+            remarks = [*remarks, f"these bytes do not play alone: {span.obstacle}"]
         lines = [f"init  {part.header}\n" for part in span.init]
         lines += [f"media {part.header}\n" for part in span.media]
-        return "".join(lines), told
+        return "".join(lines), remarks
     hits = _hits(index, name, start, query, opening)
     if json:
         value = {"file": name, "time": float(start), "hits": [hit_value(*h) for h in hits]}
-        return json_line(value), told
-    return "".join(_line(track, hit, index) for track, hit in hits), told
+        return json_line(value), remarks
+    return "".join(_line(track, hit, index) for track, hit in hits), remarks
 
 
 def _hits(
@@ -246,11 +246,11 @@ def _plan(
     from fragdex.seeking.show import byte_count, counted
 
     index = open_any(name, **opening)
-    told = notes(index, findings=False)
+    remarks = notes(index, findings=False)
     if math.isinf(time):
         time = edges(index, tracks)[1] or 0.0
-    made = index.plan(time, tracks=tracks)
-    if not made.hits:
+    plan = index.plan(time, tracks=tracks)
+    if not plan.hits:
         raise NoSyncSample(f"{name} has no track to seek in")
     if json:
         by_place = {(t.id, n): t for n, t in enumerate(index.tracks)}
@@ -265,26 +265,26 @@ def _plan(
                 "requests": index.how.requests,
                 "bytes": index.how.bytes_read,
             },
-            "requests": made.requests,
-            "bytes": made.bytes,
-            "init": [{"start": r.start, "stop": r.stop} for r in made.init],
-            "reads": [{"start": r.start, "stop": r.stop} for r in made.reads],
-            "samples": {str(track): count for track, count in made.samples.items()},
-            "hits": [hit_value(tracks_by_id[hit.track], hit) for hit in made.hits],
-            "why": list(made.why),
+            "requests": plan.requests,
+            "bytes": plan.bytes,
+            "init": [{"start": r.start, "stop": r.stop} for r in plan.init],
+            "reads": [{"start": r.start, "stop": r.stop} for r in plan.reads],
+            "samples": {str(track): count for track, count in plan.samples.items()},
+            "hits": [hit_value(tracks_by_id[hit.track], hit) for hit in plan.hits],
+            "why": list(plan.why),
         }
-        return json_line(value), told
+        return json_line(value), remarks
     how = index.how
     lines = [
         f"index: from {how.method}, {byte_count(how.bytes_read)} read in "
         f"{counted(how.requests, 'request')}" + (f"; {how.reason}" if how.reason else "")
     ]
-    if made.init:
-        size = sum(part.size for part in made.init)
+    if plan.init:
+        size = sum(part.size for part in plan.init)
         lines.append(f"once: {byte_count(size)} initialization segment")
-        lines += [f"  {part.header}" for part in made.init]
-    lines.append(f"seek: {byte_count(made.bytes)} in {counted(made.requests, 'request')}")
-    lines += [f"  {part.header}" for part in made.reads]
+        lines += [f"  {part.header}" for part in plan.init]
+    lines.append(f"seek: {byte_count(plan.bytes)} in {counted(plan.requests, 'request')}")
+    lines += [f"  {part.header}" for part in plan.reads]
     lines.append("why:")
-    lines += [f"  {sentence}" for sentence in made.why]
-    return "\n".join(lines) + "\n", told
+    lines += [f"  {sentence}" for sentence in plan.why]
+    return "\n".join(lines) + "\n", remarks

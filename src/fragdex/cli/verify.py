@@ -59,10 +59,10 @@ def verify(
             work.fail(file, str(error))
             return
         names = expand(indexes) if indexes else [file]
-        for _, (label, found) in work.each(comparing, names, jobs):
-            if found:
+        for _, (label, differing) in work.each(comparing, names, jobs):
+            if differing:
                 work.code = max(work.code, 1)
-            yield from _report(file, label, found, json)
+            yield from _report(file, label, differing, json)
 
     emit(pieces(), output)
     return work.code
@@ -113,13 +113,13 @@ def _compare(
     if opening["init"] is None and _knows_more(claimed, truth):
         # made with an initialization segment, which the index knows and the file does not
         truth = _exact(file, **{**opening, "init": claimed})
-    found = list(differences(claimed, truth))
+    differing = list(differences(claimed, truth))
     if claimed.source.md5 is not None:
         digest = _md5(file)
         if digest != claimed.source.md5:
             message = f"the md5 of the file is {digest}, the index says {claimed.source.md5}"
-            found.append(Finding("md5", message))
-    return (name, found), ()
+            differing.append(Finding("md5", message))
+    return (name, differing), ()
 
 
 def _knows_more(claimed: Any, truth: Any) -> bool:
@@ -151,17 +151,17 @@ def _embedded(file: str, truth: Any, opening: dict[str, Any]) -> tuple[str, list
     return f"{stem(file)}'s index", doubts
 
 
-def _report(file: str, label: str, found: list[Any], json: bool) -> Iterator[str]:
+def _report(file: str, label: str, differing: list[Any], json: bool) -> Iterator[str]:
     if json:
         from dataclasses import asdict
 
-        value = {"file": file, "index": label, "ok": not found}
-        yield json_line({**value, "differences": [asdict(finding) for finding in found]})
+        value = {"file": file, "index": label, "ok": not differing}
+        yield json_line({**value, "differences": [asdict(finding) for finding in differing]})
         return
-    for finding in found:
+    for finding in differing:
         yield f"{label}: {finding}\n"
-    count = f"{len(found)} difference{'' if len(found) == 1 else 's'}"
-    yield f"{label}: {'OK' if not found else f'FAILED, {count}'}\n"
+    count = f"{len(differing)} difference{'' if len(differing) == 1 else 's'}"
+    yield f"{label}: {'OK' if not differing else f'FAILED, {count}'}\n"
 
 
 # What md5sum writes: digest, space, space or star (text or binary), name; a backslash first if

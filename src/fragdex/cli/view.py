@@ -141,10 +141,10 @@ def view(
         _view, outputs=outputs, together=together, kind=kind.value, asked=asked, opening=opening
     )
     work = Work("view")
-    for name, made in work.each(making, list(outputs), 1 if output == "-" else jobs):
+    for name, result in work.each(making, list(outputs), 1 if output == "-" else jobs):
         what = {"files": together} if together else {"file": name}
         several = f"{name} and {len(names) - 1} more" if together and names[1:] else name
-        text = json_line({**what, **made}) if json else _view_line(several, made)
+        text = json_line({**what, **result}) if json else _view_line(several, result)
         # The view itself may be on stdout: then words go to stderr.
         say(text, err=output == "-")
     return work.code
@@ -153,10 +153,10 @@ def view(
 def _parse_starts(text: str | None, count: int) -> Any:
     if text is None or text == "source":
         return text
-    found = [options.parse_time(one) for one in text.split(",")]
-    if len(found) != count or math.inf in found:
-        raise typer.BadParameter(f"--starts has {len(found)} times for {count} files")
-    return found
+    times = [options.parse_time(one) for one in text.split(",")]
+    if len(times) != count or math.inf in times:
+        raise typer.BadParameter(f"--starts has {len(times)} times for {count} files")
+    return times
 
 
 def _view(
@@ -173,7 +173,7 @@ def _view(
 
     indexes: list[Any] = []
     sources: list[Any] = []
-    told: list[str] = []
+    findings: list[str] = []
 
     def describe() -> fragdex.View:
         several = (indexes, sources) if together else (indexes[0], sources[0])
@@ -184,7 +184,7 @@ def _view(
             with ExitStack() as here:
                 index, source, _ = here.enter_context(opened_media(one, opening))
                 indexes.append(index)
-                told += [
+                findings += [
                     f"{one}: {note}" if together else note for note in notes(index, findings=False)
                 ]
                 # a process cannot have the files of a whole day open
@@ -193,32 +193,32 @@ def _view(
                     stack.push(here.pop_all())
         try:
             try:
-                made = describe()
+                view = describe()
             except InexactIndex:
                 # A saved index without its samples, or one from a sidx or mfra.
                 span = (asked["start"], asked["stop"], asked["tracks"]) if kind == "clip" else None
                 both = zip(indexes, sources, strict=True)
                 indexes = [exact_again(index, source, opening, span) for index, source in both]
-                made = describe()
+                view = describe()
         except IndexError as error:
             raise FragdexError(str(error)) from error
-        emit(bytes_of_view(made, sources), outputs[name])
+        emit(bytes_of_view(view, sources), outputs[name])
     return {
         "view": outputs[name],
         "kind": kind,
-        "media_type": made.media_type,
-        "size": made.size,
-        "etag": made.etag,
-        "findings": list(made.findings),
-    }, [*told, *made.findings]
+        "media_type": view.media_type,
+        "size": view.size,
+        "etag": view.etag,
+        "findings": list(view.findings),
+    }, [*findings, *view.findings]
 
 
-def _view_line(name: str, made: dict[str, Any]) -> str:
+def _view_line(name: str, view: dict[str, Any]) -> str:
     from fragdex.seeking.show import byte_count
 
     return (
-        f"{made['view']}: {made['kind']} of {name}, {made['media_type']}, "
-        f"{byte_count(made['size'])}\n"
+        f"{view['view']}: {view['kind']} of {name}, {view['media_type']}, "
+        f"{byte_count(view['size'])}\n"
     )
 
 
@@ -288,8 +288,8 @@ def extract(
         fragmented=fragmented,
         opening=opening,
     )
-    for name, made in work.each(cutting, names, 1 if output == "-" else jobs):
-        text = json_line({"file": name, **made}) if json else _clip_line(name, made)
+    for name, result in work.each(cutting, names, 1 if output == "-" else jobs):
+        text = json_line({"file": name, **result}) if json else _clip_line(name, result)
         # The clip itself may be on stdout: then words go to stderr.
         say(text, err=output == "-")
     return work.code
@@ -313,37 +313,37 @@ def _extract(
     with opened_media(name, opening) as (index, source, init):
         cut = ClipRequest(start, stop, tracks, fragmented, keep_times, init)
         try:
-            view, made = clip_view(index, source, cut)
+            view, clip = clip_view(index, source, cut)
         except InexactIndex:
             # A saved index without its samples, or one from a sidx or mfra.
             index = exact_again(index, source, opening, (start, stop, tracks))
-            view, made = clip_view(index, source, cut)
+            view, clip = clip_view(index, source, cut)
         # A recording may have grown since it was indexed from this very source.
         known = None if saved_form(name) else [SourceInfo(name)]
         emit(bytes_of_view(view, source, known), targets[name])
     return {
         "clip": targets[name],
         "asked": [float(start), None if math.isinf(stop) else float(stop)],
-        "start": float(made.start),
-        "stop": float(made.stop),
-        "tracks": list(made.tracks),
-        "exact": made.exact,
-        "whole_fragments": made.whole_fragments,
+        "start": float(clip.start),
+        "stop": float(clip.stop),
+        "tracks": list(clip.tracks),
+        "exact": clip.exact,
+        "whole_fragments": clip.whole_fragments,
         "size": view.size,
         "findings": list(view.findings),
     }, [*notes(index, findings=False), *view.findings]
 
 
-def _clip_line(name: str, made: dict[str, Any]) -> str:
+def _clip_line(name: str, clip: dict[str, Any]) -> str:
     from fragdex.seeking.show import byte_count, clock
 
-    asked = [made["asked"][0], math.inf if made["asked"][1] is None else made["asked"][1]]
+    asked = [clip["asked"][0], math.inf if clip["asked"][1] is None else clip["asked"][1]]
     words = " – ".join("end" if math.isinf(at) else clock(at) for at in asked)
-    what = "whole fragments" if made["whole_fragments"] else "samples, in new fragments"
-    what = "exactly" if made["exact"] else what
+    what = "whole fragments" if clip["whole_fragments"] else "samples, in new fragments"
+    what = "exactly" if clip["exact"] else what
     return (
-        f"{made['clip']}: {clock(made['start'])} – {clock(made['stop'])} of {name} "
-        f"(asked: {words}), {what}, {byte_count(made['size'])}\n"
+        f"{clip['clip']}: {clock(clip['start'])} – {clock(clip['stop'])} of {name} "
+        f"(asked: {words}), {what}, {byte_count(clip['size'])}\n"
     )
 
 
@@ -400,19 +400,19 @@ def package(
     texts = [_captions(one) for one in captions or ()]
     wanted = {"seconds": length, "tracks": tracks, "captions": texts, "single_file": single_file}
     with ExitStack() as stack:
-        made, sources = _packaged(names, wanted, opening, stack)
+        packaged, sources = _packaged(names, wanted, opening, stack)
         # Playlists come last: none names a file that is not there yet.
-        order = sorted(made, key=lambda name: ("/" not in name, name in ENTRIES))
-        written = _write_package(made, order, sources, output, names)
-    for finding in made.findings:
+        order = sorted(packaged, key=lambda name: ("/" not in name, name in ENTRIES))
+        written = _write_package(packaged, order, sources, output, names)
+    for finding in packaged.findings:
         complain(finding)
     value = {
         "files": names,
         "package": output,
-        "renditions": [one.name for one in (*made.title.renditions, *made.title.subtitles)],
+        "renditions": [one.name for one in (*packaged.title.renditions, *packaged.title.subtitles)],
         "written": len(order),
         "size": written,
-        "findings": list(made.findings),
+        "findings": list(packaged.findings),
     }
     say(json_line(value) if json else _package_line(value))
     return 0
@@ -448,12 +448,12 @@ def _packaged(
             complain(f"{name}: {note}")
         indexes.append(index)
         sources.append(source)
-    made = fragdex.package(indexes, source=sources, **wanted)
-    return made, [(i.source, s) for i, s in zip(indexes, sources, strict=True)]
+    packaged = fragdex.package(indexes, source=sources, **wanted)
+    return packaged, [(i.source, s) for i, s in zip(indexes, sources, strict=True)]
 
 
 def _write_package(
-    made: Any,
+    packaged: Any,
     order: Sequence[str],
     sources: Sequence[tuple[Any, Any]],
     folder: str,
@@ -479,7 +479,7 @@ def _write_package(
     size = 0
     with counting("package", len(order)) as advance:
         for name, place in places.items():
-            view = made[name]
+            view = packaged[name]
             source = [next(s for info, s in sources if info is known) for known in view.sources]
             size += write_file(place, bytes_of_view(view, source))
             advance()

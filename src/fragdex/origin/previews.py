@@ -238,8 +238,8 @@ def _peaks(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -
 def _loudness(index: FragmentIndex, track: int | None, source: Source) -> bytes:
     from fragdex.decoding.loudness import loudness
 
-    found: Mapping[str, Any] = asdict(loudness(index, source, track=track))
-    return json.dumps(found).encode() + b"\n"
+    measured: Mapping[str, Any] = asdict(loudness(index, source, track=track))
+    return json.dumps(measured).encode() + b"\n"
 
 
 def _format(suffix: str) -> Any:

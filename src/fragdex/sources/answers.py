@@ -138,10 +138,10 @@ class FirstSeen:
         10
         """
         with contextlib.suppress(InvalidRange):
-            told = parse_content_range(fields.get("content-range", ""))
-            if status == 206 and told.range is not None:
-                self._hold_to(fields, told.total)
-                self.ends_at(told.range.stop)
+            place = parse_content_range(fields.get("content-range", ""))
+            if status == 206 and place.range is not None:
+                self._hold_to(fields, place.total)
+                self.ends_at(place.range.stop)
 
     def judge_whole(self, fields: Mapping[str, str]) -> None:
         """Judge an answer with everything to a request for several ranges.
@@ -150,35 +150,35 @@ class FirstSeen:
         """
         self._hold_to(fields, length_of(fields))
 
-    def judge_part(self, fields: Mapping[str, str], told: ContentRange) -> None:
+    def judge_part(self, fields: Mapping[str, str], place: ContentRange) -> None:
         """Judge one part of an answer with several ranges, by the answer's fields and its own.
 
         >>> FirstSeen("x").judge_part({}, parse_content_range("bytes 0-4/9"))
         """
-        self._hold_to(fields, told.total)
+        self._hold_to(fields, place.total)
 
     def _judge_206(self, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
         text = fields.get("content-range")
         try:
-            told = parse_content_range(text or "")
+            place = parse_content_range(text or "")
         except InvalidRange:
-            told = None
-        if told is None or told.range is None:
+            place = None
+        if place is None or place.range is None:
             raise SourceError(
                 f"{self.name} does not say which bytes it sends",
                 expected="a range in Content-Range (RFC 9110, 15.3.7)",
                 found=repr(text),
                 advice="its server handles Range wrongly; download the file first",
             )
-        if told.range.start != start or (stop is not None and told.range.stop > stop):
+        if place.range.start != start or (stop is not None and place.range.stop > stop):
             raise SourceError(
                 f"{self.name} sends other bytes than requested",
                 expected=f"from {start}, up to {stop}",
-                found=told.range,
+                found=place.range,
                 advice="its server handles Range wrongly; download the file first",
             )
-        self._hold_to(fields, told.total)
-        return Part(0, told.range.size, whole=False)
+        self._hold_to(fields, place.total)
+        return Part(0, place.range.size, whole=False)
 
     def _judge_200(self, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
         """Judge the whole object: wanted, small enough to be taken, or sent instead of a range."""
@@ -287,21 +287,21 @@ def parts_of(body: bytes, boundary: bytes) -> list[tuple[ContentRange, bytes]]:
     [('bytes 2-3/9', b'ab')]
     """
     delimiter = b"--" + boundary
-    found: list[tuple[ContentRange, bytes]] = []
+    parts: list[tuple[ContentRange, bytes]] = []
     # What stands before the first delimiter is a preamble; servers send an empty line.
     at = body.find(delimiter, 0, PART_HEAD)
     while at >= 0:
         at += len(delimiter)
         if body.startswith(b"--", at):
-            return found
+            return parts
         head_end = body.find(b"\r\n\r\n", at, at + PART_HEAD)
         if head_end < 0:
             break
-        told, size = _place(body[at:head_end])
+        place, size = _place(body[at:head_end])
         start = head_end + 4
         if start + size > len(body):
             raise BrokenAnswer("a response of several ranges ended early")
-        found.append((told, body[start : start + size]))
+        parts.append((place, body[start : start + size]))
         at = start + size + 2
         if body[at - 2 : at] != b"\r\n" or not body.startswith(delimiter, at):
             break
@@ -314,11 +314,11 @@ def _place(head: bytes) -> tuple[ContentRange, int]:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-range":
             try:
-                told = parse_content_range(value.decode("latin-1"))
+                place = parse_content_range(value.decode("latin-1"))
             except InvalidRange:
                 break
-            if told.range is not None:
-                return told, told.range.size
+            if place.range is not None:
+                return place, place.range.size
     raise BrokenAnswer("a part of a response does not say which bytes it has")
 
 

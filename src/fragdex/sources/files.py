@@ -122,9 +122,9 @@ class FileSource(Source):
             with suppress(OSError, ValueError):
                 self._map = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
                 return memoryview(self._map)
-        found = os.fstat(self._fd).st_size
-        if found < self.size:
-            raise self._shrunk(found)
+        size_now = os.fstat(self._fd).st_size
+        if size_now < self.size:
+            raise self._shrunk(size_now)
         if self._map is None:
             return None  # some file systems cannot map; `read` works on them
         return memoryview(self._map)
@@ -480,8 +480,8 @@ def write_file(
         # An error of a source that is read meanwhile has nothing to do with the path.
         if isinstance(error, FragdexError) or error.filename not in (None, target, temporary):
             raise
-        said = f"cannot be written: {error.strerror}"
-        raise OSError(error.errno, said, os.fspath(path)) from error
+        reason = f"cannot be written: {error.strerror}"
+        raise OSError(error.errno, reason, os.fspath(path)) from error
 
 
 def _temporary(target: str) -> str:

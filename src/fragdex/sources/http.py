@@ -192,12 +192,12 @@ class Requests:
     def _note_connection(self, event: str, info: Mapping[str, Any]) -> None:
         """Keep the sockets of our own client, so that reads that wait can be woken."""
         if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
-            found = info["return_value"].get_extra_info("socket")
-            if found is not None:
+            connection = info["return_value"].get_extra_info("socket")
+            if connection is not None:
                 with self._lock:
-                    self._sockets.add(found)
+                    self._sockets.add(connection)
                 if self._over():
-                    _shut(found)
+                    _shut(connection)
 
 
 def _shut(one: socket.socket) -> None:
@@ -313,17 +313,17 @@ class HTTPSource(Source):
         wanted = [ByteRange(min(r.start, self.size), min(r.stop, self.size)) for r in ranges]
         # Ranges of one request must not overlap (RFC 9110, 17.15).
         reads = coalesce(wanted)
-        found: list[tuple[ByteRange, bytes]] = []
+        pieces: list[tuple[ByteRange, bytes]] = []
         small = [one for one in reads if one.size <= MAX_PART_SIZE]
         most = sum(one.size for one in reads) + (len(small) + 1) * PART_HEAD
         groups = self._grouped(small) if self._has_room(most) else []
         if self._takes_several is None and groups:
-            found += self._several(groups.pop(0))
+            pieces += self._several(groups.pop(0))
         for parts in self._batch.run(groups if self._takes_several else [], self._several):
-            found += parts
-        rest = [one for one in reads if pieces_of(one, found) is None]
-        found += self._batch.run(rest, lambda one: (one, self._one(one)))
-        return [pieces_of(one, found) or b"" for one in wanted]
+            pieces += parts
+        rest = [one for one in reads if pieces_of(one, pieces) is None]
+        pieces += self._batch.run(rest, lambda one: (one, self._one(one)))
+        return [pieces_of(one, pieces) or b"" for one in wanted]
 
     def _grouped(self, reads: list[ByteRange]) -> list[list[ByteRange]]:
         """Even groups that are asked for in one request each; none where that is no use."""
@@ -369,10 +369,10 @@ class HTTPSource(Source):
                 body = b"".join(self._body(response, Part(0, length, whole=False), length))
             parts = parts_of(body, boundary)
             with self._lock:
-                for told, _ in parts:
-                    self._seen.judge_part(fields, told)
+                for place, _ in parts:
+                    self._seen.judge_part(fields, place)
             self._takes_several = True
-            return [(told.range, data) for told, data in parts if told.range is not None]
+            return [(place.range, data) for place, data in parts if place.range is not None]
         except (BrokenAnswer, self._httpx.TransportError):
             self._batch.check()
             self._takes_several = self._takes_several or False

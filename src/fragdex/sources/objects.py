@@ -298,11 +298,11 @@ def list_folder(root: str, *, after: str = "", most: int = 10_000) -> Iterator[L
                 waiting.append(iter(_entries(root, name, after, most)))
             elif os.path.commonpath([os.path.realpath(path), root]) != root:
                 continue
-            found = os.stat(path)
+            status = os.stat(path)
         except OSError:
             continue  # it has gone meanwhile
         left -= 1
-        yield ListedFile(name, found.st_size, found.st_mtime)
+        yield ListedFile(name, status.st_size, status.st_mtime)
 
 
 def _entries(root: str, folder: str, after: str, most: int) -> list[str]:
@@ -353,9 +353,9 @@ def list_objects(
     """
     import obstore
 
-    found = store_for(f"{url.rstrip('/')}/", retries, timeout) if store is None else store
+    opened = store_for(f"{url.rstrip('/')}/", retries, timeout) if store is None else store
     try:
-        for page in obstore.list(found, offset=after or None, chunk_size=1000):
+        for page in obstore.list(opened, offset=after or None, chunk_size=1000):
             for one in page:
                 yield ListedFile(one["path"], one["size"], one["last_modified"].timestamp())
     except SourceError:

@@ -99,17 +99,17 @@ def _entries(place: Place, trak: Box, stsd: Box) -> Iterator[Violation]:
 def _counts(place: Place, stbl: Box, count: int) -> Iterator[Violation]:
     for box in stbl.children:
         if box.type in ("stts", "ctts"):
-            told = int(box["entries"]["sample_count"].astype(np.int64).sum())
-            if told != count:
-                message = f"{told} samples, stsz has {count}"
+            claimed = int(box["entries"]["sample_count"].astype(np.int64).sum())
+            if claimed != count:
+                message = f"{claimed} samples, stsz has {count}"
                 yield place.wrong("sample-count", "14496-12, 8.6", message, box)
         elif box.type == "sdtp" and len(box["entries"]) != count:
             message = f"{len(box['entries'])} samples, stsz has {count}"
             yield place.wrong("sample-count", "14496-12, 8.6.4", message, box)
         elif box.type == "sbgp":
-            told = int(box["entries"]["sample_count"].astype(np.int64).sum())
-            if told > count:
-                message = f"{told} samples, stsz has {count}"
+            claimed = int(box["entries"]["sample_count"].astype(np.int64).sum())
+            if claimed > count:
+                message = f"{claimed} samples, stsz has {count}"
                 yield place.wrong("sample-count", "14496-12, 8.9.2", message, box)
         elif box.type == "stss":
             numbers = box["entries"]["sample_number"].astype(np.int64)
@@ -169,23 +169,23 @@ def check_bmff(data: bytes, init: bytes = b"") -> list[Violation]:
         header = parse(init) if init else boxes
     except FormatError as error:
         return [place.wrong("boxes", "14496-12, 4.2", str(error))]
-    found = [*_tiling(place, boxes, len(data)), *unreadable(place, boxes)]
-    if found:
-        return found
-    found += _counted(place, "", boxes)
+    violations = [*_tiling(place, boxes, len(data)), *unreadable(place, boxes)]
+    if violations:
+        return violations
+    violations += _counted(place, "", boxes)
     moov = next((box for box in header if box.type == "moov"), None)
     if moov is None:
-        return [*found, place.wrong("moov", "14496-12, 8.2.1", "there is no moov")]
+        return [*violations, place.wrong("moov", "14496-12, 8.2.1", "there is no moov")]
     if not init:
         if boxes[0].type not in ("ftyp", "styp", "moov", "skip", "free", "wide"):
             message = "it does not begin with ftyp"
-            found.append(place.wrong("ftyp", "14496-12, 4.3", message, boxes[0]))
+            violations.append(place.wrong("ftyp", "14496-12, 4.3", message, boxes[0]))
         media = [(b.offset + b.header_size, b.stop) for b in boxes if b.type in ("mdat", "imda")]
-        found += _movie(place, moov, media, any(box.type == "moof" for box in boxes))
-    found += _brands(place, (*header[:1], *(b for b in boxes if b.type == "styp")), boxes)
-    found += _fragments(place, moov, boxes)
-    found += _pointers(place, boxes, len(data))
-    return found
+        violations += _movie(place, moov, media, any(box.type == "moof" for box in boxes))
+    violations += _brands(place, (*header[:1], *(b for b in boxes if b.type == "styp")), boxes)
+    violations += _fragments(place, moov, boxes)
+    violations += _pointers(place, boxes, len(data))
+    return violations
 
 
 def _tiling(place: Place, boxes: tuple[Box, ...], size: int) -> Iterator[Violation]:
@@ -248,9 +248,9 @@ def _movie(
         yield from table_rules(place, trak, media)
         yield from _durations(place, trak, mvhd, fragmented=moov.find("mvex") is not None)
     lengths = [int(box["duration"]) for box in moov.find_all("trak/tkhd")]
-    told = int(mvhd["duration"])
-    if moov.find("mvex") is None and told not in _UNKNOWN and told != max(lengths, default=0):
-        message = f"duration {told}, the longest track has {max(lengths, default=0)}"
+    claimed = int(mvhd["duration"])
+    if moov.find("mvex") is None and claimed not in _UNKNOWN and claimed != max(lengths, default=0):
+        message = f"duration {claimed}, the longest track has {max(lengths, default=0)}"
         yield place.wrong("movie-duration", "14496-12, 8.2.2", message, mvhd)
 
 
@@ -260,12 +260,12 @@ def _durations(place: Place, trak: Box, mvhd: Box, *, fragmented: bool) -> Itera
     if tkhd is None or mdhd is None or stts is None:
         return
     media = _media_duration(stts, trak.find("mdia/minf/stbl/ctts"))
-    told = int(mdhd["duration"])
+    claimed = int(mdhd["duration"])
     if not mdhd["timescale"]:
         yield place.wrong("timescale", "14496-12, 8.4.2", "timescale 0", mdhd)
         return
-    if told not in _UNKNOWN and told > media and not fragmented:
-        message = f"duration {told}, its samples end at {media}"
+    if claimed not in _UNKNOWN and claimed > media and not fragmented:
+        message = f"duration {claimed}, its samples end at {media}"
         yield place.wrong("media-duration", "14496-12, 8.4.2", message, mdhd)
     elst = trak.find("edts/elst")
     shown = int(tkhd["duration"])
@@ -276,8 +276,8 @@ def _durations(place: Place, trak: Box, mvhd: Box, *, fragmented: bool) -> Itera
         if shown != edits:
             message = f"duration {shown}, its edits last {edits}"
             yield place.wrong("track-duration", "14496-12, 8.3.2", message, tkhd)
-    elif told not in _UNKNOWN:
-        expected = told * int(mvhd["timescale"]) / int(mdhd["timescale"])
+    elif claimed not in _UNKNOWN:
+        expected = claimed * int(mvhd["timescale"]) / int(mdhd["timescale"])
         if abs(shown - expected) > 1:
             message = f"duration {shown}, its media lasts {expected:.1f}"
             yield place.wrong("track-duration", "14496-12, 8.3.2", message, tkhd)
@@ -289,8 +289,8 @@ def _media_duration(stts: Box, ctts: Box | None) -> int:
     counts, deltas = rows["sample_count"].astype(object), rows["sample_delta"].astype(object)
     total = int(np.dot(counts, deltas))
     shifts: Any = () if ctts is None else ctts["entries"]
-    told = int(shifts["sample_count"].astype(np.int64).sum()) if len(shifts) else 0
-    if not told or told != int(counts.sum()) or told > _MOST_SAMPLES:
+    count = int(shifts["sample_count"].astype(np.int64).sum()) if len(shifts) else 0
+    if not count or count != int(counts.sum()) or count > _MOST_SAMPLES:
         return total
     lasts = np.repeat(rows["sample_delta"].astype(np.int64), rows["sample_count"])
     ends = np.cumsum(lasts)
@@ -420,9 +420,9 @@ def _pointers(place: Place, boxes: tuple[Box, ...], size: int) -> Iterator[Viola
                 yield place.wrong("sidx", "14496-12, 8.16.3", message, sidx)
     for mfra in (box for box in boxes if box.type == "mfra"):
         mfro = mfra.find("mfro")
-        told = None if mfro is None else mfro["size"]
-        if told is not None and int(told) != mfra.size:
-            message = f"its mfro says {told} bytes, it has {mfra.size}"
+        claimed = None if mfro is None else mfro["size"]
+        if claimed is not None and int(claimed) != mfra.size:
+            message = f"its mfro says {claimed} bytes, it has {mfra.size}"
             yield place.wrong("mfro", "14496-12, 8.8.11", message, mfra)
         for tfra in mfra.find_all("tfra"):
             lost = [int(at) for at in tfra["entries"]["moof_offset"] if int(at) not in moofs]

@@ -39,34 +39,34 @@ def check_cmaf(init: bytes, segments: Iterable[bytes] = ()) -> list[Violation]:
     >>> [str(one) for one in check_cmaf(data[:start], [data[start:]])]
     ['header: ftyp at 0: neither cmfc nor cmf2 (brand; ISO/IEC 23000-19, 7.2)']
     """
-    found: list[Violation] = []
+    violations: list[Violation] = []
     place = Place("header")
     try:
         boxes = parse(init, strict=True)
     except FormatError as error:
         return [place.wrong("boxes", "14496-12, 4.2", str(error))]
-    found += unreadable(place, boxes)
-    if found:
-        return found
-    found += header_rules(place, boxes)
+    violations += unreadable(place, boxes)
+    if violations:
+        return violations
+    violations += header_rules(place, boxes)
     tracks = init_tracks(init)
     if len(tracks) != 1:
-        return found
+        return violations
     state = _Following(tracks[0], "cmf2" in brands_of(boxes))
     for number, segment in enumerate(segments):
         place = Place(f"segment {number}")
         try:
             boxes = parse(segment, strict=True)
         except FormatError as error:
-            found.append(place.wrong("boxes", "14496-12, 4.2", str(error)))
+            violations.append(place.wrong("boxes", "14496-12, 4.2", str(error)))
             continue
         odd = list(unreadable(place, boxes))
-        found += odd
+        violations += odd
         if odd:
             continue
-        found += _segment(place, boxes, state)
-        found += _samples(place, segment, boxes, state)
-    return found
+        violations += _segment(place, boxes, state)
+        violations += _samples(place, segment, boxes, state)
+    return violations
 
 
 @dataclass(slots=True)
@@ -142,13 +142,13 @@ def _samples(
         if moof.type != "moof":
             continue
         header = moof.find("mfhd")
-        told = header["sequence_number"] if header is not None else None
-        if told is None:
+        sequence_number = header["sequence_number"] if header is not None else None
+        if sequence_number is None:
             yield place.wrong("mfhd", "14496-12, 8.8.5", "no mfhd", moof)
-        elif state.number is not None and told <= state.number:
-            message = f"sequence_number {told} behind {state.number}"
+        elif state.number is not None and sequence_number <= state.number:
+            message = f"sequence_number {sequence_number} behind {state.number}"
             yield place.wrong("sequence-number", "14496-12, 8.8.5", message, header)
-        state.number = told if told is not None else state.number
+        state.number = sequence_number if sequence_number is not None else state.number
         mdats = tuple(itertools.takewhile(lambda box: box.type == "mdat", boxes[number + 1 :]))
         samples = segment_samples(segment, state.track, moof.offset)
         if not samples:

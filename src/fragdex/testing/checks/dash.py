@@ -428,14 +428,14 @@ def timeline_rules(timeline: Place) -> Iterator[Violation]:
             yield run.wrong("timeline-duration", "5.3.9.6.2", "@d is 0")
         if repeat < -1:
             yield run.wrong("timeline-repeat", "5.3.9.6.2", f"@r {repeat}")
-        told = "t" in run.element.attrib
-        if told and at is not None and number and time < at:
+        has_time = "t" in run.element.attrib
+        if has_time and at is not None and number and time < at:
             message = f"@t {time}, the segments before end at {at}"
             yield run.wrong("timeline-overlap", "5.3.9.6.2", message)
-        if not told and at is None:
+        if not has_time and at is None:
             message = "no @t behind a run with @r -1"
             yield run.wrong("timeline-open", "5.3.9.6.2", message)
-        begin = time if told else at or 0
+        begin = time if has_time else at or 0
         at = begin + length * (repeat + 1) if repeat >= 0 else None
 
 
@@ -533,10 +533,10 @@ class _Representation:
         return re.sub(r"\$([A-Za-z]*)(%0\d+d)?\$", value, template)
 
     def _codecs(self, tracks: list[InitTrack]) -> Iterator[Violation]:
-        told = self.about.get("codecs")
+        declared = self.about.get("codecs")
         real = {track.codec for track in tracks if track.codec}
-        missing = real - {name.strip() for name in (told or "").split(",")}
-        if told is not None and missing:
+        missing = real - {name.strip() for name in (declared or "").split(",")}
+        if declared is not None and missing:
             message = f"@codecs does not name {', '.join(sorted(missing))}"
             yield self._place.wrong("codecs-real", "5.3.7.2", message)
 
@@ -685,9 +685,9 @@ def check_dash(text: str | bytes, read: Read | None = None) -> list[Violation]:
     mpd = Place(root, here)
     if root.tag != f"{{{NAMESPACE}}}MPD":
         return [mpd.wrong("root", "5.2", f"the root element is {root.tag}")]
-    found = list(schema_rules(mpd))
-    if not found:
-        found += mpd_rules(mpd)
-    if not found and read is not None:
-        found += segment_rules(mpd, read)
-    return list(dict.fromkeys(found))
+    violations = list(schema_rules(mpd))
+    if not violations:
+        violations += mpd_rules(mpd)
+    if not violations and read is not None:
+        violations += segment_rules(mpd, read)
+    return list(dict.fromkeys(violations))

@@ -51,29 +51,29 @@ class Variant:
     beside: tuple[tuple[str, ...], ...]
 
 
-def multivariant(lines: list[Line], found: list[Violation]) -> list[Variant]:
+def multivariant(lines: list[Line], violations: list[Violation]) -> list[Variant]:
     """Read the lines of a multivariant playlist; what is wrong goes to `found`."""
-    found += once(lines)
+    violations += once(lines)
     groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
         about = line.attributes
         if line.tag == "EXT-X-MEDIA":
             groups[about.get("TYPE", ""), about.get("GROUP-ID", "")].append(line)
-            found += _media(line)
+            violations += _media(line)
         elif line.tag == "EXT-X-SESSION-KEY":
-            found += key_rules(line)
+            violations += key_rules(line)
             if about.get("METHOD") == "NONE":
-                found.append(line.violation("session-key", "4.3.4.5", "METHOD=NONE"))
+                violations.append(line.violation("session-key", "4.3.4.5", "METHOD=NONE"))
         elif line.tag == "EXT-X-SESSION-DATA" and ("VALUE" in about) == ("URI" in about):
             message = "expected either VALUE or URI"
-            found.append(line.violation("session-data", "4.3.4.4", message))
-    found += _groups(groups)
-    variants = list(_variants(lines, groups, found))
+            violations.append(line.violation("session-data", "4.3.4.4", message))
+    violations += _groups(groups)
+    variants = list(_variants(lines, groups, violations))
     streams = [one.line for one in variants if one.line.tag == "EXT-X-STREAM-INF"]
     words = {line.attributes.get("CLOSED-CAPTIONS") == "NONE" for line in streams}
     if len(words) > 1:
         message = "CLOSED-CAPTIONS=NONE for some variants and not for others"
-        found.append(streams[0].violation("captions-none", "4.3.4.2", message))
+        violations.append(streams[0].violation("captions-none", "4.3.4.2", message))
     return variants
 
 
@@ -195,21 +195,21 @@ def check_hls(
         text = files[base]
     else:
         text = playlist
-    found: list[Violation] = []
-    lines = _text(text, found)
+    violations: list[Violation] = []
+    lines = _text(text, violations)
     tags = {line.tag for line in lines}
     if tags & MEDIA_TAGS and tags & MULTIVARIANT_TAGS:
         message = "tags of a media playlist and of a multivariant playlist"
-        found.append(Line(1, "", "").violation("one-kind", "4.1", message))
+        violations.append(Line(1, "", "").violation("one-kind", "4.1", message))
     elif tags & MULTIVARIANT_TAGS:
-        variants = multivariant(lines, found)
+        variants = multivariant(lines, violations)
         if read is not None:
-            found += _follow(variants, base, read)
+            violations += _follow(variants, base, read)
     else:
-        media = media_playlist(lines, found)
+        media = media_playlist(lines, violations)
         if read is not None:
-            found += _Media(media, base, read).violations()
-    return sorted(found, key=_place)
+            violations += _Media(media, base, read).violations()
+    return sorted(violations, key=_place)
 
 
 def _place(one: Violation) -> tuple[str, int]:
@@ -372,11 +372,11 @@ def _follow(variants: list[Variant], base: str, read: Read) -> Iterator[Violatio
         uri for one in variants for uri in (one.uri, *(u for group in one.beside for u in group))
     ):
         address = urljoin(base, uri)
-        found: list[Violation] = []
-        lines = _text(read(address), found)
-        known[uri] = _Media(media_playlist(lines, found), address, read)
-        found += known[uri].violations()
-        yield from (replace(one, where=f"{uri} {one.where}") for one in found)
+        violations: list[Violation] = []
+        lines = _text(read(address), violations)
+        known[uri] = _Media(media_playlist(lines, violations), address, read)
+        violations += known[uri].violations()
+        yield from (replace(one, where=f"{uri} {one.where}") for one in violations)
     for variant in variants:
         yield from _variant(variant, known)
 
@@ -385,9 +385,9 @@ def _variant(variant: Variant, known: Mapping[str, _Media]) -> Iterator[Violatio
     line, main = variant.line, known[variant.uri]
     groups = [[known[uri] for uri in group if uri != variant.uri] for group in variant.beside]
     peak = main.peak() + sum(max((one.peak() for one in group), default=0) for group in groups)
-    told = line.attributes.get("BANDWIDTH", "")
-    if told.isdecimal() and int(told) < peak:
-        message = f"BANDWIDTH {told}, the segments need {-(-peak.numerator // peak.denominator)}"
+    stated = line.attributes.get("BANDWIDTH", "")
+    if stated.isdecimal() and int(stated) < peak:
+        message = f"BANDWIDTH {stated}, the segments need {-(-peak.numerator // peak.denominator)}"
         yield line.violation("bandwidth-real", "4.3.4.2", message)
     named = {name.strip() for name in line.attributes.get("CODECS", "").split(",")}
     real = main.codecs.union(*(one.codecs for group in groups for one in group))

@@ -215,19 +215,19 @@ def once(lines: list[Line]) -> Iterator[Violation]:
             yield line.violation("tag-number", clause, message)
 
 
-def media_playlist(lines: list[Line], found: list[Violation]) -> MediaPlaylist:
+def media_playlist(lines: list[Line], violations: list[Violation]) -> MediaPlaylist:
     """Read the lines of a media playlist; what is wrong goes to `found`."""
     first = {line.tag: line for line in reversed(lines)}
-    found += once(lines)
-    found += _head(lines, first)
-    segments = list(_segments(lines, first, found))
+    violations += once(lines)
+    violations += _head(lines, first)
+    segments = list(_segments(lines, first, violations))
     target = _number(first.get("EXT-X-TARGETDURATION"))
     for segment in segments:
         if target is not None and int(segment.seconds + Fraction(1, 2)) > target:
             where = f"line {segment.line}"
             message = f"EXTINF {float(segment.seconds)} exceeds the target duration {target}"
-            found.append(Violation("target-exceeded", "RFC 8216, 4.3.3.1", where, message))
-    found += _versions(lines, first, segments)
+            violations.append(Violation("target-exceeded", "RFC 8216, 4.3.3.1", where, message))
+    violations += _versions(lines, first, segments)
     return MediaPlaylist(
         tuple(segments),
         target or 1,
@@ -299,14 +299,14 @@ def _segments(
             found.append(wrong.violation("extinf", "4.3.2.1", message))
         part = None
         if "EXT-X-BYTERANGE" in pending:
-            told = pending["EXT-X-BYTERANGE"]
+            byterange = pending["EXT-X-BYTERANGE"]
             follows = before[1] if before is not None and before[0] == line.value else None
-            part = _part(told.value, follows)
-            if RANGE.fullmatch(told.value) is None:
-                found.append(told.violation("byterange", "4.3.2.2", f"{told.value!r}"))
+            part = _part(byterange.value, follows)
+            if RANGE.fullmatch(byterange.value) is None:
+                found.append(byterange.violation("byterange", "4.3.2.2", f"{byterange.value!r}"))
             elif part is None:
                 message = "no offset, and the segment before is no range of this resource"
-                found.append(told.violation("byterange-offset", "4.3.2.2", message))
+                found.append(byterange.violation("byterange-offset", "4.3.2.2", message))
         before = None if part is None else (line.value, part[1])
         if init is None and not images and _FMP4.search(line.value):
             message = "a segment of fragmented MP4 without EXT-X-MAP"

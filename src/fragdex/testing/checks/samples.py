@@ -112,8 +112,8 @@ def init_tracks(init: bytes) -> list[InitTrack]:
 
 
 def _field(box: Box, path: str, name: str) -> Any:
-    found = box.find(path)
-    return found.get(name, 0) if found is not None else 0
+    below = box.find(path)
+    return below.get(name, 0) if below is not None else 0
 
 
 def segment_samples(
@@ -130,7 +130,7 @@ def segment_samples(
     >>> [sample.sync for sample in segment_samples(data, init_tracks(data)[0])]
     [True, False, False, True, False, False]
     """
-    found: list[SegmentSample] = []
+    samples: list[SegmentSample] = []
     time = 0
     for moof in boxes_of(segment):
         if moof.type != "moof" or only not in (None, moof.offset):
@@ -149,9 +149,9 @@ def segment_samples(
                     continue
                 at = base + trun["data_offset"] if "data_offset" in trun else at
                 for sample in _run(trun, head, track.defaults or (0, 0, 0), at, time):
-                    found.append(sample)
+                    samples.append(sample)
                     at, time = at + sample.size, time + sample.duration
-    return found
+    return samples
 
 
 def _run(
