@@ -255,15 +255,15 @@ def copied_parts(pieces: Iterable[bytes | ByteRange]) -> list[tuple[ByteRange, i
     >>> copied_parts([b"abc", ByteRange(5, 9)])
     [(ByteRange(start=5, stop=9), 3)]
     """
-    found = []
+    copied = []
     at = 0
     for piece in pieces:
         if isinstance(piece, ByteRange):
-            found.append((piece, at))
+            copied.append((piece, at))
             at += piece.size
         else:
             at += len(piece)
-    return found
+    return copied
 
 
 def check_runs(
@@ -450,14 +450,14 @@ def moved_fragment(
 
 def decode_times(read: Read, place: ByteRange) -> dict[int, int]:
     """track_ID → decode time by its first tfdt, in ticks, in the fragment at `place`."""
-    found: dict[int, int] = {}
+    by_track: dict[int, int] = {}
     for box, data in _boxes(read, place):
         if box.type == "moof" and data is not None:
             for traf in parse_box(data, offset=box.start).find_all("traf"):
                 tfhd, tfdt = traf.find("tfhd"), traf.find("tfdt")
                 if tfhd is not None and tfdt is not None:
-                    found.setdefault(tfhd["track_ID"], _signed(tfdt))
-    return found
+                    by_track.setdefault(tfhd["track_ID"], _signed(tfdt))
+    return by_track
 
 
 @dataclass(frozen=True, slots=True)

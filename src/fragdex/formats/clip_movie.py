@@ -194,10 +194,10 @@ def traks_of(boxes: Sequence[Box]) -> dict[int, Box]:
     >>> traks_of([])
     {}
     """
-    found: dict[int, Box] = {}
+    traks: dict[int, Box] = {}
     for trak in find_all(boxes, "moov/trak"):
-        found.setdefault(track_id(trak), trak)
-    return found
+        traks.setdefault(track_id(trak), trak)
+    return traks
 
 
 def init_of_track(init: bytes, boxes: Sequence[Box], trak: Box) -> bytes:

@@ -127,11 +127,11 @@ def protection(
     if stbl is None:
         return None
     vectors = vectors_of(stbl, track_id)
-    found = auxiliary(stbl, track_id, first, chunks)
-    if found is None:
+    information = auxiliary(stbl, track_id, first, chunks)
+    if information is None:
         needed_by(vectors, track_id)
         return None
-    return Protection(_read_all(*found, read), vectors)
+    return Protection(_read_all(*information, read), vectors)
 
 
 def vectors_of(stbl: Box, track_id: int) -> dict[int, int]:
@@ -216,12 +216,12 @@ def auxiliary(
 def _vectors(stbl: Box) -> dict[int, int] | None:
     """Bytes of the vectors of each encrypted sample description; None: there is no tenc."""
     stsd = stbl.find("stsd")
-    found = {}
+    vectors = {}
     for number, entry in enumerate(stsd.children if stsd is not None else (), 1):
         tenc = entry.find("sinf/schi/tenc")
         if tenc is not None and not tenc.opaque and tenc["default_isProtected"]:
-            found[number] = int(tenc["default_Per_Sample_IV_Size"])
-    return found if found and set(found.values()) <= set(VECTORS) else None
+            vectors[number] = int(tenc["default_Per_Sample_IV_Size"])
+    return vectors if vectors and set(vectors.values()) <= set(VECTORS) else None
 
 
 def _of_encryption(stbl: Box, code: str) -> Box | None:

@@ -173,9 +173,9 @@ def movie_timescale(tracks: Sequence[TrackIndex]) -> int:
     """
     scales = [track.timescale for track in tracks]
     for wanted in ([*scales, *(track.movie_timescale or 1 for track in tracks)], scales):
-        found = lcm(*wanted) if wanted else 1
-        if found <= FINEST:
-            return found * -(-1000 // found)
+        timescale = lcm(*wanted) if wanted else 1
+        if timescale <= FINEST:
+            return timescale * -(-1000 // timescale)
     return max(scale for scale in scales if scale <= FINEST or scale == min(scales))
 
 
@@ -195,13 +195,13 @@ def part_of(
     """
     stretches = []
     for segment in segments_of(track):
-        found = _stretch(track, segment, start, stop, source)
-        if found is not None:
-            stretches.append(found)
+        stretch = _stretch(track, segment, start, stop, source)
+        if stretch is not None:
+            stretches.append(stretch)
     if not stretches:
         return None
-    ranges = _joined([(found.first, found.last) for found in stretches])
-    known = {(found.first, found.last): found.samples for found in stretches}
+    ranges = _joined([(stretch.first, stretch.last) for stretch in stretches])
+    known = {(stretch.first, stretch.last): stretch.samples for stretch in stretches}
     tables = [known[part] if part in known else _samples(track, *part) for part in ranges]
     if track.kind == "video":
         tables = list(map(partial(_unmarked, stretches), tables, ranges))
@@ -209,19 +209,19 @@ def part_of(
     starts = np.cumsum([0, *(high - low for low, high in ranges)]).tolist()
     edits: list[tuple[int, int, Fraction]] = []
     reached = 0
-    for found in stretches:
-        begin, end = (round((at - start) * timescale) for at in (found.start, found.stop))
+    for stretch in stretches:
+        begin, end = (round((at - start) * timescale) for at in (stretch.start, stretch.stop))
         if end <= max(begin, reached):
             continue
         if begin > reached:
             edits.append((begin - reached, -1, Fraction(1)))
-        number = next(n for n, (low, high) in enumerate(ranges) if low <= found.first < high)
-        shown_at = round(found.low) + by[number]
+        number = next(n for n, (low, high) in enumerate(ranges) if low <= stretch.first < high)
+        shown_at = round(stretch.low) + by[number]
         reached = end
-        if (found.first, found.last) in ranges and track.kind != "audio":
+        if (stretch.first, stretch.last) in ranges and track.kind != "audio":
             rows = slice(starts[number], starts[number + 1])
             shown_at = _begin_at(moved, rows, shown_at)
-        edits.append((end - begin, shown_at, found.rate))
+        edits.append((end - begin, shown_at, stretch.rate))
     if not edits:
         return None
     numbers = np.concatenate([np.arange(low, high) for low, high in ranges])
@@ -259,11 +259,11 @@ def _unmarked(
     """
     low, high = numbers
     sync = table.sync.copy()
-    for found in stretches:
-        if low <= found.first < high:
-            inside = slice(found.first - low + 1, found.last - low)
+    for stretch in stretches:
+        if low <= stretch.first < high:
+            inside = slice(stretch.first - low + 1, stretch.last - low)
             cts = table.cts[inside]
-            sync[inside] &= (cts > int(found.low)) & (cts < found.high)
+            sync[inside] &= (cts > int(stretch.low)) & (cts < stretch.high)
     return replace(table, sync=sync)
 
 
@@ -407,13 +407,13 @@ def _with_preroll(track: TrackIndex, samples: SampleTable, first: int, base: int
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges of sample numbers in order, those that touch or overlap as one."""
-    found: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
-        if found and low <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], high)
+        if joined and low <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], high)
         else:
-            found.append((low, high))
-    return found
+            joined.append((low, high))
+    return joined
 
 
 def _samples(track: TrackIndex, low: int, high: int) -> SampleTable:

@@ -126,17 +126,17 @@ def timecode_part(
 
     Returns: "" where it has nothing to present.
     """
-    found = _stretches(track, trak, start, stop, source)
-    if isinstance(found, str):
-        return found
-    scale = lcm(track.timescale, *(one.begin.denominator for one in found))
+    stretches = _stretches(track, trak, start, stop, source)
+    if isinstance(stretches, str):
+        return stretches
+    scale = lcm(track.timescale, *(one.begin.denominator for one in stretches))
     if scale > FINEST or (stop - start) * scale >= WIDE >> 1:
         scale = track.timescale  # times are rounded to it
     made: dict[int, bytes] = {}
     edits: list[tuple[int, int, Fraction]] = []
     tables, numbers = [], []
     shown = decoded = count = 0
-    for one in found:
+    for one in stretches:
         begin, end = (round((at - start) * timescale) for at in (one.begin, one.stop))
         if end <= max(begin, shown):
             continue
@@ -173,12 +173,12 @@ def timecode_cut(
 
     Args: as those of `timecode_part`.
     """
-    found = _stretches(track, trak, start, stop, source)
-    if isinstance(found, str):
-        return found
-    if len(found) > 1:
+    stretches = _stretches(track, trak, start, stop, source)
+    if isinstance(stretches, str):
+        return stretches
+    if len(stretches) > 1:
         return "its edit list has several parts, and fragments cannot say that"
-    (one,) = found
+    (one,) = stretches
     samples, made = one.samples, one.made(source)
     end = ceil(one.at + (one.stop - one.begin) * track.timescale)
     times = np.append(ceil(one.at), samples.cts[1:])
@@ -201,7 +201,7 @@ def _stretches(
     """What is on show of a track, or why that cannot be told; "" where nothing is."""
     if track.info.encryption is not None:
         return "it is encrypted"
-    found = []
+    stretches = []
     for segment in segments_of(track):
         begin = max(start, segment.start)
         end = stop if segment.stop is None else min(stop, segment.stop)
@@ -213,8 +213,8 @@ def _stretches(
         if isinstance(one, str):
             return one
         if one is not None:
-            found.append(one)
-    return found or ""
+            stretches.append(one)
+    return stretches or ""
 
 
 def _stretch(
@@ -267,8 +267,8 @@ def _counting(trak: Box, number: int) -> Counting | None:
         return None
     entry = entries[description - 1]
     names = ("time_code_flags", "timescale", "frame_duration", "number_of_frames")
-    found = Counting(*(int(entry[name]) for name in names))
-    return found if found.timescale and found.frame_duration else None
+    counting = Counting(*(int(entry[name]) for name in names))
+    return counting if counting.timescale and counting.frame_duration else None
 
 
 Rows = npt.NDArray[np.void]
@@ -294,12 +294,12 @@ def progressive(
     chunks = [_chunks(part, traks[part.track.id]) for part in parts]
     # of each part, where its chunks begin in the mdat, by their first sample
     places: list[dict[int, int]] = [{} for _ in parts]
-    made = b""
+    remade = b""
     for part, mine in zip(parts, places, strict=True):
         for number, sample in part.made.items():
-            mine[number] = len(made)
-            made += sample
-    at = len(made)
+            mine[number] = len(remade)
+            remade += sample
+    at = len(remade)
     order = sorted(
         (when, number, low, high)
         for number, rows in enumerate(chunks)
@@ -334,7 +334,7 @@ def progressive(
     begin = len(brands) + len(build(written)) + len(header)
     for rows in offsets:
         rows["chunk_offset"] += begin
-    head = brands + build(written) + header + made
+    head = brands + build(written) + header + remade
     _check(head, len(brands), parts, media)
     return head, media
 
@@ -409,15 +409,15 @@ def _tables(part: Part, chunks: Sequence[Chunk]) -> list[Box]:
     """The sample tables, less the one that says where chunks are."""
     samples = part.samples
     deltas, offsets = _times(samples)
-    made = [make_box("stts", entries=runs_of(deltas, "sample_delta"))]
+    boxes = [make_box("stts", entries=runs_of(deltas, "sample_delta"))]
     if offsets.any():
-        made.append(make_box("ctts", entries=runs_of(offsets, "sample_offset")))
+        boxes.append(make_box("ctts", entries=runs_of(offsets, "sample_offset")))
     if not samples.sync.all():
         numbers = np.flatnonzero(samples.sync) + 1
-        made.append(make_box("stss", entries=rows_of(sample_number=numbers)))
-    made.append(make_box("stsc", entries=_sample_to_chunk(chunks)))
-    made.append(sizes_box(samples.size))
-    return made + _roll(part)
+        boxes.append(make_box("stss", entries=rows_of(sample_number=numbers)))
+    boxes.append(make_box("stsc", entries=_sample_to_chunk(chunks)))
+    boxes.append(sizes_box(samples.size))
+    return boxes + _roll(part)
 
 
 def sizes_box(sizes: Int64) -> Box:

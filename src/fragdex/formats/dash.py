@@ -72,9 +72,11 @@ def write(
     for period in index.periods:
         chosen = reference_track(period, track)
         ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
-        found = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True, playable=True)
-        ready = index_range(period, found, chosen, source) if source is not None else None
-        shown = Fraction(int(found.time[-1] + found.duration[-1] - found.time[0]), chosen.timescale)
+        pieces = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True, playable=True)
+        ready = index_range(period, pieces, chosen, source) if source is not None else None
+        shown = Fraction(
+            int(pieces.time[-1] + pieces.duration[-1] - pieces.time[0]), chosen.timescale
+        )
         element = ET.SubElement(
             mpd,
             "Period",
@@ -90,7 +92,7 @@ def write(
             if init_uri is not None and not period.init
             else {"range": _span(init_range(period))}
         )
-        _adaptation(element, period, chosen, found, address, ready, init)
+        _adaptation(element, period, chosen, pieces, address, ready, init)
         plain &= ready is not None and sum(len(t.fragments) > 0 for t in period.tracks) == 1
     longest = Fraction(2)
     mpd.set("mediaPresentationDuration", xml_duration(total))
@@ -102,7 +104,7 @@ def write(
 
 
 def index_range(
-    period: Period, found: Subsegments, track: TrackIndex, source: Any
+    period: Period, pieces: Subsegments, track: TrackIndex, source: Any
 ) -> ByteRange | None:
     """Where the sidx lies that a player can use, or None.
 
@@ -121,7 +123,7 @@ def index_range(
     b'sidx'
     """
     at = max(part.stop for part in period.init) if period.init else 0
-    stop = int(found.offset[0] + found.size[0])
+    stop = int(pieces.offset[0] + pieces.size[0])
     start, data = at, b""
     while at < stop:
         if at + 16 > start + len(data):
@@ -134,13 +136,13 @@ def index_range(
             if at + size > start + len(data):
                 start, data = at, _read(source, at, min(size, LARGEST))
             here = ByteRange.of(at, size)
-            if _lists_all(data[at - start : at - start + size], here, found, track):
+            if _lists_all(data[at - start : at - start + size], here, pieces, track):
                 return here
         at += size
     return None
 
 
-def _lists_all(data: bytes, place: ByteRange, found: Subsegments, track: TrackIndex) -> bool:
+def _lists_all(data: bytes, place: ByteRange, pieces: Subsegments, track: TrackIndex) -> bool:
     try:
         box = parse_box(data, offset=place.start)
     except FormatError:
@@ -149,7 +151,7 @@ def _lists_all(data: bytes, place: ByteRange, found: Subsegments, track: TrackIn
     if not len(rows) or box["reference_ID"] != track.id or rows["reference_type"].any():
         return False
     begin = place.stop + box["first_offset"]
-    return bool(begin + int(rows["referenced_size"].astype("i8").sum()) == found.stop)
+    return bool(begin + int(rows["referenced_size"].astype("i8").sum()) == pieces.stop)
 
 
 def _read(source: Any, at: int, size: int) -> bytes:
@@ -163,7 +165,7 @@ def _adaptation(
     parent: ET.Element,
     period: Period,
     chosen: TrackIndex,
-    found: Subsegments,
+    pieces: Subsegments,
     address: str,
     ready: ByteRange | None,
     init: dict[str, str],
@@ -172,8 +174,8 @@ def _adaptation(
     kind = chosen.kind if chosen.kind in ("video", "audio") else "application"
     adaptation = ET.SubElement(parent, "AdaptationSet", {"segmentAlignment": "true"})
     adaptation.set("mimeType", f"{kind}/mp4")
-    if found.starts.all():
-        adaptation.set("startWithSAP", "1" if (found.access == found.time).all() else "3")
+    if pieces.starts.all():
+        adaptation.set("startWithSAP", "1" if (pieces.access == pieces.time).all() else "3")
     if len(tracks) == 1:
         adaptation.set("contentType", "text" if kind == "application" else kind)
         if chosen.info.language:
@@ -184,8 +186,8 @@ def _adaptation(
             if track.info.language:
                 about["lang"] = xml_text(track.info.language)
             ET.SubElement(adaptation, "ContentComponent", about)
-    seconds = Fraction(int(found.duration.sum()), chosen.timescale)
-    size = int(found.size.sum())
+    seconds = Fraction(int(pieces.duration.sum()), chosen.timescale)
+    size = int(pieces.size.sum())
     representation = ET.SubElement(
         adaptation,
         "Representation",
@@ -199,7 +201,7 @@ def _adaptation(
         representation.set("codecs", ",".join(dict.fromkeys(c for c in codecs if c)))
     _describe(representation, tracks)
     ET.SubElement(representation, "BaseURL").text = address
-    _segments(representation, chosen, found, ready, init)
+    _segments(representation, chosen, pieces, ready, init)
 
 
 def xml_text(text: str) -> str:
@@ -248,11 +250,11 @@ def frame_rate(track: TrackIndex) -> Fraction | None:
 def _segments(
     parent: ET.Element,
     chosen: TrackIndex,
-    found: Subsegments,
+    pieces: Subsegments,
     ready: ByteRange | None,
     init: dict[str, str],
 ) -> None:
-    first = max(int(found.time[0]), 0)
+    first = max(int(pieces.time[0]), 0)
     about = {"timescale": str(chosen.timescale)}
     if first:
         about["presentationTimeOffset"] = str(first)
@@ -266,14 +268,14 @@ def _segments(
     ET.SubElement(listed, "Initialization", init)
     timeline = ET.SubElement(listed, "SegmentTimeline")
     run: ET.Element | None = None
-    for time, duration in zip(found.time.tolist(), found.duration.tolist(), strict=True):
+    for time, duration in zip(pieces.time.tolist(), pieces.duration.tolist(), strict=True):
         # What the edit list hides before 0 has no time in the manifest.
         duration, time = time + duration - max(time, 0), max(time, 0)
         if run is not None and run.get("d") == str(duration):
             run.set("r", str(int(run.get("r", "0")) + 1))
             continue
         run = ET.SubElement(timeline, "S", {"t": str(time), "d": str(duration)})
-    for offset, size in zip(found.offset.tolist(), found.size.tolist(), strict=True):
+    for offset, size in zip(pieces.offset.tolist(), pieces.size.tolist(), strict=True):
         ET.SubElement(listed, "SegmentURL", {"mediaRange": _span(ByteRange.of(offset, size))})
 
 

@@ -235,14 +235,14 @@ def needs_rebasing(moof: bytes, header: int) -> bool:
 
 def _inside(data: bytes, at: int, stop: int, code: bytes) -> list[tuple[int, int]]:
     """Bodies, as (start, stop), of the boxes of one type among the boxes from `at` to `stop`."""
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     while (header := read_header(data, at, stop)) is not None:
         if not header.fits(stop - at):
             break
         if header.type == code:
-            found.append((at + header.length, at + header.size))
+            places.append((at + header.length, at + header.size))
         at += header.size
-    return found
+    return places
 
 
 Read = Callable[[ByteRange], bytes]
@@ -263,7 +263,7 @@ def moofs_of(index: FragmentIndex) -> Moofs:
 
     First byte of the track's samples, byte behind the media data, whether its base is stale.
     """
-    found: dict[int, dict[int, tuple[int, int, bool]]] = {}
+    moofs: dict[int, dict[int, tuple[int, int, bool]]] = {}
     for track in index.tracks:
         table = track.fragments
         real = table.rows((table.flags & FragmentFlags.VIRTUAL) == 0)
@@ -276,8 +276,8 @@ def moofs_of(index: FragmentIndex) -> Moofs:
         columns = (real.moof_offset, start, real.offset + real.size, real.flags)
         for moof, first, stop, flags in zip(*(c.tolist() for c in columns), strict=True):
             stale = bool(flags & FragmentFlags.REPAIRED)
-            found.setdefault(moof, {})[track.id] = (first, stop, stale)
-    return dict(sorted(found.items()))
+            moofs.setdefault(moof, {})[track.id] = (first, stop, stale)
+    return dict(sorted(moofs.items()))
 
 
 def default_sizes(period: Period) -> dict[int, int]:
@@ -459,18 +459,18 @@ def embed(
     ...
     fragdex.errors.BuildError: the index has no period
     """
-    found = period_of(index, period)
-    chosen = reference_track(found, track)
+    governing = period_of(index, period)
+    chosen = reference_track(governing, track)
     size = index.source.size
     if size is None:
         raise BuildError("the size of the source is not known")
     moofs = moofs_of(index)
-    streams = [(chosen, _stretches(found, chosen, min_segment_ms, False))]
-    for other in found.tracks if track is None else ():
+    streams = [(chosen, _stretches(governing, chosen, min_segment_ms, False))]
+    for other in governing.tracks if track is None else ():
         if other.id != chosen.id and len(other.fragments):
             # What cannot be said of another track is left out: its times are guessed from this.
             with suppress(BuildError, InexactIndex):
-                streams.append((other, _stretches(found, other, min_segment_ms, True)))
+                streams.append((other, _stretches(governing, other, min_segment_ms, True)))
     place, stop = int(streams[0][1].offset[0]), streams[0][1].stop
     _refuse_data_in_front(moofs)
     front = list(walked(read, 0, min(moofs)))
@@ -478,10 +478,10 @@ def embed(
     # Before a later period stands what describes an earlier one.
     first_period = place <= min(moofs)
     gone = [part for code, part in front if code in REPLACED and first_period]
-    fragments = Fragments(read, moofs, default_sizes(found))
+    fragments = Fragments(read, moofs, default_sizes(governing))
     # What the fragments gain, and lose; all else between the new boxes and the end stays.
     grown = [*fragments.grown, *((part, -part.size) for part in gone)]
-    made = b""
+    indexes = b""
     for one, segments in reversed(streams):
         first, last = int(segments.offset[0]), segments.stop
         between = first - place
@@ -490,8 +490,8 @@ def embed(
                 between += more * (part.start >= place)
             elif part.start < last:
                 segments.size[np.searchsorted(segments.offset, part.start, "right") - 1] += more
-        made = build(boxes(segments, one.id, one.timescale, between + len(made))) + made
-    edits: list[Edit] = [(ByteRange(place, place), made), *((part, b"") for part in gone)]
+        indexes = build(boxes(segments, one.id, one.timescale, between + len(indexes))) + indexes
+    edits: list[Edit] = [(ByteRange(place, place), indexes), *((part, b"") for part in gone)]
     if fragments.grown:
         edits += [*relative(read, front), *obsolete(read, min(moofs), stop)]
     shifts, boxes_mended = mended(read, [*front, *tail], [*edits, *fragments.edits])
@@ -515,23 +515,23 @@ def _refuse_data_in_front(moofs: Moofs) -> None:
 
 def relative(read: Read, outside: Iterable[tuple[str, ByteRange]]) -> list[Edit]:
     """The ftyp, where its brands do not allow the default-base-is-moof of what is written anew."""
-    found: list[Edit] = []
+    edits: list[Edit] = []
     for code, part in outside:
         if code == "ftyp" and part.size < MAX_MENDED:
             box = parse_box(read(part))
             if with_relative(box) is not box:
-                found.append((part, build(with_relative(box))))
-    return found
+                edits.append((part, build(with_relative(box))))
+    return edits
 
 
 def obsolete(read: Read, start: int, stop: int) -> list[Edit]:
     """Segment indexes as free space: they speak of sizes that have changed."""
-    found: list[Edit] = []
+    edits: list[Edit] = []
     for code, part in walked(read, start, stop):
         if code in REPLACED and part.size < MAX_MENDED:
             data = read(part)
-            found.append((part, data[:4] + b"free" + data[8:]))
-    return found
+            edits.append((part, data[:4] + b"free" + data[8:]))
+    return edits
 
 
 def _stretches(period: Period, track: TrackIndex, min_ms: float, own: bool) -> Subsegments:
@@ -559,10 +559,10 @@ def mended(
     each turn can only give more of its tables 64 bits.
     """
     todo = [(MENDING[code], part, whole(read, part)) for code, part in outside if code in MENDING]
-    made: list[Edit] = [(part, data) for _, part, data in todo]
+    changed: list[Edit] = [(part, data) for _, part, data in todo]
     while True:
-        shifts = Shifts((part, len(data)) for part, data in [*edits, *made])
-        before = [len(data) for _, data in made]
-        made = [(part, mend(data, part.start, shifts)) for mend, part, data in todo]
-        if [len(data) for _, data in made] == before:
-            return shifts, made
+        shifts = Shifts((part, len(data)) for part, data in [*edits, *changed])
+        before = [len(data) for _, data in changed]
+        changed = [(part, mend(data, part.start, shifts)) for mend, part, data in todo]
+        if [len(data) for _, data in changed] == before:
+            return shifts, changed

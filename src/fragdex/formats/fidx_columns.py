@@ -308,9 +308,9 @@ def _of_bytes(data: Any) -> ColumnReader:
 
 def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) -> int:
     """The offset of an entry that is not as we write it; `last`: the greatest one."""
-    _, said, offset, checksum = entry
-    if said != stored:
-        raise refuse(f"{pointer}/1", f"dtype {stored}", said)
+    _, dtype, offset, checksum = entry
+    if dtype != stored:
+        raise refuse(f"{pointer}/1", f"dtype {stored}", dtype)
     if last < 0:
         raise refuse(pointer, f"{rows} rows inside the file", "fewer bytes than they take")
     offset = integer(offset, f"{pointer}/2", 0, last)

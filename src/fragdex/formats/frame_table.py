@@ -72,11 +72,11 @@ def write_json(
     frames = []
     timescale: int | float = chosen.timescale
     for row in rows:
-        found = dict(zip(COLUMNS, row, strict=True))
-        timescale = found["timescale"]
-        frames.append({name: found[name] for name in names} | {"sync": bool(found["sync"])})
-    told = {"track": chosen.id, "timescale": timescale, "frames": frames}
-    return json.dumps(told, separators=(",", ":")).encode()
+        fields = dict(zip(COLUMNS, row, strict=True))
+        timescale = fields["timescale"]
+        frames.append({name: fields[name] for name in names} | {"sync": bool(fields["sync"])})
+    document = {"track": chosen.id, "timescale": timescale, "frames": frames}
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _rows(

@@ -222,7 +222,7 @@ def playback_findings(index: FragmentIndex) -> tuple[Finding, ...]:
     >>> playback_findings(fragdex.index(movie()))
     ()
     """
-    found = Findings()
+    findings = Findings()
     for flag, code, message in (
         (
             FragmentFlags.DECLARED_BASE,
@@ -236,8 +236,8 @@ def playback_findings(index: FragmentIndex) -> tuple[Finding, ...]:
             rows = np.flatnonzero(track.fragments.flags & np.uint32(flag))
             if len(rows):
                 first = int(track.fragments.offset[rows[0]])
-                found.add(code, message, offset=first, track=track.id, count=len(rows))
-    return found.all()
+                findings.add(code, message, offset=first, track=track.id, count=len(rows))
+    return findings.all()
 
 
 def write(
@@ -289,8 +289,8 @@ def write(
     for period in index.periods:
         chosen = reference_track(period, track)
         ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
-        found = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True)
-        groups.append((period, list(media_segments(found, chosen.timescale))))
+        listed = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True)
+        groups.append((period, list(media_segments(listed, chosen.timescale))))
     head = ["#EXT-X-INDEPENDENT-SEGMENTS"]
     return _playlist(groups, uri_of(index, uri), head, init_uri, growing)
 
@@ -358,12 +358,12 @@ def write_master(
     ...
     fragdex.errors.BuildError: the index has no period
     """
-    found = period_of(index, period)
-    chosen = reference_track(found, track)
+    governing = period_of(index, period)
+    chosen = reference_track(governing, track)
     ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
     segments = list(
         media_segments(
-            subsegments(found, chosen.id, min_ticks=ticks, at_sync=True),
+            subsegments(governing, chosen.id, min_ticks=ticks, at_sync=True),
             chosen.timescale,
         )
     )
@@ -371,12 +371,12 @@ def write_master(
     about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
     about += named_codecs(
         t.codec
-        for t in found.tracks
+        for t in governing.tracks
         if len(t.fragments) and (t.codec or t.kind in ("video", "audio"))
     )
     about += [*picture_size(chosen), *picture_rate(chosen, segments)]
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
-    sound = next((t for t in found.tracks if t.kind == "audio" and len(t.fragments)), None)
+    sound = next((t for t in governing.tracks if t.kind == "audio" and len(t.fragments)), None)
     if sound is not None and chosen.kind == "video":
         language, channels = spoken(sound), sound.info.channel_count
         name = sound.info.language or "audio"
@@ -457,9 +457,9 @@ def _playlist(
     return ("\n".join(lines) + "\n").encode()
 
 
-def media_segments(found: Subsegments, timescale: int) -> Iterator[Range]:
+def media_segments(listed: Subsegments, timescale: int) -> Iterator[Range]:
     """Seconds, offset and size of each stretch."""
-    columns = (found.duration.tolist(), found.offset.tolist(), found.size.tolist())
+    columns = (listed.duration.tolist(), listed.offset.tolist(), listed.size.tolist())
     for duration, offset, size in zip(*columns, strict=True):
         yield Fraction(duration, timescale), offset, size
 
@@ -538,12 +538,12 @@ def write_renditions(
     }
     if not any(kinds.values()):
         raise BuildError("a playlist needs a video or an audio track")
-    lead = next(found[0] for found in kinds.values() if found)
+    lead = next(alike[0] for alike in kinds.values() if alike)
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
     groups, beside = [], []
-    for kind, found in kinds.items():
+    for kind, alike in kinds.items():
         # what is the variant itself needs no group unless there is something to choose
-        if found and (found != [lead] or len(found) > 1):
+        if alike and (alike != [lead] or len(alike) > 1):
             groups.append(f'{kind.upper()}="{kind}"')
             lines += [
                 media(
@@ -551,19 +551,19 @@ def write_renditions(
                     one.name,
                     language=spoken(one.track),
                     channels=one.track.info.channel_count,
-                    default=one is found[0],
+                    default=one is alike[0],
                     uri=one.uri,
                 )
-                for one in found
+                for one in alike
             ]
-            beside += [one for one in found if lead.track.kind != kind]
+            beside += [one for one in alike if lead.track.kind != kind]
     segments = _segments(lead, min_segment_ms)
     rates = [bandwidths(_segments(one, min_segment_ms)) for one in beside]
     alone = bandwidths(segments)
     # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
     peak, average = (alone[n] + max((rate[n] for rate in rates), default=0) for n in (0, 1))
     about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
-    about += named_codecs(one.track.codec for found in kinds.values() for one in found)
+    about += named_codecs(one.track.codec for alike in kinds.values() for one in alike)
     about += [*picture_size(lead.track), *picture_rate(lead.track, segments), *groups]
     lines += ["#EXT-X-STREAM-INF:" + ",".join(about), address(lead.uri)]
     return ("\n".join(lines) + "\n").encode()
@@ -572,5 +572,5 @@ def write_renditions(
 def _segments(one: Rendition, min_segment_ms: float) -> list[Range]:
     track = one.track
     ticks = int(Fraction(min_segment_ms) * track.timescale / 1000)
-    found = subsegments(period_of(one.index, None), track.id, min_ticks=ticks, at_sync=True)
-    return list(media_segments(found, track.timescale))
+    listed = subsegments(period_of(one.index, None), track.id, min_ticks=ticks, at_sync=True)
+    return list(media_segments(listed, track.timescale))

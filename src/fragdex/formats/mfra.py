@@ -44,11 +44,11 @@ def write(index: FragmentIndex, *, period: int | None = None, source: Any = None
     ...
     fragdex.errors.BuildError: the index has no period
     """
-    found = period_of(index, period)
+    governing = period_of(index, period)
     moofs: dict[int, Box] = {}
     before: Counter[int] = Counter()
     tfras = []
-    for track in found.tracks:
+    for track in governing.tracks:
         rows = np.flatnonzero(track.fragments.moof_offset != NULL)
         if len(rows):
             tfras.append(_tfra(track, rows, before, source, moofs))

@@ -73,8 +73,8 @@ def from_plain(kind: type[T], value: Any, pointer: str = "") -> T:
     Edit(duration=0, media_time=1024, rate=1.0)
     """
     reader: Reader = _reader(kind)  # type: ignore[arg-type]
-    made: T = reader(value, pointer)
-    return made
+    checked: T = reader(value, pointer)
+    return checked
 
 
 def item(value: Any, key: str, pointer: str = "") -> Any:
@@ -134,7 +134,7 @@ def _dataclass_reader(kind: Any) -> Reader:
     def read(value: Any, pointer: str) -> Any:
         if not isinstance(value, dict):
             raise refuse(pointer, "an object", value)
-        found = {}
+        fields_read = {}
         for name, needed, reader, plain, least, most in readers:
             if name in value:
                 given = value[name]
@@ -145,10 +145,10 @@ def _dataclass_reader(kind: Any) -> Reader:
                     or (plain is str and not given.isascii())
                 ):
                     given = reader(given, f"{pointer}/{name}")
-                found[name] = given
+                fields_read[name] = given
             elif needed:
                 raise refuse(f"{pointer}/{name}", "a value", "nothing")
-        return kind(**found)
+        return kind(**fields_read)
 
     return read
 

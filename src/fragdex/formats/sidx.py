@@ -52,10 +52,10 @@ def write(
     ...
     fragdex.errors.BuildError: the index has no period
     """
-    found = period_of(index, period)
-    chosen = reference_track(found, track)
+    governing = period_of(index, period)
+    chosen = reference_track(governing, track)
     found_segments = subsegments(
-        found,
+        governing,
         chosen.id,
         min_ticks=int(min_segment_ms * chosen.timescale / 1000),
         at_sync=min_segment_ms > 0,

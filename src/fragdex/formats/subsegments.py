@@ -98,14 +98,14 @@ def reference_track(period: Period, track: int | None = None) -> TrackIndex:
     """
     if track is not None:
         return period.track(track)
-    filled = [found for found in period.tracks if len(_moofs(found))]
+    filled = [one for one in period.tracks if len(_moofs(one))]
     for kind in KINDS_FIRST:
-        for found in filled:
-            if found.kind == kind:
-                return found
+        for one in filled:
+            if one.kind == kind:
+                return one
     if filled:
         return filled[0]
-    if not any(len(found.fragments) for found in period.tracks):
+    if not any(len(one.fragments) for one in period.tracks):
         raise BuildError(
             "this is an initialization segment: it has no samples itself"
             if period.init and period.movie.fragmented
@@ -293,13 +293,13 @@ def _cuts(table: FragmentTable, in_row: Int64, min_ticks: int, at_sync: bool) ->
 
 def _first_in(access: Int64, cuts: Int64) -> Int64:
     """For each stretch the first row with an access point; its first row where there is none."""
-    found = np.flatnonzero(access != NULL)
-    if not len(found):
+    known = np.flatnonzero(access != NULL)
+    if not len(known):
         return cuts
-    place = np.searchsorted(found, cuts)
-    first = found[np.minimum(place, len(found) - 1)]
+    place = np.searchsorted(known, cuts)
+    first = known[np.minimum(place, len(known) - 1)]
     ends = np.append(cuts[1:], len(access))
-    return np.where((place < len(found)) & (first < ends), first, cuts)
+    return np.where((place < len(known)) & (first < ends), first, cuts)
 
 
 def first_access(track: TrackIndex) -> tuple[Int64, Int64]:

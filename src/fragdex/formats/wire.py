@@ -161,31 +161,31 @@ def write(
     if min_segment_ms is None:
         min_segment_ms = 0 if isinstance(index, WireIndex) else MIN_SEGMENT_MS
     kept = index.kept if isinstance(index, WireIndex) else {}
-    told: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     left_out = 0
-    for found in index.periods:
-        if period is not None and found.number != period:
+    for governing in index.periods:
+        if period is not None and governing.number != period:
             continue
-        init = init_place(found)
-        for track in found.tracks:
+        init = init_place(governing)
+        for track in governing.tracks:
             if track.kind not in KINDS or not track.timescale:
                 left_out += track.kind == "other"
                 continue
-            if str(track.id) in told:
+            if str(track.id) in document:
                 raise BuildError(
                     f"track {track.id} is in several periods, and this form has no periods",
                     advice="take one: period=0, index.of_period(0), or --period 0",
                 )
-            told[str(track.id)] = _track(
+            document[str(track.id)] = _track(
                 track, init, index.source.size, min_segment_ms, kept.get(str(track.id), {})
             )
-    if left_out and not told:
+    if left_out and not document:
         raise InexactIndex(
             "no track has a known type and timescale", advice="give the init segment with init="
         )
     more = dict(index.unknown) if isinstance(index, WireIndex) else {}
-    told = more | dict(unknown or {}) | told
-    return json.dumps(told, separators=(",", ":"), allow_nan=False).encode("ascii")
+    document = more | dict(unknown or {}) | document
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def _track(
@@ -197,34 +197,34 @@ def _track(
 ) -> dict[str, Any]:
     info = track.info
     min_ticks = -(-Fraction(min_segment_ms) * info.timescale // 1000)  # rounded up
-    found = segments(track, int(min_ticks), size=size)
-    told: dict[str, Any] = {"track": info.id, "type": info.kind}
+    listed = segments(track, int(min_ticks), size=size)
+    document: dict[str, Any] = {"track": info.id, "type": info.kind}
     if info.kind == "video":
-        told |= {"width": info.width, "height": info.height}
+        document |= {"width": info.width, "height": info.height}
     else:
-        told |= {
+        document |= {
             "channel_count": info.channel_count,
             "sample_rate": info.sample_rate,
             "sample_size": info.sample_size,
         }
-    first = int(found.cts[0]) if len(found.cts) else 0
-    told |= {
+    first = int(listed.cts[0]) if len(listed.cts) else 0
+    document |= {
         "timescale": info.timescale,
         "sample_count": track.sample_count,
         "codec": info.codec,
-        "duration": int(found.duration.sum()),
+        "duration": int(listed.duration.sum()),
     }
     start_ms = Fraction(first * 1000, info.timescale)
     if abs(start_ms) > NOTICEABLE_MS:
-        told["startTimeOffsetMs"] = _milliseconds(start_ms)
-    told["initSegment"] = {"offset": init.start, "size": init.size}
-    columns = (found.cts, found.dts, found.duration, found.offset, found.size)
+        document["startTimeOffsetMs"] = _milliseconds(start_ms)
+    document["initSegment"] = {"offset": init.start, "size": init.size}
+    columns = (listed.cts, listed.dts, listed.duration, listed.offset, listed.size)
     names = ("cts", "dts", "duration", "offset", "size")
-    told["segments"] = [
+    document["segments"] = [
         dict(zip(names, values, strict=True))
         for values in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    return _with_kept(told, kept, found.row.tolist())
+    return _with_kept(document, kept, listed.row.tolist())
 
 
 def _milliseconds(time: Fraction) -> float:
@@ -232,15 +232,15 @@ def _milliseconds(time: Fraction) -> float:
     return time.numerator if time.denominator == 1 else round(float(time), 3)
 
 
-def _with_kept(told: dict[str, Any], kept: Mapping[str, Any], rows: list[int]) -> dict[str, Any]:
+def _with_kept(plain: dict[str, Any], kept: Mapping[str, Any], rows: list[int]) -> dict[str, Any]:
     """Put back what reading met and did not know; what the index knows better stays."""
     numbers = {row: number for number, row in enumerate(rows)}
     for row, more in kept.get("segments", {}).items():
         if row in numbers:
-            told["segments"][numbers[row]] |= more
-    told["initSegment"] |= kept.get("initSegment", {})
+            plain["segments"][numbers[row]] |= more
+    plain["initSegment"] |= kept.get("initSegment", {})
     for key, value in kept.items():
         # Segments do not tell how many samples they hold; an index read from them cannot know.
-        if told.get(key) is None or key == "sample_count":
-            told[key] = value
-    return told
+        if plain.get(key) is None or key == "sample_count":
+            plain[key] = value
+    return plain

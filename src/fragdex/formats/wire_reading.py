@@ -208,13 +208,13 @@ class JsonStream:
         self._place += 1
 
     def _next_of(self, characters: str) -> str:
-        found = self._peek()
-        if not found or found not in characters:
+        token = self._peek()
+        if not token or token not in characters:
             self.fail(
                 f"one of {characters}", self._text[self._place : self._place + 20] or "the end"
             )
         self._place += 1
-        return found
+        return token
 
 
 MAX_TRACKS = 1000
@@ -343,7 +343,7 @@ class _Reading:
     def _track(self, key: str, track_id: int) -> tuple[ByteRange, TrackIndex]:
         stream = self.stream
         kept = self.kept[key] = {}
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         init = columns = None
         size = self.size.get(track_id) if isinstance(self.size, Mapping) else self.size
         for name in stream.names():
@@ -355,43 +355,43 @@ class _Reading:
                 if integer(stream.value(), stream.where()) != track_id:
                     stream.fail(f"the key of the object, {track_id}", "another number")
             elif name == "type":
-                found[name] = stream.value()
-                if found[name] not in tuple(HANDLERS):
-                    stream.fail("video or audio", found[name])
+                fields[name] = stream.value()
+                if fields[name] not in tuple(HANDLERS):
+                    stream.fail("video or audio", fields[name])
             elif name == "codec":
-                found[name] = stream.value()
-                if found[name] is not None and not _is_text(found[name]):
-                    stream.fail("a string of Unicode", found[name])
+                fields[name] = stream.value()
+                if fields[name] is not None and not _is_text(fields[name]):
+                    stream.fail("a string of Unicode", fields[name])
             elif name in NUMBERS:
                 value = stream.value()
                 if value is not None:
-                    found[name] = integer(value, stream.where(), 0, NUMBERS[name])
+                    fields[name] = integer(value, stream.where(), 0, NUMBERS[name])
                     if name == "sample_count":
-                        kept[name] = found[name]
+                        kept[name] = fields[name]
             elif name == "startTimeOffsetMs":
                 if type(offset := stream.value()) not in (int, float):
                     stream.fail("a number", offset)
             else:
                 kept[name] = self._keep(name)
         for name in ("type", "timescale"):
-            if not found.get(name):
+            if not fields.get(name):
                 stream.fail(f"a key {name}", "none")
         if init is None or columns is None:
             stream.fail(f"a key {'initSegment' if init is None else 'segments'}", "none")
-        return init, _track_index(track_id, found, columns)
+        return init, _track_index(track_id, fields, columns)
 
     def _init(self, size: int | None, kept: dict[str, Any]) -> ByteRange:
         stream = self.stream
-        found: dict[str, int] = {}
+        fields: dict[str, int] = {}
         more = {}
         for name in stream.names():
             if name in ("offset", "size"):
-                found[name] = integer(stream.value(), stream.where(), 0, FAR // 2)
+                fields[name] = integer(stream.value(), stream.where(), 0, FAR // 2)
             else:
                 more[name] = self._keep(name)
-        if len(found) < 2:
-            stream.fail("offset and size", f"only {', '.join(found) or 'none'}")
-        init = ByteRange.of(found["offset"], found["size"])
+        if len(fields) < 2:
+            stream.fail("offset and size", f"only {', '.join(fields) or 'none'}")
+        init = ByteRange.of(fields["offset"], fields["size"])
         if size is not None and init.stop > size:
             stream.fail(f"bytes before {size}", init)
         if more:

@@ -57,7 +57,7 @@ def clip_view(index: FragmentIndex, source: Source, cut: ClipRequest) -> tuple[V
 
     Raises: as `fragdex.formats.clip.clip`.
     """
-    made = clip(
+    cut_clip = clip(
         index,
         _ahead(source),
         cut.start,
@@ -69,10 +69,10 @@ def clip_view(index: FragmentIndex, source: Source, cut: ClipRequest) -> tuple[V
         fragmented=cut.fragmented,
         period=cut.period,
     )
-    span = [*map(str, map(exact_time, (cut.start, cut.stop))), sorted(made.tracks), cut.period]
+    span = [*map(str, map(exact_time, (cut.start, cut.stop))), sorted(cut_clip.tracks), cut.period]
     init = None if cut.init is None else hashlib.md5(cut.init, usedforsecurity=False).hexdigest()
     recipe = ["clip", *span, cut.fragmented, cut.keep_times, init]
-    return copied(index, made.blocks, recipe, made.tracks, made.left_out), made
+    return copied(index, cut_clip.blocks, recipe, cut_clip.tracks, cut_clip.left_out), cut_clip
 
 
 def embedded(index: FragmentIndex, source: Source, **options: Any) -> View:
@@ -115,18 +115,18 @@ def copied(
         tracks: track ids that are in it; None: all.
         findings: of the view.
     """
-    found: list[Block] = []
+    scattered: list[Block] = []
     for block in blocks:
         if isinstance(block, bytes):
-            found.append(block)
+            scattered.append(block)
         elif isinstance(block, ByteRange):
-            found.append(SourceRange(0, block))
+            scattered.append(SourceRange(0, block))
         else:
-            found += _scattered(block)
+            scattered += _scattered(block)
     shown = [t for p in index.periods for t in p.tracks if tracks is None or t.id in tracks]
-    sizes = np.fromiter(map(size_of, found), np.int64, len(found))
+    sizes = np.fromiter(map(size_of, scattered), np.int64, len(scattered))
     media = media_type(shown)
-    return View(media, [index.source], recipe, sizes, lambda n: found[n : n + 1], findings)
+    return View(media, [index.source], recipe, sizes, lambda n: scattered[n : n + 1], findings)
 
 
 def _scattered(ranges: Ranges) -> Iterator[Block]:
@@ -170,8 +170,8 @@ def faststart(index: FragmentIndex, source: Source) -> View:
 
 def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
     """The edits that put the moov in front of the media; none where it stands there."""
-    found = list(islice(walked(source.read, 0, size), _MOST_WALKED))
-    types = [code for code, _ in found]
+    boxes = list(islice(walked(source.read, 0, size), _MOST_WALKED))
+    types = [code for code, _ in boxes]
     if "moov" not in types:
         raise BuildError("there is no moov, so that it could not be put in front", path="moov")
     moov = types.index("moov")
@@ -181,14 +181,14 @@ def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
         raise BuildError(
             "the moov stands behind fragments, and only a progressive file is put in order so",
             path="moov",
-            offset=found[moov][1].start,
+            offset=boxes[moov][1].start,
             advice="make a fragmented view instead",
         )
-    part = found[moov][1]
-    place = found[0][1].stop if types[0] == "ftyp" else 0
+    part = boxes[moov][1]
+    place = boxes[0][1].stop if types[0] == "ftyp" else 0
     others = [
         (MENDING[code], where, whole(source.read, where))
-        for number, (code, where) in enumerate(found)
+        for number, (code, where) in enumerate(boxes)
         if code in MENDING and number != moov
     ]
     given = whole(source.read, part)

@@ -123,8 +123,8 @@ def _language(track: TrackIndex) -> str | None:
 
 def _timescale(scales: Iterable[int]) -> int:
     known = list(scales)
-    found = lcm(*known)
-    return found if found <= _FINEST else max(known)
+    timescale = lcm(*known)
+    return timescale if timescale <= _FINEST else max(known)
 
 
 def _describe(lane: Lane, pieces: Sequence[Piece]) -> None:
@@ -201,14 +201,14 @@ def _refuse_other(lane: Lane, entry: Box, other: Box, track: TrackIndex, piece: 
 
 def _sentence(track: TrackIndex) -> str:
     info = track.info
-    found = [info.codec or info.format]
+    words = [info.codec or info.format]
     if info.width and info.height:
-        found.append(f"{info.width}x{info.height}")
+        words.append(f"{info.width}x{info.height}")
     if info.channel_count:
-        found.append(f"{info.channel_count} channels")
+        words.append(f"{info.channel_count} channels")
     if info.sample_rate:
-        found.append(f"{info.sample_rate} Hz")
-    return ", ".join(found)
+        words.append(f"{info.sample_rate} Hz")
+    return ", ".join(words)
 
 
 def _with(trak: Box, lane: Lane) -> Box:
@@ -267,11 +267,11 @@ def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | Non
         here = [n for n, one in enumerate(placed) if piece.number in one.parts]
         parts = [placed[n].parts[piece.number] for n in here]
         pace = parts[here.index(lanes.index(lead))]
-        found = dict(zip(here, cut(parts, seconds, pace), strict=True))
-        none = np.zeros(len(next(iter(found.values()))), np.int64)
+        by_track = dict(zip(here, cut(parts, seconds, pace), strict=True))
+        none = np.zeros(len(next(iter(by_track.values()))), np.int64)
         for n, list_ in enumerate(edges):
             # the end of a piece is the start of the next one
-            list_.append(found.get(n, none)[:-1] + placed[n].bases[piece.number])
+            list_.append(by_track.get(n, none)[:-1] + placed[n].bases[piece.number])
     cuts = [
         np.append(np.concatenate(list_), len(one)) for list_, one in zip(edges, joined, strict=True)
     ]
@@ -292,11 +292,11 @@ def _starts(pieces: Sequence[Piece], starts: Starts) -> list[Fraction]:
     """
     spans = [_span(piece) for piece in pieces]
     if starts is None:
-        found, reached = [], Fraction(0)
+        begins, reached = [], Fraction(0)
         for begin, lasts in spans:
-            found.append(reached - begin)
+            begins.append(reached - begin)
             reached += lasts - begin
-        return found
+        return begins
     if starts == "source":
         return [-spans[0][0]] * len(spans)
     if isinstance(starts, str) or len(starts) != len(pieces):
@@ -501,8 +501,8 @@ def _ticks(column: Int64, own: int, scale: int) -> Int64:
     if int(np.abs(column).max()) * scale >= FAR:
         moved = (column.astype(object) * scale + own // 2) // own
         return moved.astype(np.int64)
-    found: Int64 = (column * scale + own // 2) // own
-    return found
+    ticks: Int64 = (column * scale + own // 2) // own
+    return ticks
 
 
 def _not_before(times: Int64, floor: int) -> Int64:
@@ -527,12 +527,12 @@ def _squeezed(media: Media, hidden: Any) -> Media:
 
 def _init(init: bytes, lanes: Sequence[Lane]) -> bytes:
     """The first piece's ftyp and moov, with the traks of the lanes."""
-    made = []
+    joined = []
     for box in parse(init):
         if box.type == "moov":
             kept = [child for child in box.children if child.type != "trak"]
             at = next((n for n, c in enumerate(kept) if c.type == "mvhd"), -1) + 1
             traks: list[Box] = [lane.trak for lane in lanes if lane.trak is not None]
             box = with_next_id(box.replace(children=[*kept[:at], *traks, *kept[at:]]))
-        made.append(build(box))
-    return b"".join(made)
+        joined.append(build(box))
+    return b"".join(joined)

@@ -106,9 +106,9 @@ def view(
                 start, stop, exact = -float("inf"), float("inf"), True
             shown = ClipRequest(start, stop, tracks=ids, fragmented=not exact, period=period)
             return clip_view(index, opened, shown)[0]
-        found = period_of(index, period)
-        chosen = _chosen(found, ids)
-        init = plain_init(b"".join(opened.read(part) for part in found.init))
+        governing = period_of(index, period)
+        chosen = _chosen(governing, ids)
+        init = plain_init(b"".join(opened.read(part) for part in governing.init))
         traks = traks_of(parse(init))
         media = [media_of(t, size=index.source.size) for t in chosen]
         described = [descriptions_of(traks.get(one.track.id), one) for one in media]
@@ -116,7 +116,7 @@ def view(
             protected(traks[one.track.id], one, numbers, opened.read)
             for one, numbers in zip(media, described, strict=True)
         ]
-    made = Segments(
+    parts = Segments(
         init,
         media,
         seconds_of(seconds),
@@ -124,17 +124,17 @@ def view(
         protection=keys,
         head=b"" if kind == "fragmented" else STYP,
     )
-    recipe = [kind, [t.id for t in chosen], found.number, _text(seconds)]
+    recipe = [kind, [t.id for t in chosen], governing.number, _text(seconds)]
     if kind == "fragmented":
-        left_out = left_out_of_fragments(found) if ids is None else ()
-        return made.whole([index.source], recipe, findings=left_out)
+        left_out = left_out_of_fragments(governing) if ids is None else ()
+        return parts.whole([index.source], recipe, findings=left_out)
     if kind == "init":
         return View(
-            made.media_type, [index.source], recipe, [len(made.init)], lambda _: [made.init]
+            parts.media_type, [index.source], recipe, [len(parts.init)], lambda _: [parts.init]
         )
-    if not 0 <= number < len(made):
-        raise IndexError(f"there is no segment {number}: there are {len(made)}, from 0")
-    return made.view(number, index.source, recipe)
+    if not 0 <= number < len(parts):
+        raise IndexError(f"there is no segment {number}: there are {len(parts)}, from 0")
+    return parts.view(number, index.source, recipe)
 
 
 def _has_fragments(index: FragmentIndex) -> bool:
@@ -145,10 +145,10 @@ def _has_fragments(index: FragmentIndex) -> bool:
 def _chosen(period: Period, ids: Sequence[int] | None) -> list[TrackIndex]:
     if ids is not None:
         return [period.track(track) for track in ids]
-    found = [t for t in period.tracks if t.kind in KEPT and t.timescale and t.sample_count != 0]
-    if not found:
+    played = [t for t in period.tracks if t.kind in KEPT and t.timescale and t.sample_count != 0]
+    if not played:
         raise NoSyncSample("the file has no samples of video, audio or text")
-    return found
+    return played
 
 
 def _text(seconds: TimeLike | None) -> str:
@@ -184,8 +184,8 @@ def _timeline(
                 pieces.append(Piece(len(pieces), name, number, init, tuple(media)))
     if not pieces:
         raise ValueError("a timeline needs at least one index")
-    made = segments_of(pieces, starts, seconds_of(seconds))
+    joined = segments_of(pieces, starts, seconds_of(seconds))
     begin = starts if isinstance(starts, str) else [str(exact_time(at)) for at in starts or ()]
     recipe = ["timeline", [[m.track.id for m in p.media] for p in pieces], begin, _text(seconds)]
     kind = media_type(media.track for piece in pieces for media in piece.media)
-    return made.whole([index.source for index in indexes], recipe, kind, left_out)
+    return joined.whole([index.source for index in indexes], recipe, kind, left_out)

@@ -131,14 +131,14 @@ def grouped(track: TrackIndex) -> tuple[SampleTable, int] | None:
 
 def _batches(counts: Int64) -> list[tuple[int, int]]:
     """Rows of fragments, as many together as may be written out at once."""
-    found = []
+    batches = []
     low = held = 0
     for row, count in enumerate(counts.tolist()):
         if held and held + count > _MOST_AT_ONCE:
-            found.append((low, row))
+            batches.append((low, row))
             low, held = row, 0
         held += count
-    return [*found, (low, len(counts))]
+    return [*batches, (low, len(counts))]
 
 
 _INSTANT: Final = 2000

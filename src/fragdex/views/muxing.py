@@ -65,9 +65,9 @@ def clip_of_several(
     known = [index.source for index in indexes]
     if exact and all(one.size is not None for one in known):
         with Sources(known, source) as sources:
-            made = _exact_clip(indexes, sources, start, stop, tracks)
-        if made is not None:
-            return made
+            cut_clip = _exact_clip(indexes, sources, start, stop, tracks)
+        if cut_clip is not None:
+            return cut_clip
     return muxed(indexes, source=source, start=start, stop=stop, tracks=tracks)
 
 
@@ -89,9 +89,9 @@ def _exact_clip(
         period = period_of(index, None)
         joined += (_moved(one, ids[one.id], bases[number]) for one in period.tracks)
         findings += [
-            replace(found, track=ids.get(found.track))
-            for found in index.findings
-            if found.track is not None
+            replace(finding, track=ids.get(finding.track))
+            for finding in index.findings
+            if finding.track is not None
         ]
         inits.append((_init(sources.source(number), period), ids))
     joined.sort(key=lambda track: track.id)
@@ -106,15 +106,15 @@ def _exact_clip(
 
     init = _together(inits)
     remote = any(sources.source(number).remote for number in range(len(known)))
-    made = clip(whole, read, start, stop, tracks=tracks, init=init, remote=remote)
-    if not made.exact:
+    cut_clip = clip(whole, read, start, stop, tracks=tracks, init=init, remote=remote)
+    if not cut_clip.exact:
         return None
-    blocks = list(_placed(made.blocks, bases))
-    span = [*map(str, map(exact_time, (start, stop))), sorted(made.tracks)]
-    shown = [track for track in joined if track.id in made.tracks]
+    blocks = list(_placed(cut_clip.blocks, bases))
+    span = [*map(str, map(exact_time, (start, stop))), sorted(cut_clip.tracks)]
+    shown = [track for track in joined if track.id in cut_clip.tracks]
     sizes = list(map(size_of, blocks))
     kind = media_type(shown)
-    return View(kind, known, ["clip", *span], sizes, lambda n: blocks[n : n + 1], made.left_out)
+    return View(kind, known, ["clip", *span], sizes, lambda n: blocks[n : n + 1], cut_clip.left_out)
 
 
 def _placed(blocks: Iterable[Any], bases: list[int]) -> Iterator[Block]:
@@ -137,14 +137,14 @@ def _placed(blocks: Iterable[Any], bases: list[int]) -> Iterator[Block]:
 def _numbered(indexes: Sequence[FragmentIndex]) -> list[dict[int, int]]:
     """New track_IDs of the tracks of each file, from 1; first of those that fragments can have."""
     periods = [period_of(index, None) for index in indexes]
-    found: list[dict[int, int]] = [{} for _ in periods]
+    numbers: list[dict[int, int]] = [{} for _ in periods]
     number = 0
     for kept in (True, False):
-        for ids, period in zip(found, periods, strict=True):
+        for ids, period in zip(numbers, periods, strict=True):
             for track in period.tracks:
                 if _is_kept(track) == kept:
                     ids[track.id] = number = number + 1
-    return found
+    return numbers
 
 
 def _is_kept(track: TrackIndex) -> bool:
@@ -232,12 +232,12 @@ def muxed(
     shown = [one for one in (_stretch(one, begin, end) for one in media) if one is not None]
     if not shown:
         raise NoSyncSample(f"no video, audio or text is shown from {start} to {stop}")
-    made = Segments(_together(inits), shown, seconds_of(seconds))
+    segments = Segments(_together(inits), shown, seconds_of(seconds))
     length = "all" if seconds is None else str(seconds_of(seconds))
     recipe = ["muxed", str(begin), str(end), length]
     if wanted is not None:
         recipe.append(str(sorted(wanted)))
-    return made.whole(known, recipe, findings=left_out)
+    return segments.whole(known, recipe, findings=left_out)
 
 
 def _known(indexes: Sequence[FragmentIndex], tracks: Collection[int]) -> set[int]:
@@ -276,11 +276,11 @@ def _together(inits: Sequence[tuple[bytes, dict[int, int]]]) -> bytes:
     first: Sequence[Box] = ()
     traks: list[Box] = []
     for init, ids in inits:
-        found = parse(init)
-        moov = next((box for box in found if box.type == "moov"), None)
+        boxes = parse(init)
+        moov = next((box for box in boxes if box.type == "moov"), None)
         if moov is None:
             raise BuildError("the initialization segment has no moov")
-        first = first or found
+        first = first or boxes
         own = (box for box in moov.children if box.type == "trak" and _id(box) in ids)
         traks += [_trak(box, ids) for box in own]
     pieces = []

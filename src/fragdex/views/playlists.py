@@ -89,12 +89,12 @@ def _utc(time: datetime) -> str:
 def _sets(title: Title) -> list[list[Rendition]]:
     """Renditions that players may change between without a break."""
     video = title.of("video")
-    found = [video] if video and not uneven(video) else [[one] for one in video]
+    sets = [video] if video and not uneven(video) else [[one] for one in video]
     audio: dict[object, list[Rendition]] = {}
     for one in title.of("audio"):
         key = one.language, one.track.codec, one.timescale, one.edges.tolist()
         audio.setdefault(repr(key), []).append(one)
-    return [*found, *audio.values()]
+    return [*sets, *audio.values()]
 
 
 def _adaptation(period: ET.Element, number: int, members: Sequence[Rendition]) -> None:
@@ -210,8 +210,8 @@ def _representation(adaptation: ET.Element, one: Rendition, keys: Keys | None = 
         if run is not None and reached == time and run.get("d") == str(duration):
             run.set("r", str(int(run.get("r", "0")) + 1))
         else:
-            told = {} if reached == time else {"t": str(time)}
-            run = ET.SubElement(timeline, "S", told | {"d": str(duration)})
+            attributes = {} if reached == time else {"t": str(time)}
+            run = ET.SubElement(timeline, "S", attributes | {"d": str(duration)})
         reached = time + duration
 
 
@@ -338,14 +338,14 @@ def _beginning(rendition: Rendition) -> list[str]:
 
 def _segments(rendition: Rendition, sizes: Int64 | None = None) -> list[str]:
     """The segments, or their first `sizes` bytes; what is no whole file is a range (4.3.2.2)."""
-    made = rendition.made
+    segments = rendition.made
     durations = [f"#EXTINF:{duration}," for duration in _rounded(rendition)]
     if rendition.single_file:
-        sizes = made.fragments.sizes if sizes is None else sizes
-        offsets, files = rendition.offsets.tolist(), [f"{rendition.name}.mp4"] * len(made)
+        sizes = segments.fragments.sizes if sizes is None else sizes
+        offsets, files = rendition.offsets.tolist(), [f"{rendition.name}.mp4"] * len(segments)
     else:
-        offsets = [0] * len(made)
-        files = [f"{rendition.name}/{time}.m4s" for time in made.time.tolist()]
+        offsets = [0] * len(segments)
+        files = [f"{rendition.name}/{time}.m4s" for time in segments.time.tolist()]
     if sizes is None:
         return [line for pair in zip(durations, files, strict=True) for line in pair]
     pairs = zip(sizes.tolist(), offsets, strict=True)
@@ -360,22 +360,22 @@ def has_iframes(rendition: Rendition) -> bool:
 
 def _pictures(rendition: Rendition) -> Int64:
     """int64 bytes of each segment up to the end of its first picture."""
-    made = rendition.made.fragments
+    fragments = rendition.made.fragments
     sizes = rendition.media.samples.size[rendition.cuts[:-1]]
-    ends: Int64 = made.sizes - made.payload + sizes
+    ends: Int64 = fragments.sizes - fragments.payload + sizes
     return ends
 
 
 def _groups(audio: Sequence[Rendition]) -> dict[str | None, list[Rendition]]:
     """Audio renditions by codec: within a group players change without asking (4.3.4.1.1)."""
-    found: dict[str | None, list[Rendition]] = {}
+    groups: dict[str | None, list[Rendition]] = {}
     by_codec: dict[str | None, list[Rendition]] = {}
     for one in audio:
         by_codec.setdefault(one.track.codec, []).append(one)
     for members in by_codec.values():
-        name = "audio" if len(by_codec) == 1 else f"audio-{len(found) + 1}"
-        found[name] = members
-    return found
+        name = "audio" if len(by_codec) == 1 else f"audio-{len(groups) + 1}"
+        groups[name] = members
+    return groups
 
 
 def _dearest(rates: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -223,13 +223,13 @@ class Protected:
 
 
 def _before(column: Any) -> Int64:
-    found: Int64 = np.concatenate([[0], np.cumsum(column)]).astype(np.int64)
-    return found
+    sums: Int64 = np.concatenate([[0], np.cumsum(column)]).astype(np.int64)
+    return sums
 
 
 def _changes(column: Int64) -> Int64:
-    found: Int64 = np.concatenate([[0], np.cumsum(column[1:] != column[:-1])]).astype(np.int64)
-    return found
+    changes: Int64 = np.concatenate([[0], np.cumsum(column[1:] != column[:-1])]).astype(np.int64)
+    return changes
 
 
 def protected(trak: Box, media: Media, descriptions: Int64 | None, read: Read) -> Protected | None:
@@ -257,11 +257,11 @@ def protected(trak: Box, media: Media, descriptions: Int64 | None, read: Read) -
     start, size = np.zeros(len(media), np.int64), np.zeros(len(media), np.int64)
     if count:
         numbers = np.arange(count)
-        found = auxiliary(stbl, track.id, 0, chunks_of(trak, numbers)[1:])
-        if found is None:
+        information = auxiliary(stbl, track.id, 0, chunks_of(trak, numbers)[1:])
+        if information is None:
             needed_by(vectors, track.id)
         else:
-            start[:count], size[:count] = found
+            start[:count], size[:count] = information
     if count < len(media):
         rows = np.flatnonzero(~virtual)
         pieces = list(_of_moofs(track.fragments, rows, track.id, int(vector[-1]), read))
@@ -298,13 +298,13 @@ def _of_moofs(
                 f"the moof cannot be read: {error.message}", path="moof", offset=moofs[at]
             ) from error
         mine = [traf for traf in moof.find_all("traf") if _is_of(traf, track_id)]
-        found = [_of_traf(traf, moof, track_id, vector) for traf in mine]
+        parts = [_of_traf(traf, moof, track_id, vector) for traf in mine]
         wanted = sum(counts[at:stop])
-        for number, one in enumerate(found):
+        for number, one in enumerate(parts):
             if not len(one[0]):  # a traf without: its samples are clear
                 trun = sum(int(t["sample_count"]) for t in mine[number].find_all("trun"))
-                found[number] = np.zeros(trun, np.int64), np.zeros(trun, np.int64)
-        starts, sizes = (np.concatenate(column) for column in zip(*found, strict=True))
+                parts[number] = np.zeros(trun, np.int64), np.zeros(trun, np.int64)
+        starts, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
         if len(sizes) != wanted:
             raise BuildError(
                 f"auxiliary information of track {track_id} is missing",

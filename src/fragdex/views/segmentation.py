@@ -61,12 +61,12 @@ def cut(media: Sequence[Media], seconds: Fraction | None, lead: Media | None = N
     lead = lead or reference(media)
     numbers, times = starts(lead)
     chosen = near(times.tolist(), lead.end, seconds, lead.timescale)
-    found = []
+    cuts = []
     for one in media:
         same = one is lead
         edges = numbers[chosen] if same else _nearest(one, times[chosen], lead.timescale)
-        found.append(np.concatenate([[0], edges[1:], [len(one)]]).astype(np.int64))
-    return found
+        cuts.append(np.concatenate([[0], edges[1:], [len(one)]]).astype(np.int64))
+    return cuts
 
 
 def starts(media: Media) -> tuple[Int64, Int64]:

@@ -61,7 +61,7 @@ def init_segment(init: bytes, media: Sequence[Media]) -> bytes:
         BuildError: there is no moov.
     """
     known = {one.track.id: one for one in media}
-    made = []
+    traks = []
     for piece in clip_init(init, set(known), delays=False, from_samples=True):
         if piece[4:8] == b"moov":
             (moov,) = parse(piece)
@@ -70,8 +70,8 @@ def init_segment(init: bytes, media: Sequence[Media]) -> bytes:
             (ftyp,) = parse(piece)
             brands = (*ftyp["compatible_brands"], CMAF)
             piece = build(ftyp.replace(compatible_brands=brands))
-        made.append(piece)
-    return b"".join(piece for piece in made if piece[4:8] in (b"ftyp", b"moov"))
+        traks.append(piece)
+    return b"".join(piece for piece in traks if piece[4:8] in (b"ftyp", b"moov"))
 
 
 def _child(box: Box, known: dict[int, Media]) -> Box:
@@ -118,16 +118,16 @@ def descriptions_of(trak: Box | None, media: Media) -> Int64 | None:
             "uses is not in the index",
             path="moov/trak/mdia/minf/stbl/stsd",
         )
-    found = described(trak, media.numbers)
+    numbers = described(trak, media.numbers)
     if (
         media.unit
-        and (found != described(trak, np.append(media.numbers[1:], media.count) - 1)).any()
+        and (numbers != described(trak, np.append(media.numbers[1:], media.count) - 1)).any()
     ):
         raise BuildError(
             f"another sample description begins inside a chunk of track {track.id}",
             path="moov/trak/mdia/minf/stbl/stsd",
         )
-    return None if (found == 1).all() else found
+    return None if (numbers == 1).all() else numbers
 
 
 _WIDE: Final = 1 << 32
@@ -324,7 +324,7 @@ class _Track:
         """
         low, high = int(self._edges[number]), int(self._edges[number + 1])
         start = at
-        made: list[Block] = []
+        blocks: list[Block] = []
         media: list[Block] = []
         edges = np.array([low, high]) if low < high else np.zeros(0, np.int64)
         if self._descriptions is not None and low < high:
@@ -333,11 +333,11 @@ class _Track:
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             run = self._run(first, stop, at, place)
             place += sum(map(size_of, run))
-            made += run
+            blocks += run
             at += int(self._bytes_before[stop] - self._bytes_before[first])
         if low < high:
             media = self._places(low, high)
-        return made, media, at - start
+        return blocks, media, at - start
 
     def _places(self, low: int, high: int) -> list[Block]:
         """Where samples lie; those that touch are one range."""
@@ -349,15 +349,15 @@ class _Track:
         held = lengths > 0
         starts, sources, lengths = starts[heads][held], sources[heads][held], lengths[held]
         edges = [0, *(np.flatnonzero(np.diff(sources)) + 1).tolist(), len(sources)]
-        found: list[Block] = []
+        blocks: list[Block] = []
         for first, stop in pairwise(edges):
             if stop - first > 1:
                 mine = slice(first, stop)
-                found.append(Scattered(int(sources[first]), starts[mine], lengths[mine]))
+                blocks.append(Scattered(int(sources[first]), starts[mine], lengths[mine]))
             elif stop > first:
                 whole = ByteRange.of(int(starts[first]), int(lengths[first]))
-                found.append(SourceRange(int(sources[first]), whole))
-        return found
+                blocks.append(SourceRange(int(sources[first]), whole))
+        return blocks
 
     def _run(self, low: int, high: int, at: int, place: int) -> list[Block]:
         samples = self._media.samples
@@ -420,9 +420,9 @@ _FLAG_OF: Final = {
 
 def _counted(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """How many are so before each, and in all; a track has fewer than 2^31 samples."""
-    found = np.zeros(len(which) + 1, np.int32)
-    np.cumsum(which, dtype=np.int32, out=found[1:])
-    return found
+    counts = np.zeros(len(which) + 1, np.int32)
+    np.cumsum(which, dtype=np.int32, out=counts[1:])
+    return counts
 
 
 def _shared_flags(kind: int) -> int | None:
@@ -455,10 +455,10 @@ def seconds_of(seconds: TimeLike | None) -> Fraction | None:
     """
     if seconds is None:
         return None
-    found = exact_time(seconds)
-    if not 0 < found < float("inf"):
+    length = exact_time(seconds)
+    if not 0 < length < float("inf"):
         raise ValueError(f"segments must last longer than 0 s, and not for ever: {seconds}")
-    return Fraction(found)
+    return Fraction(length)
 
 
 class Segments:

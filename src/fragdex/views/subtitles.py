@@ -69,8 +69,8 @@ def header(blocks: Iterable[str] = ()) -> str:
     >>> header()
     'WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n'
     """
-    told = "".join(f"{block}\n\n" for block in blocks)
-    return f"WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n{told}"
+    text = "".join(f"{block}\n\n" for block in blocks)
+    return f"WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n{text}"
 
 
 def written(head: str, cues: Iterable[VttCue]) -> bytes:
@@ -136,8 +136,8 @@ def cues_of_sample(data: bytes, code: str, start: Fraction, end: Fraction) -> It
 
 
 def _field(box: Box, child: str, name: str) -> str:
-    found = box.find(child)
-    value = found.get(name) if found is not None else None
+    below = box.find(child)
+    value = below.get(name) if below is not None else None
     return value if isinstance(value, str) else ""
 
 
@@ -286,10 +286,10 @@ def captions_of(
 def _payload(text: str, markup: bool) -> str:
     """Plain text as a payload of WebVTT; of SubRip's markup, what both know stays."""
     pieces, at = [], 0
-    for found in _MARKUP.finditer(text) if markup else ():
-        pieces.append(_escaped(text[at : found.start()]))
-        pieces.append(f"<{found[1]}>" if found[1] else "")
-        at = found.end()
+    for tag in _MARKUP.finditer(text) if markup else ():
+        pieces.append(_escaped(text[at : tag.start()]))
+        pieces.append(f"<{tag[1]}>" if tag[1] else "")
+        at = tag.end()
     return "".join([*pieces, _escaped(text[at:])])
 
 
@@ -402,8 +402,8 @@ class TrackCues:
     def _readable(self, rows: slice) -> Int64:
         """Samples that hold text, and not more than subtitles have."""
         sizes = self.media.samples.size[rows]
-        found: Int64 = np.flatnonzero((sizes > 2) & (sizes <= SAMPLE_BYTES)) + (rows.start or 0)
-        return found
+        numbers: Int64 = np.flatnonzero((sizes > 2) & (sizes <= SAMPLE_BYTES)) + (rows.start or 0)
+        return numbers
 
     def block(self, start: Fraction, stop: Fraction | None) -> Block:
         """As `FileCues.block`; the text is read when it is needed.

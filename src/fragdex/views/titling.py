@@ -88,7 +88,7 @@ def uneven(renditions: Sequence[Rendition]) -> tuple[str, ...]:
 
     Players change between renditions where segments begin; without a common moment they stall.
     """
-    found = []
+    reasons = []
     first = renditions[0] if renditions else None
     for other in renditions[1:]:
         assert first is not None
@@ -99,11 +99,11 @@ def uneven(renditions: Sequence[Rendition]) -> tuple[str, ...]:
         if apart is None and len(mine) != len(theirs):
             apart = float(max(mine, theirs, key=len)[both])
         if apart is not None:
-            found.append(
+            reasons.append(
                 f"key frames of {first.title} and {other.title} do not agree from "
                 f"{apart:.3f} s on, so that players cannot change between them there"
             )
-    return tuple(found)
+    return tuple(reasons)
 
 
 PACKAGED: Final = ("video", "audio")
@@ -165,13 +165,13 @@ def titled(
         for number, one in enumerate(mine, 1):
             name = f"{kind[0]}{number}"
             title = names.free(kind, _title(one.media, number))
-            made = _rendition(name, title, one, lead, length, begins, growing)
-            if made is None:
+            rendition = _rendition(name, title, one, lead, length, begins, growing)
+            if rendition is None:
                 raise BuildError(
                     f"the file grows, and of track {one.media.track.id} no segment is complete",
                     advice="ask again when more of it is there",
                 )
-            renditions.append(made)
+            renditions.append(rendition)
     first = renditions[0]
     texts: list[Subtitles] = []
     chosen = False
@@ -182,16 +182,16 @@ def titled(
         cues = None
         if info.format in CUES:
             cues = TrackCues(one.media, one.source, info.format, styles(one.trak))
-        made = None
+        rendition = None
         if info.format in FRAGMENTS:
-            made = _rendition(name, title, one, lead, length, begins, growing)
-            if made is None:
+            rendition = _rendition(name, title, one, lead, length, begins, growing)
+            if rendition is None:
                 continue
         is_forced = forced(one.trak)
         default = info.enabled and not is_forced and not chosen
         chosen |= default
         about = (name, title, language, is_forced, default, first)
-        texts.append(Subtitles(*about, cues, made, growing is True))
+        texts.append(Subtitles(*about, cues, rendition, growing is True))
     for given in captions:
         name, number = f"s{len(texts) + 1}", len(texts) + 1
         title = names.free("text", given.title or given.language or f"subtitles {number}")
@@ -211,12 +211,12 @@ class _Names:
 
     def free(self, kind: str, title: str) -> str:
         """The title, with a number where it is taken."""
-        made, number = title, self._next.get((kind, title), 2)
-        while (kind, made) in self._taken:
-            made, number = f"{title} ({number})", number + 1
+        name, number = title, self._next.get((kind, title), 2)
+        while (kind, name) in self._taken:
+            name, number = f"{title} ({number})", number + 1
         self._next[kind, title] = number
-        self._taken.add((kind, made))
-        return made
+        self._taken.add((kind, name))
+        return name
 
 
 def _rendition(
@@ -256,8 +256,8 @@ def creation(boxes: Sequence[Box]) -> datetime | None:
     """When a movie was made, as its mvhd says; None: it does not."""
     mvhd = find(boxes, "moov/mvhd")
     seconds = int(mvhd.get("creation_time", 0)) if mvhd is not None else 0
-    made = _EPOCH + timedelta(seconds=min(seconds, 1 << 34))
-    return made if made > _UNIX else None
+    instant = _EPOCH + timedelta(seconds=min(seconds, 1 << 34))
+    return instant if instant > _UNIX else None
 
 
 def growth(

@@ -258,12 +258,12 @@ class Sources:
         for part in parts:
             if not isinstance(part, bytes):
                 wanted.setdefault(part.source, []).append(part.range)
-        found = {number: self._spans(number, ranges) for number, ranges in wanted.items()}
+        by_source = {number: self._spans(number, ranges) for number, ranges in wanted.items()}
         for part in parts:
             if isinstance(part, bytes):
                 yield part
                 continue
-            spans = found[part.source]
+            spans = by_source[part.source]
             span, data = spans[bisect_right(spans, part.range.start, key=_start) - 1]
             low, high = part.range.start - span.start, part.range.stop - span.start
             yield data if high - low == len(data) else data[low:high]
@@ -371,8 +371,8 @@ class View:
     def etag(self) -> str:
         """A strong entity tag, of the sources' validators and the recipe."""
         known = [[s.size, s.md5] if s.md5 else [s.size, s.etag, s.mtime_ns] for s in self.sources]
-        told = json.dumps([_FORMAT, known, self.recipe]).encode()
-        return f'"{hashlib.md5(told, usedforsecurity=False).hexdigest()}"'
+        description = json.dumps([_FORMAT, known, self.recipe]).encode()
+        return f'"{hashlib.md5(description, usedforsecurity=False).hexdigest()}"'
 
     def parts(self, range: ByteRange | None = None) -> Iterator[Part | Derived]:
         """The parts of a range of bytes, cut at its ends; of the whole view without one.
