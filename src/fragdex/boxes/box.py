@@ -251,14 +251,14 @@ def find(boxes: Iterable[Box], path: str) -> Box | None:
 
 def find_all(boxes: Iterable[Box], path: str) -> tuple[Box, ...]:
     """All boxes at a path, in file order; a number in brackets counts from 1 inside one parent."""
-    found, levels = list(boxes), _levels(path)
+    matches, levels = list(boxes), _levels(path)
     for at, (codes, number) in enumerate(levels):
-        parents = [found] if at == 0 else [box.children for box in found]
-        found = []
+        parents = [matches] if at == 0 else [box.children for box in matches]
+        matches = []
         for children in parents:
             here = [box for box in children if codes is None or box.type in codes]
-            found += here[number - 1 : number] if number else here
-    return tuple(found)
+            matches += here[number - 1 : number] if number else here
+    return tuple(matches)
 
 
 @lru_cache(maxsize=512)

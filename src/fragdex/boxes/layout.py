@@ -224,12 +224,12 @@ class BoxLayout:
 
     def steps(self, version: int, flags: int) -> tuple[Run | Field, ...]:
         """The plan for this version and these flags: struct runs, and fields read one by one."""
-        found = self._steps.get((version, flags))
-        if found is None:
+        known = self._steps.get((version, flags))
+        if known is None:
             if len(self._steps) > _MAX_STEPS:
                 self._steps.clear()
-            found = self._steps[version, flags] = tuple(self._plan(version, flags))
-        return found
+            known = self._steps[version, flags] = tuple(self._plan(version, flags))
+        return known
 
     def _plan(self, version: int, flags: int) -> list[Run | Field]:
         plan: list[Run | Field] = []
@@ -277,7 +277,7 @@ class BoxLayout:
         (8, dtype('>u4'))
         """
         at = 4 if self.full else 0
-        found: dict[str, tuple[int, np.dtype[Any]]] = {}
+        places: dict[str, tuple[int, np.dtype[Any]]] = {}
         for step in self.steps(version, flags):
             if isinstance(step, Field):
                 conditional = step.when or step.probe
@@ -286,12 +286,12 @@ class BoxLayout:
                     and not conditional
                     and step.kind.stored_as_shown(flags)
                 ):
-                    found[step.name] = (at, step.kind.dtype(flags))
+                    places[step.name] = (at, step.kind.dtype(flags))
                 break
             for name, piece in zip(step.names, step.parts, strict=True):
-                found[name] = (at, piece.dtype)
+                places[name] = (at, piece.dtype)
                 at += piece.dtype.itemsize
-        return found
+        return places
 
     def parse(self, body: memoryview) -> tuple[dict[str, Any], int]:
         """Read the fields from a box body; returns them and the bytes they took.

@@ -61,15 +61,15 @@ class Rows:
         >>> rows(None, ("level:8 range_size:24", ">u4")).widths(0)
         {'level': 8, 'range_size': 24}
         """
-        found = {}
+        by_name = {}
         for name, code, mask in self.columns:
             if mask and not flags & mask:
                 continue
             chosen = code(fields or {}) if callable(code) else code
             for part in name.split():
                 column, _, width = part.partition(":")
-                found[column] = int(width) if width else int(chosen[-1]) * 8
-        return found
+                by_name[column] = int(width) if width else int(chosen[-1]) * 8
+        return by_name
 
     def _plan(self, flags: int, fields: Mapping[str, Any] | None) -> _Plan:
         known = self._plans.get(flags)

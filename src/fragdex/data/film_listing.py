@@ -56,7 +56,7 @@ def listed(
     >>> [one.name for one in listed("fixtures/open-*.mp4")]
     ['fixtures/open-gop.mp4']
     """
-    found: dict[str, ListedFilm] = {}
+    films: dict[str, ListedFilm] = {}
     for name in [what] if isinstance(what, str) else what:
         several = list(_films(os.fspath(name), store, filesystem))
         if not several:
@@ -65,8 +65,8 @@ def listed(
                 expected="files that end in " + ", ".join(FILM_SUFFIXES),
                 advice="name the files, or give a glob",
             )
-        found.update((one.name, one) for one in several)
-    return [found[name] for name in sorted(found)]
+        films.update((one.name, one) for one in several)
+    return [films[name] for name in sorted(films)]
 
 
 def split_url(url: str) -> tuple[str, str] | None:
@@ -105,10 +105,10 @@ def _films(name: str, store: Any, filesystem: Any) -> Iterator[ListedFilm]:
 
 def _local(path: str) -> ListedFilm:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:  # named when it is indexed
         return ListedFilm(path)
-    return ListedFilm(path, found.st_size, None, found.st_mtime_ns)
+    return ListedFilm(path, status.st_size, None, status.st_mtime_ns)
 
 
 def _in_bucket(name: str, store: Any) -> Iterator[ListedFilm]:
@@ -142,17 +142,17 @@ def _in_filesystem(name: str, filesystem: Any) -> Iterator[ListedFilm]:
     plain = filesystem._strip_protocol(name)
     try:
         if glob.has_magic(plain):
-            found = filesystem.glob(plain, detail=True)
+            entries = filesystem.glob(plain, detail=True)
         elif filesystem.isdir(plain):
-            found = filesystem.find(plain, detail=True)
+            entries = filesystem.find(plain, detail=True)
         else:
-            found = {plain: filesystem.info(plain)}
+            entries = {plain: filesystem.info(plain)}
     except FileNotFoundError:
         return
     except OSError as error:
         raise SourceError(f"{name} cannot be listed: {error}") from error
-    exact = len(found) == 1 and plain in found
-    for path, info in found.items():
+    exact = len(entries) == 1 and plain in entries
+    for path, info in entries.items():
         if info.get("type") != "directory" and (_is_film(path) or exact):
             yield ListedFilm(path, *known_of(info))
 
@@ -212,22 +212,22 @@ class Connections:
         """How a film is opened: what was given, with a store or client that is shared."""
         if self._pid != os.getpid():  # those belong to the process that was forked
             self._pid, self._stores, self._client = os.getpid(), {}, None
-        found = dict(options)
-        if found.get("store") is not None or found.get("filesystem") is not None:
-            return found
-        timeout = found.get("timeout", 30.0)
+        chosen = dict(options)
+        if chosen.get("store") is not None or chosen.get("filesystem") is not None:
+            return chosen
+        timeout = chosen.get("timeout", 30.0)
         bucket = split_url(name)
         if bucket is not None:
             address = bucket[0] + "/"
             if address not in self._stores:
-                self._stores[address] = store_for(address, found.get("retries", 3), timeout)
-            found["store"] = self._stores[address]
-        elif name.startswith(("http://", "https://")) and found.get("client") is None:
+                self._stores[address] = store_for(address, chosen.get("retries", 3), timeout)
+            chosen["store"] = self._stores[address]
+        elif name.startswith(("http://", "https://")) and chosen.get("client") is None:
             if self._client is None:
                 self._client = client_for(timeout)
                 weakref.finalize(self, _close, self._client, self._pid)
-            found["client"] = self._client
-        return found
+            chosen["client"] = self._client
+        return chosen
 
 
 def _close(client: Any, pid: int) -> None:

@@ -244,13 +244,13 @@ def opened_set(path: str) -> Any:
         opened = parquet.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise DamagedIndex(f"{path} is no Parquet file: {error}") from error
-    found = (opened.schema_arrow.metadata or {}).get(b"fragdex.set")
-    if found != str(VERSION).encode() or not opened.schema_arrow.equals(wanted):
+    version = (opened.schema_arrow.metadata or {}).get(b"fragdex.set")
+    if version != str(VERSION).encode() or not opened.schema_arrow.equals(wanted):
         opened.close()
         raise DamagedIndex(
             f"{path} is no set of films that this version reads",
             expected=f"fragdex.set {VERSION} in the metadata of its schema",
-            found="nothing" if found is None else found.decode("ascii", "replace"),
+            found="nothing" if version is None else version.decode("ascii", "replace"),
             advice="write another file (fragdex index FOLDER -o NAME.parquet)",
         )
     return opened

@@ -174,11 +174,11 @@ class VideoSet(Sequence[Video]):
         else:
             keep = list(wanted)
         before = range(len(self._all)) if self._chosen is None else self._chosen
-        made = VideoSet.__new__(VideoSet)
-        made.__dict__.update(self.__dict__)
-        made._chosen = [before[number] for number in keep]
-        made._videos = [self._all[number] for number in made._chosen]
-        return made
+        chosen = VideoSet.__new__(VideoSet)
+        chosen.__dict__.update(self.__dict__)
+        chosen._chosen = [before[number] for number in keep]
+        chosen._videos = [self._all[number] for number in chosen._chosen]
+        return chosen
 
     def groups(self, number: int) -> Groups:
         """The groups of pictures of a film, in file order."""
@@ -201,13 +201,13 @@ class VideoSet(Sequence[Video]):
         name = self._address(video.path)
         track = chosen_track(index, None)
         opening = {**self._options, **options}
-        made = _SetFrames(self._connections, name, index, track, init=init, **opening)
+        opened = _SetFrames(self._connections, name, index, track, init=init, **opening)
         try:
-            index.source.refuse_other(name, mtime_ns=made.source.mtime_ns)
+            index.source.refuse_other(name, mtime_ns=opened.source.mtime_ns)
         except BaseException:
-            made.close()
+            opened.close()
             raise
-        return made
+        return opened
 
     def _index(self, video: Video) -> tuple[FragmentIndex, bytes | None]:
         row = self._row(video.row, ["index", "init"])
@@ -225,8 +225,8 @@ class VideoSet(Sequence[Video]):
         if table is None:
             table = self._file.read_row_group(group, columns, use_threads=False)
             self._unpacked.put((group, *columns), table, table.nbytes)
-        found: dict[str, Any] = table.slice(number - first, 1).to_pylist()[0]
-        return found
+        row: dict[str, Any] = table.slice(number - first, 1).to_pylist()[0]
+        return row
 
     def _address(self, path: str) -> str:
         if any(self._options.get(name) is not None for name in ("store", "filesystem")):

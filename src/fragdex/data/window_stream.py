@@ -219,11 +219,11 @@ class WindowStream:
         """
         if not 0 <= worker < workers:
             raise ValueError(f"worker is 0 to {workers - 1}, not {worker}")
-        made = WindowStream(
+        stream = WindowStream(
             self.windows, self.sampler, batch=self._batch, drop_last=self._drop_last
         )
-        made._shard = worker, workers
-        return made
+        stream._shard = worker, workers
+        return stream
 
     def set_epoch(self, epoch: int) -> None:
         """Begin the next loop at the start of this epoch."""
@@ -306,10 +306,10 @@ def _stacked(samples: list[Sample]) -> Sample:
         if len(kinds) > 1:
             return np.stack(values)  # makes them alike, or says what does not fit
         ((shape, dtype),) = kinds
-        found = np.empty((len(values), *shape), dtype)
+        stacked = np.empty((len(values), *shape), dtype)
         for place in reversed(range(len(values))):
-            found[place] = values.pop()
-        return found
+            stacked[place] = values.pop()
+        return stacked
 
     return {name: stack(name) for name in list(samples[0])}
 

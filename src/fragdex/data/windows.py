@@ -53,16 +53,16 @@ class OpenFilms:
             self._open, self._resting = OrderedDict(), OrderedDict()
             self._resting_bytes = 0
             self._pid = os.getpid()
-        found = self._open.pop(video, None)
-        if found is None:
-            found = self._resting.pop(video, None)
-            self._resting_bytes -= 0 if found is None else _bytes_of(found)
+        opened = self._open.pop(video, None)
+        if opened is None:
+            opened = self._resting.pop(video, None)
+            self._resting_bytes -= 0 if opened is None else _bytes_of(opened)
             while len(self._open) >= self._most:
                 self._rest(*self._open.popitem(last=False))
-        if found is None:
-            found = self._videos.frames(video, cache=self._cache, **self._options)
-        self._open[video] = found
-        return found
+        if opened is None:
+            opened = self._videos.frames(video, cache=self._cache, **self._options)
+        self._open[video] = opened
+        return opened
 
     def _rest(self, video: int, frames: Frames) -> None:
         frames.rest()
@@ -206,13 +206,13 @@ class Windows(Sequence[Sample]):
         by_film: dict[int, list[int]] = {}
         for place, number in enumerate(asked):
             by_film.setdefault(self.video_of(number), []).append(place)
-        found: list[Any] = [None] * len(asked)
+        samples: list[Any] = [None] * len(asked)
         for video, places in by_film.items():
             for place, sample in zip(
                 places, self._of(video, [asked[place] for place in places]), strict=True
             ):
-                found[place] = sample
-        return found if self._transform is None else [self._transform(one) for one in found]
+                samples[place] = sample
+        return samples if self._transform is None else [self._transform(one) for one in samples]
 
     def video_of(self, number: int) -> int:
         """The number of the film that a window is of."""
@@ -223,7 +223,7 @@ class Windows(Sequence[Sample]):
 
         Reads the groups of each film from the set.
         """
-        found = []
+        spans = []
         before = 0
         first = 0
         for number, end in enumerate(self._ends.tolist()):
@@ -235,10 +235,10 @@ class Windows(Sequence[Sample]):
                     video = self.videos[number]
                     begins = np.sort(groups.start - video.start) * float(self.fps / video.timescale)
                 inside = np.searchsorted(begins, starts, side="right")
-                found.append(before + inside)
+                spans.append(before + inside)
                 before += len(begins) + 1
             first = end
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
+        return np.concatenate(spans) if spans else np.zeros(0, np.int64)
 
     def _checked(self, number: int) -> int:
         if not -len(self) <= number < len(self):

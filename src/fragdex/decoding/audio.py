@@ -164,13 +164,13 @@ class AudioReader(AudioTrack):
         step = AT_ONCE * self.rate
         for at in range(first, last, step):
             until = min(at + step, last)
-            found = self._span(at, until)
-            if found is None:
+            heard = self._span(at, until)
+            if heard is None:
                 continue
             if self._dtype == np.int16:
-                np.multiply(found, np.float32(32768), out=found)
-                found = np.clip(np.rint(found, out=found), -32768, 32767)
-            answer[at - first : until - first] = found
+                np.multiply(heard, np.float32(32768), out=heard)
+                heard = np.clip(np.rint(heard, out=heard), -32768, 32767)
+            answer[at - first : until - first] = heard
         return answer[:, 0] if self.channels == 1 else answer
 
     def gaps(self, start: TimeLike, stop: TimeLike) -> tuple[Gap, ...]:
@@ -234,10 +234,10 @@ class AudioReader(AudioTrack):
             self._decode(missing)
         for number in sorted(numbers):
             self._blocks.move_to_end(number)
-        found = [self._blocks[number] for number in sorted(numbers)]
+        blocks = [self._blocks[number] for number in sorted(numbers)]
         while len(self._blocks) > KEPT_BLOCKS:
             self._blocks.popitem(last=False)
-        return found
+        return blocks
 
     def _decode(self, numbers: Sequence[int]) -> None:
         size = self._block_ticks

@@ -121,16 +121,16 @@ def compare(
         OSError: one cannot be opened.
         MissingExtra: PyAV is not installed (extra `media`).
     """
-    made = Comparison()
+    comparison = Comparison()
     with ExitStack() as stack:
         pictures = [stack.enter_context(_opened(path, "video")) for path in (one, other)]
-        _compare_frames(pictures[0], pictures[1], made, tolerance, worst)
+        _compare_frames(pictures[0], pictures[1], comparison, tolerance, worst)
     with ExitStack() as stack:
         sounds = [stack.enter_context(_opened(path, "audio")) for path in (one, other)]
-        _compare_sound(sounds[0], sounds[1], made.sound, tolerance / 255)
-    if made.sizes == (None, None) and made.sound.samples == (None, None):
+        _compare_sound(sounds[0], sounds[1], comparison.sound, tolerance / 255)
+    if comparison.sizes == (None, None) and comparison.sound.samples == (None, None):
         raise UndecodableMedia(f"neither {one} nor {other} has pictures or sound")
-    return made
+    return comparison
 
 
 @contextmanager
@@ -178,15 +178,15 @@ def _compare_frames(
             made.differing += 1
             continue
         pixels = _pixels(a, b)
-        found = _difference(*pixels, number, a.time, tolerance)
-        if found is None:
+        difference = _difference(*pixels, number, a.time, tolerance)
+        if difference is None:
             made.mistimed += _is_mistimed(a, b)
             continue
         made.differing += 1
         if len(made.told) < MOST_TOLD:
-            made.told.append(found)
-        if made.worst is None or found.psnr < made.worst.psnr:
-            made.worst = found
+            made.told.append(difference)
+        if made.worst is None or difference.psnr < made.worst.psnr:
+            made.worst = difference
             worst(*(_shown(one) for one in pixels))
     made.frames = (counts[0], counts[1])
 
@@ -301,10 +301,10 @@ class _Sound:
         if not self._held:
             return np.zeros((0, 1), np.float32)
         whole = np.concatenate(self._held) if len(self._held) > 1 else self._held[0]
-        found, rest = whole[:_BLOCK], whole[_BLOCK:]
+        block, rest = whole[:_BLOCK], whole[_BLOCK:]
         self._held = [rest] if len(rest) else []
-        self.count += len(found)
-        return found
+        self.count += len(block)
+        return block
 
     def _fill(self, samples: int) -> None:
         have = sum(map(len, self._held))
@@ -335,5 +335,5 @@ def _floats(frame: Any, channels: int) -> Pixels:
         floats = (data.astype(np.float32) - 128) / 128
     else:
         floats = data / np.float64(-int(np.iinfo(data.dtype).min))
-    found: Pixels = np.asarray(floats.T, np.float64)
-    return found
+    columns: Pixels = np.asarray(floats.T, np.float64)
+    return columns

@@ -121,10 +121,10 @@ def measured(
         frame.sample_rate, frame.pts, frame.time_base = rate, length, base
         length += len(piece)
         source.push(frame)
-        for found in _reports(sink):
-            peak = max(peak, float(found[_PEAK]))
+        for report in _reports(sink):
+            peak = max(peak, float(report[_PEAK]))
             if piece is not silence:
-                integrated, spread = float(found[_INTEGRATED]), float(found[_RANGE])
+                integrated, spread = float(report[_INTEGRATED]), float(report[_RANGE])
     counts = integrated > _UNGATED
     return Loudness(
         integrated if counts else None,
@@ -139,8 +139,8 @@ def _reports(sink: Any) -> Iterator[Mapping[str, str]]:
 
     while True:
         try:
-            found = sink.pull().metadata
+            metadata = sink.pull().metadata
         except (av.error.BlockingIOError, av.error.EOFError):
             return
-        if _INTEGRATED in found:
-            yield found
+        if _INTEGRATED in metadata:
+            yield metadata

@@ -150,5 +150,5 @@ def resampled(data: Floats, low: int, start: int, stop: int, have: int, want: in
     parts = [part.to_ndarray() for part in (*resampler.resample(frame), *resampler.resample(None))]
     first = start - low * want // have
     whole = np.concatenate(parts, axis=1)[:, first : first + stop - start]
-    found: Floats = whole.T
-    return found
+    columns: Floats = whole.T
+    return columns

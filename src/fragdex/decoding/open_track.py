@@ -152,13 +152,13 @@ class TrackSetup:
         """
         if not self.several:
             return None
-        found = self.entries_of(track, 0, len(track.fragments), source)
-        if len(found) != count:
+        numbers = self.entries_of(track, 0, len(track.fragments), source)
+        if len(numbers) != count:
             raise InexactIndex(
-                f"the moofs have {len(found)} samples of track {self.track}, the index {count}",
+                f"the moofs have {len(numbers)} samples of track {self.track}, the index {count}",
                 advice="build the index again",
             )
-        return None if (found == found[:1]).all() and found[:1] == [1] else found
+        return None if (numbers == numbers[:1]).all() and numbers[:1] == [1] else numbers
 
     def entries_of(self, track: TrackIndex, start: int, stop: int, source: Source) -> Int64:
         """The same of the samples of rows of the fragment table, up to and without `stop`."""

@@ -234,14 +234,14 @@ class _Zoom:
     def _part(self, rows: list[Values]) -> None:
         if not len(rows[0]):
             return
-        found = np.array([(row.min(), row.max()) for row in rows], np.float32)
+        extremes = np.array([(row.min(), row.max()) for row in rows], np.float32)
         if self._open is not None:
-            found[:, 0] = np.minimum(found[:, 0], self._open[:, 0])
-            found[:, 1] = np.maximum(found[:, 1], self._open[:, 1])
-        self._open = found
+            extremes[:, 0] = np.minimum(extremes[:, 0], self._open[:, 0])
+            extremes[:, 1] = np.maximum(extremes[:, 1], self._open[:, 1])
+        self._open = extremes
         self._filled += len(rows[0])
         if self._filled == self.samples:
-            self._keep(found[None])
+            self._keep(extremes[None])
             self._open, self._filled = None, 0
 
     def _keep(self, pixels: Values) -> None:

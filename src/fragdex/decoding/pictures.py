@@ -64,11 +64,11 @@ def orientation_of(frame: Any) -> Orientation:
     Args:
         frame: PyAV's VideoFrame.
     """
-    found = frame.side_data.get("DISPLAYMATRIX")
-    if found is None:
+    matrix = frame.side_data.get("DISPLAYMATRIX")
+    if matrix is None:
         return _AS_STORED
     # a b u c d v x y w: x' = a x + c y, y' = b x + d y
-    a, b, _, c, d = np.frombuffer(bytes(found)[:20], np.int32).tolist()
+    a, b, _, c, d = np.frombuffer(bytes(matrix)[:20], np.int32).tolist()
     if a and d and not b and not c:
         return Orientation(False, a < 0, d < 0)
     if b and c and not a and not d:
@@ -101,9 +101,9 @@ def is_much_smaller(size: tuple[int, int], own: tuple[int, int]) -> bool:
 
 def matrix_of(frame: Any) -> tuple[str, str]:
     """Names of the matrix that its colours are made by; of one that does not say, by its height."""
-    said = int(frame.colorspace)
+    number = int(frame.colorspace)
     guess = _BT709 if frame.height >= _HD_LINES else _BT601
-    return guess if said == _UNSPECIFIED else _MATRICES.get(said, guess)
+    return guess if number == _UNSPECIFIED else _MATRICES.get(number, guess)
 
 
 def upright(picture: Picture, size: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:

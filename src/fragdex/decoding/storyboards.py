@@ -307,11 +307,11 @@ class Storyboard(Layout):
             And what reading the source raises.
         """
         for number in range(self.sheet_count):
-            made = self.sheet(number)
-            if not number and all(time is None for time in made.times):
+            sheet = self.sheet(number)
+            if not number and all(time is None for time in sheet.times):
                 track = self._reader.track.id
                 raise UndecodableMedia(f"the key frames of track {track} cannot be decoded")
-            yield made
+            yield sheet
 
     def sheet(self, number: int) -> Sheet:
         """One sheet; tiles that cannot be decoded are black.
@@ -489,8 +489,8 @@ def _proportion(track: TrackIndex) -> Fraction:
     info = track.info
     if not info.width or not info.height:
         return _ORDINARY
-    found = Fraction(info.width, info.height)
+    proportion = Fraction(info.width, info.height)
     if info.pixel_aspect and all(side > 0 for side in info.pixel_aspect):
-        found *= Fraction(*info.pixel_aspect)
-    found = 1 / found if info.rotation in (90, 270) else found
-    return min(max(found, Fraction(1, 100)), Fraction(100))
+        proportion *= Fraction(*info.pixel_aspect)
+    proportion = 1 / proportion if info.rotation in (90, 270) else proportion
+    return min(max(proportion, Fraction(1, 100)), Fraction(100))

@@ -75,7 +75,7 @@ def sets_of(data: bytes, format: str, length_size: int | None) -> ParameterSets:
     size = 4 if length_size is None else length_size
     if family is None or not size:
         return ()
-    found: list[bytes] = []
+    sets: list[bytes] = []
     at, end = 0, len(data)
     for _ in range(_MOST_UNITS):
         start = at + size
@@ -94,8 +94,8 @@ def sets_of(data: bytes, format: str, length_size: int | None) -> ParameterSets:
         if is_slice or at > end:
             break
         if is_set:
-            found.append(data[start:at])
-    return tuple(found)
+            sets.append(data[start:at])
+    return tuple(sets)
 
 
 KEPT_TABLES = 64

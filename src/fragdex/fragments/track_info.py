@@ -283,7 +283,7 @@ class TrackInfo:
         >>> info.segments(10)
         (Segment(start=Fraction(0, 1), stop=Fraction(2, 1), media_time=3003, rate=Fraction(1, 1)),)
         """
-        found: list[Segment] = []
+        segments: list[Segment] = []
         start = Fraction(0)
         if any(max(edit.media_time, edit.duration) >= FAR for edit in self.edits):
             return ()  # damage, as for `shift`
@@ -291,11 +291,11 @@ class TrackInfo:
             timed = edit.duration > 0 and movie_timescale > 0
             stop = start + Fraction(edit.duration, movie_timescale) if timed else None
             if edit.media_time >= 0:
-                found.append(Segment(start, stop, edit.media_time, Fraction(edit.rate)))
+                segments.append(Segment(start, stop, edit.media_time, Fraction(edit.rate)))
                 if stop is None:
                     break
             start = start if stop is None else stop
-        return tuple(found)
+        return tuple(segments)
 
 
 def _ticks(delay: int, movie_timescale: int) -> Fraction:

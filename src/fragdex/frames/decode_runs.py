@@ -154,11 +154,11 @@ class SyncStarts:
 
 def runs_of(samples: Iterable[int], starts: SyncStarts) -> list[Run]:
     """The runs that bring all these samples, each decoded once, by rising start."""
-    found: dict[int, list[int]] = {}
+    by_start: dict[int, list[int]] = {}
     for sample in sorted(set(samples)):
-        found.setdefault(starts.of(sample), []).append(sample)
+        by_start.setdefault(starts.of(sample), []).append(sample)
     runs: list[Run] = []
-    for start, wanted in sorted(found.items()):
+    for start, wanted in sorted(by_start.items()):
         if runs and start < runs[-1].stop:
             # The run before goes over this sync sample anyhow.
             both = tuple(sorted({*runs[-1].wanted, *wanted}))

@@ -75,11 +75,11 @@ class DecoderPool:
         Raises: what `make` raises.
         """
         with self._lock:
-            found = self._codecs.pop(setup, None) or make()
-            self._codecs[setup] = found
+            codec = self._codecs.pop(setup, None) or make()
+            self._codecs[setup] = codec
             if len(self._codecs) > MOST_CODECS:
                 self._codecs.popitem(last=False)
-            return found
+            return codec
 
     def take(
         self, setup: Hashable, sets: ParameterSets, codec: TrackCodec
@@ -196,9 +196,9 @@ class Decoders:
             init = self._setup.init_of(entry) if self._setup.several else self._setup.init
             return TrackCodec(init, self._setup.track, self._codec, device=self._asked)
 
-        found = self._pool.codec(self._key(entry), made)
-        self.device = found.device
-        return found
+        codec = self._pool.codec(self._key(entry), made)
+        self.device = codec.device
+        return codec
 
 
 class FrameCache:
@@ -240,11 +240,11 @@ class FrameCache:
     def get(self, key: Hashable) -> Any:
         """The value, or None."""
         with self._lock:
-            found = self._held.get(key)
-            if found is None:
+            entry = self._held.get(key)
+            if entry is None:
                 return None
             self._held.move_to_end(key)
-            return found[0]
+            return entry[0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
         """Hold a value, unless it alone is too large."""

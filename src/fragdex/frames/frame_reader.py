@@ -94,8 +94,8 @@ class FrameReader:
             if steps:
                 back = self._track.starts.before
                 runs = [Run(back(r.start, steps), r.stop, r.wanted) for r in runs]
-            found, left = self._pass(runs, give)
-            missing |= found
+            failures, left = self._pass(runs, give)
+            missing |= failures
             steps = 2 * steps + 1
         return missing
 

@@ -195,10 +195,10 @@ class FrameTimes(ABC):
         Raises:
             UndecodableMedia: no frame is a sync sample.
         """
-        found = self._ready().numbering.closest_sync(time)
-        if found is None:
+        number = self._ready().numbering.closest_sync(time)
+        if number is None:
             raise UndecodableMedia(f"track {self.track.id} has no sync sample among its frames")
-        return found
+        return number
 
     def numbers_at(self, times: Any) -> Int64:
         """The frame that is shown at each time: before the first that one, after the end the last.

@@ -121,8 +121,8 @@ def _plane(plane: Any, channels: int, deep: bool) -> npt.NDArray[Any]:
     kind: npt.DTypeLike = np.dtype("<u2") if deep else np.uint8
     lines = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: plane.height]
     wide = plane.width * channels * (2 if deep else 1)
-    found: npt.NDArray[Any] = lines[:, :wide].view(kind)
-    return found
+    values: npt.NDArray[Any] = lines[:, :wide].view(kind)
+    return values
 
 
 class Gathering:

@@ -258,12 +258,12 @@ def make_file(*parts: Part) -> Made:
 def _governing(parts: Sequence[Part]) -> list[Moov | None]:
     """The moov that governs each part: the last before it, else the first of all."""
     current = next((part for part in parts if isinstance(part, Moov)), None)
-    found: list[Moov | None] = []
+    moovs: list[Moov | None] = []
     for part in parts:
         if isinstance(part, Moov):
             current = part
-        found.append(current)
-    return found
+        moovs.append(current)
+    return moovs
 
 
 def _defaults(moov: Moov | None) -> dict[int, tuple[int, int, int]]:
@@ -308,11 +308,11 @@ def _chunk_places(parts: Sequence[Part], edges: Sequence[int]) -> dict[int, dict
     An mdat's chunks belong to the moov before it that is nearest, or to the first of all.
     """
     numbers = [n for n, part in enumerate(parts) if isinstance(part, Moov)]
-    found: dict[int, dict[int, list[int]]] = {}
+    places: dict[int, dict[int, list[int]]] = {}
     for number in numbers:
         moov = parts[number]
         assert isinstance(moov, Moov)
-        found[number] = {track.id: [0] * len(track.chunks) for track in moov.tracks}
+        places[number] = {track.id: [0] * len(track.chunks) for track in moov.tracks}
     for n, part in enumerate(parts):
         if not isinstance(part, Chunks) or not numbers:
             continue
@@ -320,9 +320,9 @@ def _chunk_places(parts: Sequence[Part], edges: Sequence[int]) -> dict[int, dict
         at = edges[n] + (16 if part.form == "large" else 8)
         for track, chunk in part.order:
             at += part.gap
-            found[owner][track][chunk] = at
+            places[owner][track][chunk] = at
             at += sum(sample.size for sample in _chunk(parts[owner], track, chunk))
-    return found
+    return places
 
 
 def _chunk(moov: Part | None, track: int, chunk: int) -> tuple[Sample, ...]:
@@ -437,7 +437,7 @@ def made_movie(
 
 
 def _pictures(group: int, samples: int, reordered: bool) -> tuple[Sample, ...]:
-    found = []
+    pictures = []
     for number in range(samples):
         flags = NON_SYNC if number else SYNC
         offset = 0
@@ -445,18 +445,18 @@ def _pictures(group: int, samples: int, reordered: bool) -> tuple[Sample, ...]:
             # The sync picture is shown first of all; the ones behind it by groups of four.
             whole = (samples - 1) // 4 * 4
             offset = 1000 * (REORDERED[(number - 1) % 4] if 0 < number <= whole else DELAY)
-        found.append(Sample(100 + 7 * ((group + number) % 5), 1000, flags, offset))
-    return tuple(found)
+        pictures.append(Sample(100 + 7 * ((group + number) % 5), 1000, flags, offset))
+    return tuple(pictures)
 
 
 def _sounds(fragments: int, samples: int, fps: int) -> list[tuple[Sample, ...]]:
     """Frames of 1024 ticks at 48 kHz, those that begin while a fragment's pictures are shown."""
-    found, begun = [], 0
+    sounds, begun = [], 0
     for number in range(1, fragments + 1):
         until = -(-number * samples * 48000 // (fps * 1024))
-        found.append((Sample(20, 1024),) * (until - begun))
+        sounds.append((Sample(20, 1024),) * (until - begun))
         begun = until
-    return found
+    return sounds
 
 
 def _progressive(

@@ -327,8 +327,8 @@ class RangeServer:
         name = unquote(path)
         if isinstance(self.content, bytes):
             return self.content if name == _PATH else None
-        found = self.content.get(name)
-        return self.content.get(name.lstrip("/")) if found is None else found
+        content = self.content.get(name)
+        return self.content.get(name.lstrip("/")) if content is None else content
 
     def _wait(self, seconds: float) -> None:
         self._stopping.wait(seconds)

@@ -144,12 +144,12 @@ def default_of(traf: Traf, defaults: Mapping[int, tuple[int, int, int]]) -> tupl
 def effective(run: Run, traf: Traf, defaults: Mapping[int, tuple[int, int, int]]) -> list[Sample]:
     """The run's samples as a reader must understand them: trun, tfhd, trex."""
     duration, size, flags = default_of(traf, defaults)
-    found = []
+    samples = []
     for number, sample in enumerate(run.samples):
         own = sample.flags if run.flags & SAMPLE_FLAGS else flags
         if number == 0 and run.flags & FIRST_SAMPLE_FLAGS:
             own = run.first_sample_flags
-        found.append(
+        samples.append(
             Sample(
                 sample.size if run.flags & SAMPLE_SIZE else size,
                 sample.duration if run.flags & SAMPLE_DURATION else duration,
@@ -157,7 +157,7 @@ def effective(run: Run, traf: Traf, defaults: Mapping[int, tuple[int, int, int]]
                 sample.offset if run.flags & SAMPLE_COMPOSITION_TIME_OFFSET else 0,
             )
         )
-    return found
+    return samples
 
 
 HANDLERS = {"video": "vide", "audio": "soun", "text": "text", "metadata": "meta"}

@@ -338,10 +338,10 @@ def _distinct(period: Place, adaptation: Place) -> Iterator[Violation]:
 
 def _address(levels: tuple[Place, Place, Place]) -> tuple[set[str], list[Place]]:
     """The kinds of addressing that apply to a Representation, and the elements, inmost first."""
-    found = [
+    addresses = [
         child for place in reversed(levels) for name in ADDRESSES for child in place.children(name)
     ]
-    return {child.name for child in found}, found
+    return {child.name for child in addresses}, addresses
 
 
 def _representation(levels: tuple[Place, Place, Place], profiles: list[str]) -> Iterator[Violation]:
@@ -570,8 +570,8 @@ class _Representation:
         timed = "SegmentTimeline" in self._parts or "duration" in self._segments
         times = list(self._times()) if timed else []
         for number, url in enumerate(self._urls):
-            told = times[number] if number < len(times) else (None, None)
-            yield _Named(url.element.get("media", ""), url.element.get("mediaRange"), *told)
+            span = times[number] if number < len(times) else (None, None)
+            yield _Named(url.element.get("media", ""), url.element.get("mediaRange"), *span)
 
     def _segment(
         self,

@@ -81,7 +81,7 @@ def init_tracks(init: bytes) -> list[InitTrack]:
     trex = {box["track_ID"]: box for box in find_all(boxes, "moov/mvex/trex") if "track_ID" in box}
     mvhd = find(boxes, "moov/mvhd")
     movie = mvhd.get("timescale", 0) if mvhd is not None else 0
-    found = []
+    tracks = []
     for trak in find_all(boxes, "moov/trak"):
         number = _field(trak, "tkhd", "track_ID")
         entry = trak.find("mdia/minf/stbl/stsd/*")
@@ -91,7 +91,7 @@ def init_tracks(init: bytes) -> list[InitTrack]:
         empty = itertools.takewhile(lambda row: int(row["media_time"]) == -1, rows)
         ticks = sum(int(row["segment_duration"]) for row in empty)
         extends = trex.get(number)
-        found.append(
+        tracks.append(
             InitTrack(
                 number,
                 str(_field(trak, "mdia/hdlr", "handler_type")),
@@ -108,7 +108,7 @@ def init_tracks(init: bytes) -> list[InitTrack]:
                 Fraction(ticks, movie or 1),
             )
         )
-    return found
+    return tracks
 
 
 def _field(box: Box, path: str, name: str) -> Any:
@@ -164,31 +164,31 @@ def _run(
     }
     rows = trun.get("samples", ())
     columns = set(getattr(getattr(rows, "dtype", None), "names", None) or ())
-    found = []
+    samples = []
     for number in range(trun["sample_count"]):
         row = rows[number] if columns else {}
-        told = {
+        fields = {
             name: int(row[f"sample_{name}"]) if f"sample_{name}" in columns else usual[name]
             for name in names
         }
         if number == 0 and "first_sample_flags" in trun:
-            told["flags"] = trun["first_sample_flags"]
+            fields["flags"] = trun["first_sample_flags"]
         name = "sample_composition_time_offset"
         shift = int(row[name]) if name in columns else 0
-        sync = not told["flags"] & NON_SYNC
-        found.append(
+        sync = not fields["flags"] & NON_SYNC
+        samples.append(
             SegmentSample(
                 at,
-                told["size"],
+                fields["size"],
                 time,
                 time + shift,
-                told["duration"],
+                fields["duration"],
                 sync,
-                told["flags"] >> 24 & 3 == 1,
+                fields["flags"] >> 24 & 3 == 1,
             )
         )
-        at, time = at + told["size"], time + told["duration"]
-    return found
+        at, time = at + fields["size"], time + fields["duration"]
+    return samples
 
 
 def segment_seconds(samples: list[SegmentSample], track: InitTrack) -> tuple[Fraction, ...]:
