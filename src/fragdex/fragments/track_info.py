@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from fragdex.fragments.table import FAR
 
@@ -171,6 +172,25 @@ class SampleDefaults:
     duration: int
     size: int
     flags: int
+
+
+KINDS_OF_HANDLERS: Final = {
+    "vide": "video",
+    "auxv": "video",
+    "pict": "video",
+    "soun": "audio",
+    "text": "text",
+    "sbtl": "text",
+    "subt": "text",
+    "subp": "text",
+    "clcp": "text",
+    "meta": "metadata",
+    "tmcd": "timecode",
+    "hint": "hint",
+}
+"""Handler type of the hdlr (ISO/IEC 14496-12, 8.4.3) to the kind of a track; others are OTHER."""
+OTHER: Final = "other"
+KINDS: Final = (*dict.fromkeys(KINDS_OF_HANDLERS.values()), OTHER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from fragdex.boxes.limits import MAX_TRACKS
 from fragdex.errors import FormatError, LimitExceeded
 from fragdex.fragments.table import FAR
 from fragdex.fragments.track_info import (
+    KINDS_OF_HANDLERS,
+    OTHER,
     Chapter,
     Colour,
     ContentLight,
@@ -234,20 +236,6 @@ def _text(value: object) -> str | None:
 
 MAX_EDITS = 4096
 """Edits that are kept of one track; real lists have a handful."""
-KINDS = {
-    "vide": "video",
-    "auxv": "video",
-    "pict": "video",
-    "soun": "audio",
-    "text": "text",
-    "sbtl": "text",
-    "subt": "text",
-    "subp": "text",
-    "clcp": "text",
-    "meta": "metadata",
-    "tmcd": "timecode",
-    "hint": "hint",
-}
 
 
 def read_movie(moov: Box) -> Movie:
@@ -347,7 +335,7 @@ def _read_track(trak: Box, track_id: int, extends: dict[int, SampleDefaults]) ->
     return TrackInfo(
         id=track_id,
         handler=handler,
-        kind=KINDS.get(handler, "other"),
+        kind=KINDS_OF_HANDLERS.get(handler, OTHER),
         timescale=mdhd.fields.get("timescale", 0) if mdhd else 0,
         format=original_format(entry) if entry is not None else "",
         codec=codec_string(entry) if entry is not None else None,

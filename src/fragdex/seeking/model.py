@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike
+from typing import Any
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import TrackNotFound
+from fragdex.errors import NoSyncSample, TrackNotFound
 from fragdex.fragments.findings import Finding
-from fragdex.fragments.track_info import Movie, SampleGroup
+from fragdex.fragments.track_info import KINDS, Movie, SampleGroup
 from fragdex.seeking import plan, registry
 from fragdex.seeking.forms import Exporting
 from fragdex.seeking.origin import Home, How, SourceInfo
+from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import SampleLoader, TrackIndex
 from fragdex.sources import SourceLike
@@ -146,26 +148,65 @@ class FragmentIndex(Exporting):
         """The tracks of all periods, in file order."""
         return tuple(track for period in self.periods for track in period.tracks)
 
-    def track(self, track_id: int) -> TrackIndex:
-        """The track of this id.
+    def track(self, which: int | str) -> TrackIndex:
+        """The track of this id, or the first one of this kind.
+
+        Args:
+            which: a track_ID, or a kind: video, audio, text, metadata, timecode, hint or other.
 
         Raises:
-            TrackNotFound: there is none, or one in each of several periods; then ask
+            TrackNotFound: there is none, or, of an id, one in each of several periods; then ask
                 `index.of_period(i).track(id)`.
+            ValueError: there is no such kind.
         """
-        if isinstance(track_id, str):
-            raise TypeError(f"a track id is a whole number, not the text {track_id!r}")
-        found = self._by_id.get(track_id, ())
-        if len(found) == 1:
-            return found[0]
-        if found:
+        if isinstance(which, str):
+            if which not in KINDS:
+                raise ValueError(f"a track is named by its id or its kind, not by {which!r}")
+            for track in self.tracks:
+                if track.kind == which:
+                    return track
+            kinds = ", ".join(dict.fromkeys(track.kind for track in self.tracks)) or "none"
+            raise TrackNotFound(f"there is no track of kind {which}", expected=kinds, found=which)
+        tracks = self._by_id.get(which, ())
+        if len(tracks) == 1:
+            return tracks[0]
+        if tracks:
             raise TrackNotFound(
-                f"track {track_id} is in {len(found)} periods",
-                advice=f"ask index.of_period(0).track({track_id}), or give --period 0",
+                f"track {which} is in {len(tracks)} periods",
+                advice=f"ask index.of_period(0).track({which}), or give --period 0",
             )
-        raise TrackNotFound(
-            f"there is no track {track_id}", expected=_named(self.tracks), found=track_id
-        )
+        raise TrackNotFound(f"there is no track {which}", expected=_named(self.tracks), found=which)
+
+    @property
+    def video(self) -> TrackIndex | None:
+        """The first track of video; None where there is none."""
+        return next((track for track in self.tracks if track.kind == "video"), None)
+
+    @property
+    def audio(self) -> TrackIndex | None:
+        """The first track of audio; None where there is none."""
+        return next((track for track in self.tracks if track.kind == "audio"), None)
+
+    def seek(self, time: TimeLike, *, verified: bool = False, source: Any = None) -> Hit:
+        """Where decoding must start to show a moment: `TrackIndex.seek` of the first video track.
+
+        Of a file without video, of the first track that can be seeked in.
+
+        Args: as of that.
+
+        Raises: as that; NoSyncSample: no track can be seeked in.
+
+        >>> import fragdex
+        >>> from fragdex.testing import movie
+        >>> index = fragdex.index(movie(fragments=3, samples=5, fps=25))
+        >>> index.seek(0.5) == index.video.seek(0.5) == index.track("video").seek(0.5)
+        True
+        """
+        able = self._chosen(None)
+        if not able:
+            raise NoSyncSample("there is no track with samples to seek in")
+        track = next((track for track in able if track.kind == "video"), able[0])
+        return track.seek(time, verified=verified, source=source)
 
     def of_period(self, number: int) -> FragmentIndex:
         """The index of one period alone, as if the file had no other; it becomes number 0.
