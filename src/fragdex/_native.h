@@ -166,6 +166,7 @@ PyObject *join(PyObject *self, PyObject *args);
 PyObject *columns(PyObject *self, PyObject *args);
 PyObject *fit(PyObject *self, PyObject *args);
 PyObject *sums(PyObject *self, PyObject *args);
+PyObject *join_sync(PyObject *self, PyObject *args);
 PyObject *chunk_starts(PyObject *self, PyObject *args);
 PyObject *places(PyObject *self, PyObject *args);
 PyObject *extents(PyObject *self, PyObject *args);

@@ -22,6 +22,7 @@ static PyMethodDef methods[] = {
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
     {"sums", sums, METH_VARARGS,
      "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
+    {"join_sync", join_sync, METH_VARARGS, "join_sync(columns) -> rows left in each"},
     {"chunk_starts", chunk_starts, METH_VARARGS,
      "chunk_starts(rows, stride, first, each, into) -> samples, or None where rows fall back"},
     {"places", places, METH_VARARGS,

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.fragments.sync import Expansion, expanded, merged, sync_table
 from fragdex.fragments.table import SyncTable
+from fragdex.indexing import native
+from fragdex.indexing.native_plain import join_sync_plain
+from fragdex.indexing.sync import Expansion, expanded, merged, sync_table
 from fragdex.testing.files import Brand, make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
@@ -139,3 +141,39 @@ def test_a_run_over_two_fragments_that_overlaps_another_keeps_both():
     }  # fmt: skip
     table = sync_table(**{name: np.array(column) for name, column in columns.items()})
     assert dict(zip(table.sample, table.fragment, strict=True)) == {3: 0, 0: 0, 1: 0, 2: 0, 4: 1}
+
+
+STRIDES = st.sampled_from(
+    [(0, 0, 0), (5, 5, 1), (5, 5, 1), (5, 5, 3), (10, 10, 2), (5, 6, 1), (-5, 5, 1)]
+)
+
+
+@st.composite
+def neighbours(draw: st.DrawFn) -> np.ndarray:
+    """Columns of runs and single samples that mostly stand where the one before ends, or nearly."""
+    rows, at = [], (0, 0, 0)
+    for number in range(draw(st.integers(0, 9))):
+        count = draw(st.sampled_from([1, 1, 1, 2, 3]))
+        cts, _, sample = draw(STRIDES)
+        rows.append(
+            (
+                at[0],
+                at[1],
+                cts if count > 1 or draw(st.booleans()) else 0,
+                count,
+                at[2],
+                sample,
+                number,
+            )
+        )
+        ahead = draw(STRIDES)
+        by = draw(st.sampled_from([1, count, 2**61]))
+        at = (at[0] + by * ahead[0], at[1] + by * ahead[1], at[2] + by * ahead[2])
+    rows = [[(n + 2**63) % 2**64 - 2**63 for n in row] for row in rows]
+    return np.array(rows, np.int64).reshape(-1, 7).T.copy()
+
+
+@given(neighbours())
+def test_runs_are_joined_alike_in_c_and_in_python(rows: np.ndarray) -> None:
+    expected = join_sync_plain(rows.copy())
+    assert native.join_sync(rows.copy()).tolist() == expected.tolist()

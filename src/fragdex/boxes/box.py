@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from fragdex.boxes.layout import BoxLayout, Field
 from fragdex.boxes.rows import Rows
 from fragdex.errors import BuildError
 
+_Levels: TypeAlias = tuple[tuple[tuple[str, str] | None, int], ...]
+"""Each step of a path: the types that it takes (None: any), and a number or 0."""
 _STEP = re.compile(r"(.{1,4}?)(?:\[([1-9]\d*)\])?\Z", re.DOTALL)
 
 
@@ -92,7 +94,7 @@ class Box:
         >>> moof.find("mfhd")["sequence_number"]
         3
         """
-        return find(self.children, path)
+        return _first(self.children, _levels(path), 0)
 
     def find_all(self, path: str) -> tuple[Box, ...]:
         """All boxes at a path below this one, in file order."""
@@ -245,8 +247,22 @@ def find(boxes: Iterable[Box], path: str) -> Box | None:
     >>> find([make_box("free"), make_box("moof")], "moof").type
     'moof'
     """
-    found = find_all(boxes, path)
-    return found[0] if found else None
+    return _first(boxes, _levels(path), 0)
+
+
+def _first(boxes: Iterable[Box], levels: _Levels, at: int) -> Box | None:
+    """The first box at the rest of a path."""
+    codes, number = levels[at]
+    at += 1
+    for box in boxes:
+        if codes is None or box.type in codes:
+            if number > 1:
+                number -= 1
+                continue
+            found = box if at == len(levels) else _first(box.children, levels, at)
+            if found is not None or number:
+                return found
+    return None
 
 
 def find_all(boxes: Iterable[Box], path: str) -> tuple[Box, ...]:
@@ -262,7 +278,7 @@ def find_all(boxes: Iterable[Box], path: str) -> tuple[Box, ...]:
 
 
 @lru_cache(maxsize=512)
-def _levels(path: str) -> tuple[tuple[tuple[str, str] | None, int], ...]:
+def _levels(path: str) -> _Levels:
     """Each step of a path: the types that it takes (None: any), and a number or 0."""
     levels = []
     for step in path.split("/"):

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks
-from fragdex.fragments.sync import expanded
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
+from fragdex.indexing.sync import expanded
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
 KINDS_FIRST = ("video", "audio")

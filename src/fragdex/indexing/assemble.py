@@ -16,13 +16,13 @@ import numpy as np
 from fragdex.boxes import parse_box
 from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments.findings import Finding, Findings
-from fragdex.fragments.sync import Expansion
 from fragdex.indexing.fragment_batches import Section
 from fragdex.indexing.headers import ROW, Rows, code
 from fragdex.indexing.periods import Moov, Rules, period
 from fragdex.indexing.positions import LEAD, MDAT, MOOF, lay_out
 from fragdex.indexing.samples import MoofStore
 from fragdex.indexing.scan import Scan
+from fragdex.indexing.sync import Expansion
 from fragdex.seeking.model import Period, TrackIndex
 
 Told = tuple[Period, Section]

@@ -53,6 +53,8 @@ class Bits:
 
 def body(box: Box) -> bytes:
     """What stands behind the size and the type of a box."""
+    if box.layout is None and box.fields.keys() == {"data"}:
+        return bytes(box["data"]) + box.trailing
     data = build(box)
     return data[16 if data[:4] == b"\0\0\0\1" else 8 :]
 

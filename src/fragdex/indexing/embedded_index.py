@@ -14,7 +14,6 @@ from fragdex.boxes.limits import MAX_LENT_ROWS, MAX_TRACKS
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
 from fragdex.fragments.findings import Finding, Findings
-from fragdex.fragments.sync import expanded
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.track_info import TrackInfo
 from fragdex.indexing.assemble import assemble
@@ -24,6 +23,7 @@ from fragdex.indexing.reading import Head, read_on
 from fragdex.indexing.remote import FIRST_GUESS
 from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.scan import MEDIA_TYPES, SIDX, Scan
+from fragdex.indexing.sync import expanded
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.sources import Source
 

@@ -17,7 +17,6 @@ from fragdex.boxes import Box
 from fragdex.boxes.limits import MAX_TRACKS
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.sync import Expansion, merged
 from fragdex.fragments.table import NULL, FragmentTable, Growing, SyncTable
 from fragdex.fragments.track_info import SampleDefaults, SampleGroup
 from fragdex.indexing import native
@@ -38,6 +37,7 @@ from fragdex.indexing.positions import (
 from fragdex.indexing.resolve import Settled, TrackState, resolve, track_tables
 from fragdex.indexing.runs import Runs, SyncPoints
 from fragdex.indexing.shapes import Plain, Shapes, by_shape
+from fragdex.indexing.sync import Expansion, merged
 
 ENOUGH = 2048
 """Fragments that are settled together; fewer cost more calls, more leave the processor's cache."""

@@ -19,13 +19,13 @@ import numpy as np
 from fragdex.byterange import ByteRange
 from fragdex.errors import InexactIndex, SourceChanged
 from fragdex.fragments.findings import Finding, Findings
-from fragdex.fragments.sync import expanded, merged
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
 from fragdex.indexing.making import finished, index_source, read_init
 from fragdex.indexing.periods import Moov
 from fragdex.indexing.reading import read_on
 from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.scan import FTYP, MOOV, Captured, Scan
+from fragdex.indexing.sync import expanded, merged
 from fragdex.seeking import registry
 from fragdex.seeking.model import FragmentIndex, Period, SampleLoader, SourceInfo, TrackIndex
 from fragdex.sources import Source, SourceLike, open_source

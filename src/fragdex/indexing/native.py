@@ -36,6 +36,7 @@ from fragdex.indexing.native_plain import (
     extents_plain,
     fit_plain,
     join_plain,
+    join_sync_plain,
     places_plain,
     sums_plain,
     walk_plain,
@@ -321,6 +322,23 @@ def extents(
 
 
 _NONE = np.zeros(0, np.int64)
+
+
+def join_sync(rows: Int64) -> Int64:
+    """Runs of sync samples in fewer rows: those that continue each other become one.
+
+    Args:
+        rows: the columns of a `SyncTable`, sorted by composition time; they may be written to.
+
+    >>> one = np.array([[0, 9], [0, 9], [0, 0], [1, 1], [0, 3], [1, 1], [0, 1]])
+    >>> join_sync(one).tolist()
+    [[0], [0], [9], [2], [0], [3], [0]]
+    """
+    if compiled is None:
+        return join_sync_plain(rows)
+    left = compiled.join_sync(rows)
+    # Where most rows went, their memory goes, too.
+    return rows[:, :left] if 2 * left > rows.shape[1] else rows[:, :left].copy()
 
 
 def _table(read: bytes, rows: int) -> Int64:

@@ -421,6 +421,63 @@ def extents_plain(
     )
 
 
+def join_sync_plain(rows: Int64) -> Int64:
+    """`native.join_sync` in Python.
+
+    >>> one = np.array([[0, 9], [0, 9], [0, 0], [1, 1], [0, 3], [1, 1], [0, 1]])
+    >>> join_sync_plain(one).tolist()
+    [[0], [0], [9], [2], [0], [3], [0]]
+    """
+    if rows.shape[1] > 1 and (rows[_COUNT] == 1).any():
+        rows = _progressions(rows)
+    return _continued(rows) if rows.shape[1] > 1 and (rows[_COUNT] > 1).any() else rows
+
+
+_CTS, _DTS, _STEP, _COUNT, _SAMPLE, _SAMPLE_STEP = range(6)
+
+
+def _progressions(rows: Int64) -> Int64:
+    """Join single samples that are evenly spaced in time and number."""
+    cts, dts, sample = (np.diff(rows[column]) for column in (_CTS, _DTS, _SAMPLE))
+    alone = rows[_COUNT] == 1
+    # Times advance alike in both, or the run cannot be written with one step.
+    # Numbers fall only where decode times fall back: those samples stay rows of their own.
+    even = (cts == dts) & (cts > 0) & (sample > 0) & alone[1:] & alone[:-1]
+    same = (cts[1:] == cts[:-1]) & (sample[1:] == sample[:-1]) & even[1:] & even[:-1]
+    # A stretch of equal differences i covers rows i + 1, and the very first also row 0.
+    first = np.flatnonzero(np.concatenate([[True], ~same]))
+    length = np.diff(np.append(first, len(cts)))
+    heads = np.append(0, first + 1)
+    covered = np.append(1, length)
+    if even[0]:
+        heads, covered = np.delete(heads, 1), covered[1:]
+        covered[0] += 1
+    found, many = rows[:, heads], covered > 1
+    found[_COUNT][many] = covered[many]
+    found[_STEP][many] = cts[heads[many]]
+    found[_SAMPLE_STEP][many] = sample[heads[many]]
+    return found
+
+
+def _continued(rows: Int64) -> Int64:
+    """Join runs where the next one starts exactly one step behind the last sample."""
+    cts, dts, step, count, sample, sample_step, _ = rows
+    span = count * step
+    follows = (
+        (cts[1:] == cts[:-1] + span[:-1])
+        & (dts[1:] == dts[:-1] + span[:-1])
+        & (sample[1:] == sample[:-1] + count[:-1] * sample_step[:-1])
+        # A run of one sample continues with any step.
+        & ((step[1:] == step[:-1]) | (count[1:] == 1))
+        & (step[:-1] > 0)
+        & (sample_step[1:] == sample_step[:-1])
+    )
+    heads = np.flatnonzero(np.append(True, ~follows))
+    found = rows[:, heads]
+    found[_COUNT] = np.add.reduceat(count, heads)
+    return found
+
+
 def _gaps(starts: Int64, stop: int) -> Int64:
     """From each start to the next, and from the last one to `stop`."""
     found = np.empty_like(starts)

@@ -16,7 +16,6 @@ from fragdex.boxes.fragments import SAMPLE_FLAGS, TFHD, TRUN
 from fragdex.boxes.layout import BoxLayout
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.sync import Expansion, merged
 from fragdex.fragments.table import (
     NULL,
     FragmentFlags,
@@ -42,6 +41,7 @@ from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.runs import DECIDING, column_of, fixed_fields
 from fragdex.indexing.samples import BothSamples, FragmentSamples, MoofBytes, MoofDecoder
 from fragdex.indexing.scan import Captured, Scan
+from fragdex.indexing.sync import Expansion, merged
 from fragdex.seeking.model import Period, SampleLoader, TrackIndex
 
 FRAGMENTS = 4

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from fragdex.boxes import Box
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.sync import Expansion, sync_table
 from fragdex.fragments.table import (
     NULL,
     FragmentFlags,
@@ -32,6 +31,7 @@ from fragdex.fragments.table import (
 from fragdex.indexing import native
 from fragdex.indexing.headers import Extents
 from fragdex.indexing.runs import LONGEST, signed
+from fragdex.indexing.sync import Expansion, sync_table
 
 MAX_SAMPLES_AT_ONCE = 1 << 26
 """Samples written out in one table: 2.6 GiB; more than three days of pictures and sound."""

@@ -9,6 +9,7 @@ import numpy as np
 from fragdex.boxes.limits import MAX_OVERLAPPING
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.table import Int64, SyncTable
+from fragdex.indexing import native
 
 LEAST_ROW = 4
 """Bytes of a sample that has any of its own in a trun or stss."""
@@ -91,8 +92,8 @@ def merged(
         LimitExceeded: that is more than `expansion` allows.
     """
     table = SyncTable.concat([part for part in tables if len(part)])
-    falling = table.step < 0
-    if falling.any():
+    if len(table) and table.step.min() < 0:
+        falling = table.step < 0
         expansion = Expansion() if expansion is None else expansion
         expansion.take(int(table.count[falling].sum()))
         back = expanded(table.rows(falling), sample_start)
@@ -108,7 +109,9 @@ def merged(
         else:
             table = _parted(table, sample_start, expansion)
         table = table.rows(np.argsort(table.cts, kind="stable"))
-    return _joined(table)
+    if len(table) < 2:
+        return table
+    return SyncTable(*native.join_sync(np.array(list(table.columns().values()))))
 
 
 def _parted(table: SyncTable, sample_start: Int64 | None, expansion: Expansion) -> SyncTable:
@@ -200,62 +203,4 @@ def expanded(table: SyncTable, sample_start: Int64 | None = None) -> SyncTable:
         sample,
         zeros,
         fragment,
-    )
-
-
-def _joined(table: SyncTable) -> SyncTable:
-    """The same sync samples in fewer rows: runs that continue each other become one."""
-    if len(table) < 2:
-        return table
-    if (table.count == 1).any():
-        table = _progressions(table)
-    return _continued(table) if (table.count > 1).any() else table
-
-
-def _continued(table: SyncTable) -> SyncTable:
-    """Join runs where the next one starts exactly one step behind the last sample."""
-    t = table
-    # A run of one sample continues with any step.
-    step = np.where((t.count == 1) & (np.arange(len(t)) > 0), np.roll(t.step, 1), t.step)
-    span = t.count * t.step
-    follows = np.zeros(len(t), np.bool_)
-    follows[1:] = (
-        (t.cts[1:] == t.cts[:-1] + span[:-1])
-        & (t.dts[1:] == t.dts[:-1] + span[:-1])
-        & (t.sample[1:] == t.sample[:-1] + t.count[:-1] * t.sample_step[:-1])
-        & (step[1:] == t.step[:-1])
-        & (t.step[:-1] > 0)
-        & (t.sample_step[1:] == t.sample_step[:-1])
-    )
-    heads = np.flatnonzero(~follows)
-    counts = np.add.reduceat(t.count, heads)
-    rows = t.rows(heads)
-    return SyncTable.of(rows.columns() | {"count": counts})
-
-
-def _progressions(table: SyncTable) -> SyncTable:
-    """Join single samples that are evenly spaced in time and number."""
-    cts, dts, sample = np.diff(table.cts), np.diff(table.dts), np.diff(table.sample)
-    alone = table.count == 1
-    # Times advance alike in both, or the run cannot be written with one step.
-    # Numbers fall only where decode times fall back: those samples stay rows of their own.
-    even = (cts == dts) & (cts > 0) & (sample > 0) & alone[1:] & alone[:-1]
-    same = (cts[1:] == cts[:-1]) & (sample[1:] == sample[:-1]) & even[1:] & even[:-1]
-    # A stretch of equal differences i covers rows i + 1, and the very first also row 0.
-    first = np.flatnonzero(np.concatenate([[True], ~same]))
-    length = np.diff(np.append(first, len(cts)))
-    rows = np.append(0, first + 1)
-    covered = np.append(1, length)
-    if even[0]:
-        rows, covered = np.delete(rows, 1), covered[1:]
-        covered[0] += 1
-    many = covered > 1
-    picked = table.rows(rows)
-    return SyncTable.of(
-        picked.columns()
-        | {
-            "count": np.where(many, covered, picked.count),
-            "step": np.where(many, np.append(cts, 0)[rows], picked.step),
-            "sample_step": np.where(many, np.append(sample, 0)[rows], picked.sample_step),
-        }
     )
