@@ -9,7 +9,7 @@ times are settled in `resolve`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,14 +109,20 @@ def in_file_order(
     """
     if len(parts) == 1:
         return parts[0]
+    parts = sorted(parts, key=lambda part: int(part[0].moof[0]))
     trafs = Trafs.concat([part[0] for part in parts])
-    order = np.argsort(trafs.moof, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
     before = np.cumsum([0] + [len(part[0]) for part in parts])[:-1]
     runs = Runs.concat([part[1] for part in parts])
     points = SyncPoints.concat([part[2] for part in parts])
-    run = rank[points.run + np.repeat(before, [len(part[2]) for part in parts])]
+    run = points.run + np.repeat(before, [len(part[2]) for part in parts])
+    if (trafs.moof[1:] >= trafs.moof[:-1]).all():
+        # Mostly an odd fragment or two stand at the start or the end.
+        runs = replace(runs, traf=np.arange(len(trafs)))
+        return trafs, runs, replace(points, run=run)
+    order = np.argsort(trafs.moof, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    run = rank[run]
     by_run = np.argsort(run, kind="stable")
     return (
         trafs.rows(order),

@@ -178,9 +178,8 @@ def _fields(moof: memoryview, body: int, room: int, layout: BoxLayout) -> dict[s
     fixed = fixed_fields(layout, word)
     if room < fixed.width:
         return None
-    found = {"flags": word & 0xFFFFFF, "width": fixed.width}
-    for name, (at, dtype) in zip(fixed.names, fixed.places, strict=True):
-        found[name] = int.from_bytes(moof[body + at : body + at + dtype.itemsize], "big")
+    found = dict(zip(fixed.names, fixed.codec.unpack_from(moof, body + 4), strict=True))
+    found["flags"], found["width"] = word & 0xFFFFFF, fixed.width
     return found
 
 

@@ -243,7 +243,7 @@ def regular_positions(trafs: Trafs, runs: Runs, layout: Layout) -> Positions | N
     if (trafs.base != NULL).any():
         return None
     relative, end = run_starts(runs, trafs)
-    base = rule_bases(trafs, layout.moof[trafs.moof], end)
+    base = rule_bases(trafs, layout.moof[rows_of(trafs.moof, len(layout.moof))], end)
     start = base[rows_of(runs.traf, len(trafs))] + relative
     if not _inside(start, trafs, runs, layout).all():
         return None
@@ -341,7 +341,8 @@ def _inside(
     good = np.ones(len(trafs), np.bool_)
     # A run of nothing lies anywhere.
     real = runs.size > 0
-    moof = trafs.moof[rows_of(runs.traf, len(trafs))]
+    which = rows_of(runs.traf, len(trafs))
+    moof = rows_of(trafs.moof[which], len(layout.moof))
     # Nearly always the run lies in the last mdat before the next moof.
     fits = (start >= layout.last_start[moof]) & (stop <= layout.last_stop[moof])
     if (fits | ~real).all():

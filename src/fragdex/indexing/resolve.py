@@ -207,7 +207,7 @@ def track_tables(
         first = np.flatnonzero(begins(point_row))
         with_sync = point_row[first]
         sync[with_sync] = sample[first] - sample_start[with_sync]
-    moof = mine.moof[heads]
+    moof = rows_of(mine.moof[heads], len(layout.moof))
     offset, stop = layout.start[moof], layout.stop[moof]
     before = (data_start != NULL) & (data_start < offset)
     own = layout.own_first[moof]
@@ -219,9 +219,9 @@ def track_tables(
         offset = np.where(before & (head <= data_start), head, offset)
     offset, stop = _with_data(offset, stop, data_start, data_stop, layout)
     fragments = FragmentTable(
-        offset=offset,
+        offset=np.array(offset) if moof is EVERY else offset,
         size=stop - offset,
-        moof_offset=layout.moof[moof],
+        moof_offset=np.array(layout.moof) if moof is EVERY else layout.moof[moof],
         data_start=data_start,
         data_stop=data_stop,
         dts=dts,
@@ -340,18 +340,19 @@ def _note_times(
         negative = (kind == 2) & (trafs.time < 0) & ~far
         note(negative, "negative-tfdt", "the decode time is 2^63 or more; it was read as negative")
     back = np.zeros(len(dts), np.bool_)
-    back[1:] = short[1:] & short[:-1] & (np.diff(dts) < -(2**31))
+    back[1:] = short[1:] & short[:-1] & (dts[1:] - dts[:-1] < -(2**31))
     back[0] = short[0] and state.short_time is not None and dts[0] - state.short_time < -(2**31)
     state.short_time = int(dts[-1]) if short[-1] else None
     note(back, "tfdt-wrapped", "a 32-bit decode time falls back by more than 2^31 ticks")
-    lasting = np.flatnonzero(advance > 0)
-    if len(lasting):
-        began = np.append(dts[lasting[0]] - 1 if state.began is None else state.began, dts[lasting])
+    lasting = rows_of(np.flatnonzero(advance > 0), len(dts))
+    began = dts[lasting]
+    if len(began):
         again = np.zeros(len(dts), np.bool_)
-        again[lasting] = np.diff(began) <= 0
+        fresh = state.began is None or began[0] > state.began
+        again[lasting] = np.append(not fresh, began[1:] <= began[:-1])
         note(
             again & ~back & (kind != 0),
             "time-again",
             "a fragment begins no later than the one before it, as one that comes twice does",
         )
-        state.began = int(dts[lasting[-1]])
+        state.began = int(began[-1])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -71,13 +72,21 @@ _WORD = np.dtype(">u4")
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The fixed fields under one version and flags."""
+    """The fixed fields under one version and flags.
+
+    Attributes:
+        width: bytes of version, flags and these.
+        codec: reads all of them, as they stand one behind the other.
+    """
 
     width: int
     names: tuple[str, ...]
     places: tuple[tuple[int, np.dtype[Any]], ...]
+    codec: Struct
 
 
+_LETTERS = {"u1": "B", "u2": "H", "u4": "I", "u8": "Q", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
+"""numpy's word for an integer → struct's."""
 _FIXED: dict[tuple[str, int], Fixed] = {}
 
 
@@ -91,7 +100,8 @@ def fixed_fields(layout: BoxLayout, word: int) -> Fixed:
         places = layout.offsets(word >> 24, word & 0xFFFFFF)
         fixed = {name: place for name, place in places.items() if place[1].names is None}
         width = max((offset + dtype.itemsize for offset, dtype in fixed.values()), default=4)
-        _FIXED[key] = Fixed(width, tuple(fixed), tuple(fixed.values()))
+        letters = "".join(_LETTERS[dtype.str[1:]] for _, dtype in fixed.values())
+        _FIXED[key] = Fixed(width, tuple(fixed), tuple(fixed.values()), Struct(">" + letters))
     return _FIXED[key]
 
 

@@ -10,7 +10,7 @@ point groups) are left to `batch`, which reads any.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -142,18 +142,12 @@ def shape_of(data: memoryview) -> Shape | None:
     for boxes in trafs:
         if len(boxes) < 3 or any(room < 4 or data[body] > 1 for body, room in boxes.values()):
             return None
-        traf = _traf(data, boxes, places, first=not found)
+        traf = _traf(data, boxes, places, decide, first=not found)
         if traf is None or traf.track in (known.track for known in found):
             return None
         found.append(traf)
         for body, _ in boxes.values():
             decide(body, body + 4)
-        entry = _box(data, boxes[TFHD_CODE][0], TFHD).places.get("sample_description_index")
-        if entry is not None:
-            # Another entry than the first is looked at: the moov may not have it.
-            if int.from_bytes(data[entry[0] : entry[0] + 4], "big") != 1:
-                return None
-            decide(entry[0], entry[0] + 4)
         # track_ID and sample_count stand first behind version and flags.
         for body in (boxes[TFHD_CODE][0], boxes[TRUN_CODE][0]):
             decide(body + 4, body + 8)
@@ -163,7 +157,12 @@ def shape_of(data: memoryview) -> Shape | None:
 
 
 def _traf(
-    data: memoryview, boxes: Mapping[int, tuple[int, int]], places: list[Place], *, first: bool
+    data: memoryview,
+    boxes: Mapping[int, tuple[int, int]],
+    places: list[Place],
+    decide: Callable[[int, int], None],
+    *,
+    first: bool,
 ) -> Traf | None:
     """One traf, or None where it is not plain; what is read of it is added to the places."""
     (head, head_room), (time, time_room) = boxes[TFHD_CODE], boxes[TFDT_CODE]
@@ -177,6 +176,12 @@ def _traf(
         return None
     if "data_offset" not in trun.places:
         return None
+    entry = header.places.get("sample_description_index")
+    if entry is not None:
+        # Another entry than the first is looked at: the moov may not have it.
+        if int.from_bytes(data[entry[0] : entry[0] + 4], "big") != 1:
+            return None
+        decide(entry[0], entry[0] + 4)
     count, track = (
         int.from_bytes(data[at : at + dtype.itemsize], "big")
         for at, dtype in (trun.places["sample_count"], header.places["track_ID"])
