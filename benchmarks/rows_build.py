@@ -133,6 +133,19 @@ def build_progressive(setting: Setting) -> Row:
     )
 
 
+def build_short(setting: Setting) -> Row:
+    """A clip: what an index costs whatever the file."""
+    path, counts = setting.files["short"]
+    f = run([*_builders(path), peers.libavformat_open(path)], setting.rounds)
+    return Row(
+        "build-short",
+        f"progressive, 16 s, {counts.samples:,} samples",
+        f,
+        [Want("≥ 6 × faster than libavformat's open", _faster(f, peers.OPEN), 6, at_most=False)],
+        _facts(path, counts.samples),
+    )
+
+
 def _faster(figures: Figures, peer: str) -> float | None:
     """How many times faster than a peer `fragdex.index` was."""
     return ratio(median(figures, peer), median(figures, BUILD))

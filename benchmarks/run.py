@@ -32,6 +32,7 @@ ROWS: dict[str, Callable[[Setting], Row]] = {
     "build-frames": rows_build.build_frames,
     "build-sidx": rows_build.build_sidx,
     "build-progressive": rows_build.build_progressive,
+    "build-short": rows_build.build_short,
     "memory": rows_memory.memory,
     "open-saved": rows_seek.open_saved,
     "seek": rows_seek.seek,

@@ -64,22 +64,29 @@ static int is_sync(const run_t *run, int64_t sample, int said)
 /* Times where no sample but the first is asked for. */
 static void sum_times(const run_t *run, sums_t *out)
 {
-    uint64_t dts = 0, step = run->even;
-    int64_t least = INT64_MAX, end = INT64_MIN;
-    for (int64_t i = 0; i < run->count; i++) {
-        int32_t offset = (int32_t)word_at(run->offset + run->stride * i);
-        if (run->duration)
-            step = word_at(run->duration + run->stride * i);
-        int64_t cts = (int64_t)(dts + (uint64_t)(int64_t)offset);
-        dts += step;
-        int64_t behind = (int64_t)((uint64_t)cts + step);
-        out->negative += offset < 0;
-        least = cts < least ? cts : least;
-        end = behind > end ? behind : end;
-    }
+    const uint8_t *shift = run->offset, *length = run->duration;
+    uint64_t dts = 0, negative = 0, step = run->even;
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    if (length)
+        for (int64_t i = 0; i < run->count; i++, shift += run->stride, length += run->stride) {
+            uint64_t cts = dts + (uint64_t)(int64_t)(int32_t)word_at(shift);
+            negative += word_at(shift) >> 31;
+            step = word_at(length);
+            dts += step;
+            least = (int64_t)cts < least ? (int64_t)cts : least;
+            most = (int64_t)(cts + step) > most ? (int64_t)(cts + step) : most;
+        }
+    else
+        for (int64_t i = 0; i < run->count; i++, shift += run->stride, dts += step) {
+            uint64_t cts = dts + (uint64_t)(int64_t)(int32_t)word_at(shift);
+            negative += word_at(shift) >> 31;
+            least = (int64_t)cts < least ? (int64_t)cts : least;
+            most = (int64_t)(cts + step) > most ? (int64_t)(cts + step) : most;
+        }
     out->duration = (int64_t)dts;
+    out->negative = (int64_t)negative;
     out->cts_min = least;
-    out->cts_end = end;
+    out->cts_end = most;
 }
 
 /* Times and sync samples. 0, or -1: no memory. */

@@ -51,7 +51,7 @@ LEADS = frozenset(LEAD.tolist()) - {SIDX}
 def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> FragmentIndex | None:
     """The index that the sidx boxes in front of a file tell, or None where they are not trusted."""
     moov = scan.movies[0] if scan.movies else init
-    if not scan.tops():
+    if not any(box.type == SIDX for box in scan.captured):
         return None
     top = np.concatenate(scan.tops())
     offsets, sizes, types = top["offset"], top["size"], top["type"]
