@@ -85,6 +85,7 @@ class NalUnits(Syntax):
         sets: parameter sets by (type, id), as they stand in samples or sample entries.
     """
 
+    holes = True  # what a unit may not have is looked for in any case
     open_sync = False
     """Whether the film marks pictures sync that others only recover at."""
     type_bits = 0x1F

@@ -1,4 +1,4 @@
-"""The bytes of a source as a walk needs them: a large block at a time, and none of it twice."""
+"""The bytes of a source as a walk needs them: a large block at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BLOCK: Final = 4 << 20
 
 
 class Window:
-    r"""Bytes of a source up to `stop`, of which one block is held.
+    r"""Bytes of a source up to `stop`, of which two blocks are held.
 
     Args:
         source: where they are.
@@ -27,23 +27,26 @@ class Window:
 
     def __init__(self, source: Source, stop: int, *, cut: bool = False) -> None:
         self._source, self.stop, self.cut = source, stop, cut
+        # A walk looks ahead and comes back: the block before the last one is still wanted.
         self._start, self._data = 0, b""
+        self._other, self._other_data = 0, b""
         self._clean = (0, 0)
 
     def take(self, at: int, count: int) -> bytes:
         """`count` bytes from `at` on; fewer where they end."""
         stop = min(at + count, self.stop)
         low = at - self._start
-        if low < 0 or stop > self._start + len(self._data):
-            if stop <= at:
-                return b""
-            self._load(at, stop)
-            low = 0
-        return self._data[low : low + stop - at]
-
-    def _load(self, at: int, stop: int) -> None:
+        if low >= 0 and stop <= self._start + len(self._data):
+            return self._data[low : low + stop - at]
+        if stop <= at:
+            return b""
+        low = at - self._other
+        if low >= 0 and stop <= self._other + len(self._other_data):
+            return self._other_data[low : low + stop - at]
         last = min(max(stop, at + BLOCK), self.stop)
+        self._other, self._other_data = self._start, self._data
         self._start, self._data = at, self._source.read_up_to(ByteRange(at, last))
+        return self._data[: stop - at]
 
     def is_escaped(self, start: int, stop: int) -> bool:
         """Whether no two zeros are followed by 0, 1 or 2 in these bytes.
