@@ -124,6 +124,7 @@ class Av1(Syntax):
     def __init__(self, config: bytes = b"") -> None:
         self.sequence: Sequence | None = None
         self._shown: int | None = None
+        self._is_even = True
         if len(config) > 2 and config[0] >> 3 & 15 == SEQUENCE:
             size, used = _leb128(config[1:9])
             self._is_known(config[1 + used : 1 + used + size])
@@ -179,6 +180,20 @@ class Av1(Syntax):
                 if following is None or following.kind != TILES:
                     return Found(at, sync, head=(hint,))
         return None
+
+    def study(self, window: Window, at: int, found: Found) -> None:
+        """Whether each picture has the place behind that of the one before."""
+        self._is_even = self._is_even and self._is_next(found)
+
+    def _is_next(self, found: Found) -> bool:
+        hint = found.head[0] if found.head is not None else -1
+        if hint < 0 or found.sync or self._shown is None or self.sequence is None:
+            return True
+        return hint == self._shown + 1 & (1 << self.sequence.order_bits) - 1
+
+    def may_follow(self, found: Found) -> bool:
+        """Whether it has the next place in the order of output, where a good film leaves none."""
+        return not self._is_even or self._is_next(found)
 
     def accept(self, found: Found) -> Found:
         """Count the pictures that are shown."""

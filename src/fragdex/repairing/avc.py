@@ -13,8 +13,9 @@ from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, NalUnits, 
 from fragdex.repairing.syntax import Found
 
 NON_IDR, IDR, SEI, SPS, PPS, DELIMITER = 1, 5, 6, 7, 8, 9
-_AFTER: Final = (10, 11, 12, 19)
-"""End of sequence, end of stream, filler data, auxiliary pictures."""
+_ENDS: Final = (10, 11)
+"""End of sequence, end of stream."""
+FILLER: Final = 12
 _HIGH: Final = (100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135)
 _MOST_POC: Final = 1 << 31
 
@@ -173,8 +174,10 @@ class Avc(NalUnits):
             return BEFORE if not referred else None
         if kind in (SPS, PPS):
             return BEFORE if referred and size <= 4096 else None
-        if kind in _AFTER:
-            return AFTER if kind == 19 or not referred else None
+        if kind in _ENDS:
+            return AFTER if size == 1 and not referred else None
+        if kind == FILLER:
+            return AFTER if not referred and is_filler(unit[1:size], size <= len(unit)) else None
         return None
 
     def learn(self, unit: bytes) -> bool:
@@ -286,6 +289,15 @@ def _first_headers() -> Any:
     fit = (kinds == NON_IDR) | (np.isin(kinds, [IDR, SPS, PPS]) & referred)
     fit |= np.isin(kinds, [SEI, DELIMITER]) & ~referred
     return fit & (np.arange(256) < 128)
+
+
+def is_filler(data: bytes, whole: bool) -> bool:
+    r"""Whether a unit of filler data goes on so (7.3.2.7): FF, and 80 at the end.
+
+    >>> is_filler(b"\xff\xff\x80", True), is_filler(b"\xff\xff", False)
+    (True, True)
+    """
+    return data.rstrip(b"\xff") == b"" if not whole else data.lstrip(b"\xff") == b"\x80"
 
 
 def _is_sei(data: bytes) -> bool:

@@ -25,8 +25,10 @@ SLACK: Final = 1e-4
 FOREVER: Final = 1e9
 FEW: Final = 4
 """Packets by which the pace of a good film may vary."""
-LIKENESS: Final = 3
-"""First bytes in which packets of a camera are alike, by far more than by chance."""
+LIKENESS: Final = 5
+"""First bytes in which packets are alike that are no others by chance."""
+MOST_PACKET: Final = 1275
+"""Bytes of a frame of Opus (RFC 6716, 3.2.1); what a good film has is no limit of another."""
 
 
 class Between(Syntax):
@@ -177,7 +179,6 @@ class Opus(Between):
         super().__init__(samples)
         self._heads = {head[0] for head in heads if head}
         self._seen = {head[:LIKENESS] for head in heads if len(head) >= LIKENESS}
-        self._least, self._most = int(samples.size.min()), int(samples.size.max())
         self.lengths = []  # of sizes that vary, none is more likely than a nearer end
 
     def may_start(self, window: Window, at: int) -> bool:
@@ -188,7 +189,7 @@ class Opus(Between):
     def split(self, window: Window, start: int, stop: int, fits: Fits) -> list[int] | None:
         """As `Between.split`: by sizes and first bytes like those of the good film."""
         size = stop - start
-        if not self._least <= size <= self.longest:
+        if not 0 < size <= self.longest:
             return None
         if not self.may_start(window, start):
             return None
@@ -200,7 +201,7 @@ class Opus(Between):
             found = [
                 (*before, place - low)
                 for low, many in ways.items()
-                if self._least <= place - low <= self._most
+                if place - low <= MOST_PACKET + 1
                 for before in many
             ]
             if found:

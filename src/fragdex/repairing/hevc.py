@@ -8,12 +8,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fragdex.indexing.codecs import Missing
-from fragdex.repairing.avc import is_messages
+from fragdex.repairing.avc import is_filler, is_messages
 from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, NalUnits, Slice, payload
 from fragdex.repairing.syntax import Found
 
 VPS, SPS, PPS, DELIMITER, PREFIX_SEI, SUFFIX_SEI = 32, 33, 34, 35, 39, 40
 _IDR: Final = (19, 20)
+_ENDS: Final = (36, 37)
+"""End of sequence, end of bitstream."""
+FILLER: Final = 38
 _IRAP: Final = range(16, 24)
 _PASSED: Final = (*range(6, 10), *range(0, 16, 2))
 """Pictures that others do not count from: leading ones, and those of no reference (8.3.1)."""
@@ -101,7 +104,16 @@ class Hevc(NalUnits):
             return BEFORE if size <= 4096 else None
         if kind == PREFIX_SEI:
             return BEFORE
-        return AFTER if kind in (36, 37, 38, SUFFIX_SEI) else None
+        if kind in _ENDS:
+            return AFTER if size == 2 else None
+        if kind == FILLER:
+            return AFTER if is_filler(unit[2:size], size <= len(unit)) else None
+        if kind == SUFFIX_SEI:
+            # one that is longer than what is at hand is not looked through
+            short = size <= len(unit)
+            messages = unit[2:size].replace(b"\0\0\3", b"\0\0")
+            return AFTER if not short or is_messages(messages) else None
+        return None
 
     def learn(self, unit: bytes) -> bool:
         """As `NalUnits.learn`."""

@@ -46,6 +46,10 @@ class Syntax(ABC):
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The sample that begins at `at` and ends at or before `stop`; None: none does."""
 
+    def may_follow(self, found: Found) -> bool:
+        """Whether a sample may come right behind the last one that was accepted."""
+        return True
+
     def accept(self, found: Found) -> Found:
         """A sample of the film, in its turn: with its place in the order of pictures."""
         return found

@@ -112,7 +112,9 @@ class Walk:
     def _step(self, at: int) -> int | None:
         """Keep what begins here; where it ends, or None: nothing was kept."""
         options = [
-            (lane, found) for lane, found in self._options(at) if self._goes_on(found.stop, lane)
+            (lane, found)
+            for lane, found in self._options(at)
+            if lane.syntax.may_follow(found) and self._goes_on(found.stop, lane)
         ]
         if len(options) > 1:
             steps = [MOST_STEPS]
@@ -134,6 +136,9 @@ class Walk:
             return None
         steps = [MOST_STEPS]
         for stop in self._gaps(at, syntax):
+            following = self._options(stop)
+            if following and not any(o.syntax.may_follow(found) for o, found in following):
+                continue
             if not self._chain(stop, DEPTH, steps, framed=True):
                 continue
             sizes = syntax.split(self._window, at, stop, self._fits)
