@@ -125,6 +125,8 @@ class Av1(Syntax):
         self.sequence: Sequence | None = None
         self._shown: int | None = None
         self._is_even = True
+        self._kinds: set[int] = set()
+        self._far = 0
         if len(config) > 2 and config[0] >> 3 & 15 == SEQUENCE:
             size, used = _leb128(config[1:9])
             self._is_known(config[1 + used : 1 + used + size])
@@ -162,6 +164,8 @@ class Av1(Syntax):
                     return None
             elif obu.kind in (HEADER, FRAME, COPY):
                 frame = self._frame(head)
+                if self.learned and _kind_of(head) not in self._kinds:
+                    return None
                 if frame is None or (obu.kind == FRAME and frame.repeats):
                     return None
                 if frame.key and frame.shown and not sequenced:
@@ -182,8 +186,15 @@ class Av1(Syntax):
         return None
 
     def study(self, window: Window, at: int, found: Found) -> None:
-        """Whether each picture has the place behind that of the one before."""
+        """Which frames there are, and how their places in the order of output go on."""
         self._is_even = self._is_even and self._is_next(found)
+        while at < found.stop and (obu := _obu(window, at, found.stop)) is not None:
+            head = window.take(obu.begin, min(obu.stop - obu.begin, HEAD_BYTES))
+            if obu.kind in (HEADER, FRAME) and (frame := self._frame(head)) is not None:
+                self._kinds.add(_kind_of(head))
+                if not frame.shown and frame.hint >= 0 and self._shown is not None:
+                    self._far = max(self._far, self._ahead(frame.hint))
+            at = obu.stop
 
     def _is_next(self, found: Found) -> bool:
         hint = found.head[0] if found.head is not None else -1
@@ -214,10 +225,19 @@ class Av1(Syntax):
 
     def _is_near(self, frame: _Frame) -> bool:
         """Whether a frame is one that may come next in the order of output (7.8)."""
-        if self._shown is None or self.sequence is None:
+        if self._shown is None:
             return True
-        ahead = frame.hint - self._shown & (1 << self.sequence.order_bits) - 1
-        return 0 < ahead <= (NEAR if frame.shown else FAR)
+        return (
+            0
+            < self._ahead(frame.hint)
+            <= NEAR + (0 if frame.shown else self._far if self.learned else FAR)
+        )
+
+    def _ahead(self, hint: int) -> int:
+        """Places in the order of output from the last picture that was shown."""
+        assert self.sequence is not None
+        assert self._shown is not None
+        return hint - self._shown & (1 << self.sequence.order_bits) - 1
 
     def _frame(self, head: bytes) -> _Frame | None:
         """The beginning of a frame header (5.9.2)."""
@@ -258,6 +278,11 @@ class Av1(Syntax):
 
 
 _FIRST: Final = frozenset(kind << 3 | 2 for kind in (SEQUENCE, DELIMITER, HEADER, METADATA, FRAME))
+
+
+def _kind_of(head: bytes) -> int:
+    """Of a frame header show_existing_frame alone, or with frame_type and show_frame (5.9.2)."""
+    return 8 if head[0] & 0x80 else head[0] >> 4
 
 
 def _obu(window: Window, at: int, stop: int) -> _Obu | None:

@@ -220,4 +220,5 @@ def _misread(syntax: Syntax, samples: SampleTable, source: Source) -> int:
             if window.find(HOLE, start, start + length) is not None:
                 syntax.holes = True
     syntax.interrupted()
+    syntax.learned = True
     return wrong if wrong * 50 > min(len(samples), LOOKED_AT) else 0

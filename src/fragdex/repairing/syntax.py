@@ -35,6 +35,8 @@ class Syntax(ABC):
 
     delimited = True
     """Whether a sample says where it ends; else only its neighbours do."""
+    learned = False
+    """Whether a good film was studied."""
     remembers = False
     """Whether what is a sample depends on the samples before it."""
     holes = False

@@ -21,12 +21,14 @@ DEPTH: Final = 4
 """Samples that have to follow one another where the walk begins anew."""
 MOST_STEPS: Final = 512
 """Places that are looked at for one decision."""
+FEW: Final = 4
+"""How many times as many for all ends that a sound may have."""
 MOST_KNOWN: Final = 1 << 13
 """Places whose samples are remembered."""
 SCANNED: Final = 1 << 20
 """Bytes that are searched at once."""
-SPENT_A_BYTE: Final = 4
-FREE: Final = 1 << 22
+SPENT_A_BYTE: Final = 2
+FREE: Final = 1 << 20
 """Bytes of looks in vain, and how many more for each byte that is searched."""
 MOST_PACKETS: Final = 64
 """Packets between two pictures."""
@@ -134,12 +136,15 @@ class Walk:
         assert isinstance(syntax, Between)
         if not syntax.may_start(self._window, at):
             return None
-        steps = [MOST_STEPS]
+        left = FEW * MOST_STEPS
         for stop in self._gaps(at, syntax):
             following = self._options(stop)
             if following and not any(o.syntax.may_follow(found) for o, found in following):
                 continue
-            if not self._chain(stop, DEPTH, steps, framed=True):
+            steps = [min(MOST_STEPS, left)]
+            goes_on = self._chain(stop, DEPTH, steps, framed=True)
+            left -= MOST_STEPS - max(0, steps[0])
+            if not goes_on:
                 continue
             sizes = syntax.split(self._window, at, stop, self._fits)
             if sizes is None:
@@ -241,8 +246,6 @@ class Walk:
             stop = at + length
             if stop < window.stop and self._options(stop):
                 yield stop
-        if window.stop - at <= syntax.longest and not window.cut:
-            yield window.stop
         data = window.take(at, syntax.longest)
         places = sorted({place for lane in self._framed for place in lane.syntax.starts(data)})
         for place in places:
@@ -254,6 +257,8 @@ class Walk:
                 tried += 1
                 if tried >= MOST_GAPS:
                     return
+        if window.stop - at <= syntax.longest and not window.cut:
+            yield window.stop
 
     def _resume(self, at: int) -> int:
         """The next place from which samples follow one another; the end where there is none."""
