@@ -16,7 +16,7 @@ NAME = "pauses-flac.mp4"
 
 def missing() -> str | None:
     """The package that this chapter needs and that is not installed."""
-    for package in ("av", "pocketsphinx"):
+    for package in ("av", "moonshine_voice"):
         if importlib.util.find_spec(package) is None:
             return package
     return None

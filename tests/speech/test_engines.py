@@ -22,7 +22,8 @@ from fragdex.speech.sherpa import words_of_tokens
 from speech.conftest import SPEECH
 
 CHOICES = {
-    "pocketsphinx": EngineChoice(),
+    "moonshine": EngineChoice("moonshine"),
+    "pocketsphinx": EngineChoice("pocketsphinx"),
     "faster-whisper": EngineChoice(
         "faster-whisper", str(SPEECH / "tiny-whisper"), device="cpu", threads=1
     ),
@@ -32,6 +33,7 @@ CHOICES = {
     "sherpa-onnx": EngineChoice("sherpa-onnx", str(SPEECH / "tiny-ctc"), batch_size=2),
 }
 PACKAGES = {
+    "moonshine": "moonshine_voice",
     "pocketsphinx": "pocketsphinx",
     "faster-whisper": "faster_whisper",
     "sherpa-onnx": "sherpa_onnx",
@@ -114,7 +116,7 @@ def test_an_unknown_language_is_refused_by_name():
 
 def test_words_of_pocketsphinx_are_where_they_are_said(said):
     pytest.importorskip("pocketsphinx")
-    engine = make_engine(EngineChoice())
+    engine = make_engine(EngineChoice("pocketsphinx"))
     engine.open()
     words = [word.text for part in engine.transcribe(said, "en") for word in part]
     assert {"boy", "was", "sun", "used"} & set(words)
@@ -150,7 +152,7 @@ def test_an_incomplete_whisper_never_asks_the_network(name, no_network, tmp_path
         make_engine(EngineChoice("faster-whisper", str(folder))).open()
 
 
-@pytest.mark.parametrize("name", ["faster-whisper", "sherpa-onnx", "pocketsphinx"])
+@pytest.mark.parametrize("name", ENGINES)
 def test_a_broken_model_is_told(name, tmp_path):
     pytest.importorskip(PACKAGES[name])
     home = {"faster-whisper": "tiny-whisper", "sherpa-onnx": "tiny-ctc"}.get(name)
@@ -160,8 +162,10 @@ def test_a_broken_model_is_told(name, tmp_path):
         folder = tmp_path
         for file in ("mdef", "en.lm.bin", "en.dict"):
             (folder / file).write_bytes(b"")
+        for file in ("encoder_model.ort", "decoder_model_merged.ort", "tokenizer.bin"):
+            (folder / file).write_bytes(b"")
     for path in folder.iterdir():
-        if path.suffix in (".bin", ".onnx"):
+        if path.suffix in (".bin", ".onnx", ".ort"):
             path.write_bytes(b"\0" * 1000)
     with (
         SpeechProcess(EngineChoice(name, str(folder), device="cpu")) as child,
@@ -180,6 +184,7 @@ def test_a_folder_without_a_model_of_pocketsphinx(tmp_path):
 def test_the_state_of_every_engine_is_told():
     states = {state.name: state for state in engine_states([CHOICES["sherpa-onnx"]])}
     assert list(states) == list(ENGINES)
+    assert states["moonshine"].ready
     assert states["pocketsphinx"].ready
     assert states["sherpa-onnx"].ready
     assert not states["faster-whisper"].ready

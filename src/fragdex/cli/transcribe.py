@@ -58,8 +58,8 @@ def transcribe(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="pocketsphinx, faster-whisper or sherpa-onnx.",
-            show_default="pocketsphinx, or what the server uses",
+            help="moonshine, pocketsphinx, faster-whisper or sherpa-onnx.",
+            show_default="moonshine, or what the server uses",
         ),
     ] = None,
     model: Annotated[
@@ -141,10 +141,10 @@ def transcribe(
         return _remotely(file, form, output, server, key, wanted, json=json)
     if form == "mp4" and opening["period"] is not None:
         raise typer.BadParameter("--period does not go with captions inside a film: write .vtt")
-    engine = engine or "pocketsphinx"
     with extra("speech"):
-        from fragdex.speech.engines import EngineChoice, make_engine
+        from fragdex.speech.engines import EngineChoice, default_engine, make_engine
         from fragdex.speech.transcribe import transcribe as transcribe_file
+    engine = engine or default_engine()
     choice = EngineChoice(
         engine, model, device=device, compute_type=compute_type, batch_size=batch_size
     )

@@ -147,10 +147,13 @@ class Settings(BaseSettings):
     )
 
     speech_engine: str = Field(
-        "pocketsphinx",
-        pattern="^(pocketsphinx|faster-whisper|sherpa-onnx)$",
-        description="engine of transcriptions that name none: `pocketsphinx`, `faster-whisper` or "
-        "`sherpa-onnx`",
+        "",
+        pattern="^(|moonshine|pocketsphinx|faster-whisper|sherpa-onnx)$",
+        description="engine of transcriptions that name none: `moonshine`, `pocketsphinx`, "
+        "`faster-whisper` or `sherpa-onnx`; empty: moonshine, or pocketsphinx without it",
+    )
+    moonshine_model: str = Field(
+        "", description="folder of a model of moonshine-voice; empty: its built-in English one"
     )
     pocketsphinx_model: str = Field(
         "", description="folder of its acoustic model; empty: its built-in English one"

@@ -172,7 +172,7 @@ def as_document(words: Sequence[Word]) -> dict[str, Any]:
     """Words and segments as published players read them: times are seconds of the presentation.
 
     >>> as_document([Word("hi", 0, 500, 0.9)])["word_segments"]
-    [{'text': 'hi', 'start': 0.0, 'end': 0.5, 'confidence': 0.9}]
+    [{'text': 'hi', 'start': 0.0, 'end': 0.5, 'confidence': 0.9, 'time_confidence': None}]
     """
     return {
         "segments": [
@@ -189,6 +189,7 @@ def as_document(words: Sequence[Word]) -> dict[str, Any]:
                 "start": word.start_ms / 1000,
                 "end": word.end_ms / 1000,
                 "confidence": word.confidence,
+                "time_confidence": word.time_confidence,
             }
             for word in words
         ],

@@ -1,6 +1,7 @@
 """Engines that recognize speech, behind one contract; each imports its package when it is opened.
 
-pocketsphinx  the default: small, English, plain
+moonshine     the default: small, English, with capitals and punctuation
+pocketsphinx  smaller still, and plain; the default where moonshine cannot be had
 whisper       faster-whisper (extra `whisper`): Whisper models on CPU and GPU
 sherpa        sherpa-onnx (extra `sherpa`): transducer and CTC models, parakeet among them
 """
@@ -10,7 +11,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,13 +29,35 @@ Sound = npt.NDArray[np.int16]
 
 # name: module beside this one, its class, the package, what to install
 _HOMES: Final = {
-    "pocketsphinx": ("pocketsphinx", "PocketSphinx", "pocketsphinx", "'fragdex[speech]'"),
+    "moonshine": ("moonshine", "Moonshine", "moonshine_voice", "'fragdex[speech]'"),
+    "pocketsphinx": ("pocketsphinx", "PocketSphinx", "pocketsphinx", "'fragdex[pocketsphinx]'"),
     "faster-whisper": ("whisper", "FasterWhisper", "faster_whisper", "'fragdex[whisper]'"),
     "sherpa-onnx": ("sherpa", "Sherpa", "sherpa_onnx", "'fragdex[sherpa]'"),
 }
 _FETCH: Final = "import sys; from faster_whisper import download_model as d; print(d(sys.argv[1]))"
 ENGINES: Final = tuple(_HOMES)
 """Names of engines, the default first."""
+BUILT_IN: Final = ("moonshine", "pocketsphinx")
+"""Those whose packages carry a model, the better one first."""
+
+
+@cache
+def default_engine() -> str:
+    """The engine that is taken where none is named.
+
+    moonshine, but on systems that its package is not made for, and where it is not installed and
+    pocketsphinx is.
+    """
+    return next((name for name in BUILT_IN if is_installed(name)), BUILT_IN[0])
+
+
+def is_installed(name: str) -> bool:
+    """Whether the packages that an engine needs are here; nothing is opened."""
+    try:
+        need_package(name)
+    except EngineUnavailable:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +65,7 @@ class EngineChoice:
     """Which engine, and with what.
 
     Attributes:
-        name: one of `ENGINES`.
+        name: one of `ENGINES`; by default what `default_engine` says.
         model: folder of the model; None: the one the engine's package carries, if it does.
         device: `auto`, `cpu` or `cuda`; auto takes a GPU where there is one.
         compute_type: of faster-whisper: `default`, `int8`, `float16` …
@@ -50,7 +74,7 @@ class EngineChoice:
         download: whether `model` may be a name that the engine fetches from the network.
     """
 
-    name: str = "pocketsphinx"
+    name: str = field(default_factory=default_engine)
     model: str | None = None
     device: str = "auto"
     compute_type: str = "default"

@@ -38,12 +38,13 @@ class TranscriptionPlan:
     Attributes:
         track: track_ID.
         work_slice_ms: slice n is the sound from n to n + 1 times that, but for the move of its
-            borders to the nearest multiples of `UNIT`, and from there to cuts.
+            borders to the nearest multiples of `block` units, and from there to cuts.
         first_frame, last_frame: frames of 10 ms from presentation time 0 that the track has (last
             exclusive).
         quiet: the track's threshold in dB.
         language: ISO 639-1, as asked for or as detected; None where nobody knows.
         slices: numbers of the slices that may hold sound.
+        block: units that an engine may hear together, counted from unit 0: no slice parts them.
     """
 
     track: int
@@ -53,6 +54,7 @@ class TranscriptionPlan:
     quiet: float
     language: str | None
     slices: tuple[int, ...]
+    block: int = 1
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -77,8 +79,9 @@ class TranscriptionPlan:
         ... ]
         [(0, 2), (2, 3), (3, 5)]
         """
+        frames = UNIT * self.block
         first, last = (
-            (2 * at * self.work_slice_ms // FRAME_MS + UNIT) // (2 * UNIT)
+            (2 * at * self.work_slice_ms // FRAME_MS + frames) // (2 * frames) * self.block
             for at in (number, number + 1)
         )
         return first, last
@@ -92,7 +95,8 @@ class TranscriptionPlan:
         ... ]
         [0, 0, 1, 2, 2]
         """
-        return -(-UNIT * (2 * unit + 1) * FRAME_MS // (2 * self.work_slice_ms)) - 1
+        frames, block = UNIT * self.block, unit // self.block
+        return -(-frames * (2 * block + 1) * FRAME_MS // (2 * self.work_slice_ms)) - 1
 
     def span(self, number: int) -> tuple[int, int]:
         """Frames [low, high) of slice `number`, but for the place of its cuts."""
@@ -135,8 +139,12 @@ def plan_of(
     spans: Sequence[tuple[int, int]],
     quiet: float,
     language: str | None,
+    block: int = 1,
 ) -> TranscriptionPlan:
     """The plan of a track that has samples in some spans of frames.
+
+    Args:
+        block: units that no slice parts.
 
     Raises:
         LimitExceeded: it is longer than two days.
@@ -152,7 +160,7 @@ def plan_of(
                 found=f"{end / _FRAMES_A_SECOND / 3600:.0f} hours",
             )
         units.update(range(one, other + 1))
-    plan = TranscriptionPlan(track, work_slice_ms, first, end, quiet, language, ())
+    plan = TranscriptionPlan(track, work_slice_ms, first, end, quiet, language, (), block)
     return replace(plan, slices=tuple(sorted({plan.slice_of(unit) for unit in units})))
 
 

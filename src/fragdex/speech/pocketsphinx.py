@@ -1,4 +1,4 @@
-"""pocketsphinx: the default engine. Small, English, lower case, without punctuation.
+"""pocketsphinx: small, English, lower case, without punctuation; the default without moonshine.
 
 It carries state from utterance to utterance; `reinit_feat` before each makes what it hears
 independent of their order. Its default settings are kept: faster ones cost words.

@@ -39,7 +39,7 @@ from fragdex.speech.plan import TranscriptionPlan, plan_of, probes_of, spans_of
 from fragdex.speech.words import Missing, SliceTranscript, Word
 
 _BLOCK: Final = 3
-"""Units whose utterances may be joined: in slices of half a minute they are those of the whole."""
+"""Units whose utterances are joined for engines that hear in windows."""
 _AT_ONCE: Final = 16
 """Utterances that are given to an engine at once, so that it can be stopped between them."""
 _MOST_AHEAD: Final = 12_000
@@ -106,7 +106,9 @@ class Listener:
         probes = [self.read(low, high) for low, high in probes_of(spans)]
         if language is None and probes:
             language = engine.detect(probes)
-        return plan_of(self.track.id, work_slice_ms, spans, threshold(probes), language)
+        block = _BLOCK if engine.window_ms else 1
+        quiet = threshold(probes)
+        return plan_of(self.track.id, work_slice_ms, spans, quiet, language, block)
 
     def cut(self, plan: TranscriptionPlan, unit: int, read: ReadFrames | None = None) -> Cut:
         """The cut in front of a unit.
@@ -222,7 +224,7 @@ def _utterances(
     found: list[Utterance] = []
     block: list[Utterance] = []
     for unit, (before, after) in enumerate(pairwise(cuts), first):
-        if unit % _BLOCK == 0:
+        if unit % plan.block == 0:
             found += joined(block, window)
             block = []
         low, high = _context(plan, before)[0], _context(plan, after)[1]

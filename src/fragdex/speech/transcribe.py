@@ -33,7 +33,7 @@ def transcribe(
     *,
     index: FragmentIndex | None = None,
     track: int | None = None,
-    choice: EngineChoice = EngineChoice(),  # noqa: B008 — frozen
+    choice: EngineChoice | None = None,
     language: str | None = None,
     work_slice_ms: int = 30_000,
     jobs: int = 1,
@@ -46,7 +46,7 @@ def transcribe(
         source: the file, in any form that `fragdex.open_source` takes.
         index: of it; None: made here.
         track: track_ID; None: the first audio track.
-        choice: the engine.
+        choice: the engine; None: the default one.
         language: ISO 639-1; None: what the engine hears.
         work_slice_ms: length of the slices.
         init: the initialization segment, for segments that have none.
@@ -63,7 +63,7 @@ def transcribe(
     with ExitStack() as stack:
         opened = source if isinstance(source, Source) else stack.enter_context(open_source(source))
         known = fragdex.index(opened) if index is None else index
-        children = _Children(known, opened, choice, track, init)
+        children = _Children(known, opened, choice or EngineChoice(), track, init)
         stack.callback(children.end)
         plan = children.use(lambda child: child.plan(work_slice_ms, language, check=children.check))
         heard: list[SliceTranscript] = []

@@ -12,13 +12,15 @@ class Word(NamedTuple):
 
     Attributes:
         text: as it is shown, without spaces around it.
-        confidence: 0 to 1, or None where the engine gives none.
+        confidence: that it is this word, 0 to 1; None where the engine gives none.
+        time_confidence: that its time is right, 0 to 1; None where nobody says.
     """
 
     text: str
     start_ms: int
     end_ms: int
     confidence: float | None = None
+    time_confidence: float | None = None
 
     def later(self, ms: int) -> Word:
         """The same word at another time.

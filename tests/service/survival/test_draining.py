@@ -74,7 +74,7 @@ def test_readyz_tells_the_browser_and_its_version(site, tmp_path):
     child = site.serve(chromium=found, job_workers=1)
     answer = asked(child.url, "/readyz")
     assert (answer.status_code, answer.json()["browser"]) == (200, "Chromium 130.0.1 built on x")
-    assert answer.json()["engine"] == f"pocketsphinx {version('pocketsphinx')}"
+    assert answer.json()["engine"] == f"moonshine {version('moonshine-voice')}"
     child.end()
 
 

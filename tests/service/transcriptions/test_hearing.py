@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 import fragdex
+from fragdex.speech.engines import EngineChoice, default_engine
 from service.descendants import alive, descendants
 from service.serving import API
 from service.transcriptions.working import (
@@ -22,12 +23,14 @@ from service.transcriptions.working import (
 from service.working import fixture_bytes, md5_of, uploaded
 
 FLAC = SPEECH / "pauses-flac.mp4"
+EACH_TEN_SECONDS = "pocketsphinx"
+"""The engine that hears each ten seconds by themselves: more slices than one."""
 
 
 @pytest.fixture(scope="module")
 def heard(transcriber, spoken):
     """A transcription in slices of 5 s, complete."""
-    id = transcriber.begin(spoken, work_slice_ms=5000)
+    id = transcriber.begin(spoken, work_slice_ms=5000, engine=EACH_TEN_SECONDS)
     seen = transcriber.until(id, lambda record: record["slices"] is not None)
     assert seen["status"] in ("transcribing", "complete")
     record = transcriber.ended(id)
@@ -36,11 +39,19 @@ def heard(transcriber, spoken):
 
 
 def test_slices_hear_what_the_whole_hears(transcriber, heard):
-    assert transcriber.words(heard["id"]) == by_itself(FLAC)
+    assert transcriber.words(heard["id"]) == by_itself(FLAC, choice=EngineChoice(EACH_TEN_SECONDS))
+
+
+def test_the_default_engine_hears_sentences(transcriber, spoken):
+    record = transcriber.ended(transcriber.begin(spoken))
+    assert (record["status"], record["engine"]) == ("complete", default_engine())
+    assert transcriber.words(record["id"]) == by_itself(FLAC)
+    document = transcriber.document(record["id"])
+    assert all(0 <= word["time_confidence"] <= 1 for word in document["word_segments"])
 
 
 def test_the_record_tells_how_it_was_heard(heard):
-    assert (heard["engine"], heard["language"]) == ("pocketsphinx", "en")
+    assert (heard["engine"], heard["language"]) == (EACH_TEN_SECONDS, "en")
     assert heard["engine_version"]
     assert heard["model"]
     # sound is parted each ten seconds: of shorter slices every other one has nothing to hear

@@ -2,7 +2,7 @@
 
 from fragdex.service.config import Settings
 from fragdex.service.transcriptions.records import choice_of
-from fragdex.speech.engines import ENGINES
+from fragdex.speech.engines import default_engine
 
 
 def test_the_operators_settings_choose_engine_and_model(tmp_path):
@@ -23,7 +23,8 @@ def test_the_operators_settings_choose_engine_and_model(tmp_path):
     # a request may name another one, which has a model of its own
     assert choice_of(settings, "sherpa-onnx").model == "models/parakeet"
     assert choice_of(settings, "pocketsphinx").model is None
+    assert choice_of(settings, "moonshine").model is None
 
 
 def test_the_default_is_an_engine(tmp_path):
-    assert choice_of(Settings(data=tmp_path)).name == ENGINES[0]
+    assert choice_of(Settings(data=tmp_path)).name == default_engine()

@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 import fragdex
+from fragdex.speech.engines import default_engine
 from service.serving import API
 from service.transcriptions.working import SPEECH, packed, sound_file
 from service.working import UNKNOWN, announced, events_of, fixture_bytes, md5_of
@@ -38,7 +39,7 @@ def test_a_transcription_waits_for_a_worker(client, sound):
     assert answer.status_code == 201
     record = answer.json()
     assert record["status"] == "pending"
-    assert record["engine"] == "pocketsphinx"
+    assert record["engine"] == default_engine()
     assert record["slices"] is None
     assert (record["language"], record["work_slice_ms"]) == ("en", 5000)
     # it begins at 7 s: what players count slices by is where it ends

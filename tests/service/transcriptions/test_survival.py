@@ -3,6 +3,7 @@
 import pytest
 
 from fragdex.service.records import tables
+from fragdex.speech.engines import EngineChoice
 from service.survival import slices
 from service.survival.processes import until
 from service.survival.slices import (  # noqa: F401
@@ -20,13 +21,15 @@ SPOKEN = first_seconds(SPEECH / "pauses-aac.mp4", 54)
 def whole():
     """What is heard in one piece."""
     pytest.importorskip("pocketsphinx")
-    return by_itself(SPOKEN, jobs=2)
+    return by_itself(SPOKEN, jobs=2, choice=EngineChoice("pocketsphinx"))
 
 
 def begun(client):
     """A transcription, and its id, of which some slices are heard."""
     transcriber = Transcriber(client)
-    id = transcriber.begin(sound_file(client, SPOKEN), work_slice_ms=5000)
+    # the engine that hears each ten seconds by themselves: many slices
+    file = sound_file(client, SPOKEN)
+    id = transcriber.begin(file, work_slice_ms=5000, engine="pocketsphinx")
     transcriber.until(id, lambda record: record["slices_done"] > 1)
     return transcriber, id
 

@@ -93,11 +93,13 @@ class WordSegment(msgspec.Struct, frozen=True, kw_only=True):
     """A word."""
 
     confidence: float | None
-    """0 to 1; null where the engine gives none."""
+    """That it is this word, 0 to 1; null where the engine gives none."""
     end: float
     start: float
     """Seconds of the presentation."""
     text: str
+    time_confidence: float | None
+    """That its time is right, 0 to 1; null where the engine gives none."""
 
 
 class FileTranscription(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +184,7 @@ def transcribe_file(
     id: str,
     *,
     idempotency_key: str | None = None,
-    engine: Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
+    engine: Literal["moonshine", "pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
     language: str | None = None,
     track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
@@ -212,7 +214,7 @@ def transcribe_isobmff_file(
     id: str,
     *,
     idempotency_key: str | None = None,
-    engine: Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
+    engine: Literal["moonshine", "pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
     language: str | None = None,
     track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
@@ -265,7 +267,7 @@ def create_transcription(
     *,
     file_id: str,
     idempotency_key: str | None = None,
-    engine: Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
+    engine: Literal["moonshine", "pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
     language: str | None = None,
     track_id: int | str | None = None,
     work_slice_ms: int | None = None,

@@ -18,7 +18,7 @@ from fragdex.sandbox.child import Idle
 from fragdex.service.context import ServiceContext
 from fragdex.service.transcriptions.records import choice_of
 from fragdex.service.transcriptions.track_source import sound_of
-from fragdex.speech.engines import ENGINES, need_package
+from fragdex.speech.engines import BUILT_IN, need_package
 from fragdex.speech.process import SpeechProcess
 
 IDLE_SECONDS: Final = 120.0
@@ -121,7 +121,7 @@ def engine_state(context: ServiceContext) -> str:
         version = need_package(choice.name)
     except EngineUnavailable:
         return f"{choice.name} not found"
-    built_in = choice.name == ENGINES[0] and choice.model is None
+    built_in = choice.name in BUILT_IN and choice.model is None
     if not (built_in or choice.download or Path(choice.model or "").is_dir()):
         return f"{choice.name} {version}, its model not found"
     return f"{choice.name} {version}"

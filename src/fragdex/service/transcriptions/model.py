@@ -35,7 +35,7 @@ class TranscriptionStatus(StrEnum):
 
 
 SpeechEngine = TypeAliasType(
-    "SpeechEngine", Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"]
+    "SpeechEngine", Literal["moonshine", "pocketsphinx", "faster-whisper", "sherpa-onnx"]
 )
 TrackIdField = Annotated[int, Field(ge=0, le=MAX_TRACK_ID), NUMBER_OR_TEXT]
 
@@ -169,7 +169,12 @@ class WordSegment(ApiModel):
     text: str
     start: float = Field(description="seconds of the presentation")
     end: float
-    confidence: float | None = Field(description="0 to 1; null where the engine gives none")
+    confidence: float | None = Field(
+        description="that it is this word, 0 to 1; null where the engine gives none"
+    )
+    time_confidence: float | None = Field(
+        description="that its time is right, 0 to 1; null where the engine gives none"
+    )
 
 
 class FragmentWords(ApiModel):

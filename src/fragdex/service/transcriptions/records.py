@@ -22,7 +22,7 @@ from fragdex.service.transcriptions.model import (
 )
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.uploads.repository import Repository
-from fragdex.speech.engines import ENGINES, EngineChoice
+from fragdex.speech.engines import ENGINES, EngineChoice, default_engine
 from fragdex.speech.words import SliceTranscript, Transcript, merged
 
 FAMILY: Final = "transcriptions"
@@ -33,7 +33,11 @@ OPEN: Final = _ROW.status.in_([TranscriptionStatus.PENDING, TranscriptionStatus.
 """Work on it is wanted."""
 
 _MODELS: Final = dict(
-    zip(ENGINES, ("pocketsphinx_model", "whisper_model", "sherpa_model"), strict=True)
+    zip(
+        ENGINES,
+        ("moonshine_model", "pocketsphinx_model", "whisper_model", "sherpa_model"),
+        strict=True,
+    )
 )
 
 
@@ -41,9 +45,9 @@ def choice_of(settings: Settings, engine: str | None = None) -> EngineChoice:
     """An engine as the operator set it up.
 
     Args:
-        engine: of `ENGINES`; None: the operator's choice.
+        engine: of `ENGINES`; None: the operator's choice, or the default one.
     """
-    name = engine or settings.speech_engine
+    name = engine or settings.speech_engine or default_engine()
     return EngineChoice(
         name,
         model=getattr(settings, _MODELS[name]) or None,

