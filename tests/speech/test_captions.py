@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
 from fragdex.speech.captions import (
-    LINE,
-    LINES,
-    LONGEST_MS,
+    USUAL,
+    CaptionLayout,
     as_json,
     as_srt,
     as_webvtt,
@@ -49,26 +48,38 @@ def test_every_word_is_shown_while_it_is_said(words):
     assert all(cue.start_ms in starts for cue in cues)
 
 
-@given(spoken_words(st.from_regex(r"[a-z]{1,14}[.,?]?", fullmatch=True)))
-def test_cues_are_short_and_stay_for_long_enough(words):
-    cues = cues_of(words)
+LAYOUTS = st.builds(
+    CaptionLayout,
+    line_length=st.integers(16, 80),
+    max_lines=st.integers(1, 3),
+    reading_speed=st.integers(10, 30),
+    min_duration_ms=st.integers(0, 2_000),
+    max_duration_ms=st.integers(3_000, 10_000),
+)
+
+
+@given(spoken_words(st.from_regex(r"[a-z]{1,14}[.,?]?", fullmatch=True)), st.just(USUAL) | LAYOUTS)
+def test_cues_are_short_and_stay_for_long_enough(words, layout):
+    cues = cues_of(words, layout)
     for cue, after in pairwise([*cues, None]):
         lines = cue.text.split("\n")
-        assert len(lines) <= LINES
-        assert max(map(len, lines)) <= LINE
-        assert cue.end_ms - cue.start_ms <= max(LONGEST_MS, len(cue.text) * 50)
+        assert len(lines) <= layout.max_lines
+        assert max(map(len, lines)) <= layout.line_length
+        read = len(cue.text) * 1000 / layout.reading_speed + 1
+        assert cue.end_ms - cue.start_ms <= max(layout.max_duration_ms, read)
         room = (after.start_ms if after else 10**9) - cue.start_ms
-        wanted = max(1000, (len(cue.text)) * 50)
-        assert cue.end_ms - cue.start_ms >= min(wanted, room - 80, LONGEST_MS) - 50 or room < 1000
+        wanted = max(layout.min_duration_ms, len(cue.text) * 1000 / layout.reading_speed)
+        stays = cue.end_ms - cue.start_ms
+        assert stays >= min(wanted, room - 80, layout.max_duration_ms) - 80 or room < 1000
 
 
 def test_cues_break_at_pauses_and_sentences():
     words = [
         Word("Hello", 0, 300),
-        Word("there.", 350, 700),
-        Word("How", 750, 900),
-        Word("are", 950, 1100),
-        Word("you", 2500, 2700),
+        Word("there.", 350, 1100),
+        Word("How", 1150, 1300),
+        Word("are", 1350, 1500),
+        Word("you", 2900, 3100),
     ]
     assert [cue.text for cue in cues_of(words)] == ["Hello there.", "How are", "you"]
 
@@ -79,6 +90,32 @@ def test_lines_are_of_nearly_the_same_length():
     (cue,) = cues_of(words)
     first, second = cue.text.split("\n")
     assert abs(len(first) - len(second)) < 8
+
+
+def test_a_sentence_too_short_to_be_read_is_shown_with_the_next_one():
+    words = [Word("Yes.", 0, 300), Word("I", 350, 400), Word("do.", 450, 700)]
+    assert [cue.text for cue in cues_of(words)] == ["Yes. I do."]
+    alone = cues_of(words, CaptionLayout(min_duration_ms=0))
+    assert [cue.text for cue in alone] == ["Yes.", "I do."]
+
+
+def test_lines_break_between_clauses():
+    text = "he told us the answer to the question, and then he left"
+    words = [Word(w, n * 200, n * 200 + 180) for n, w in enumerate(text.split())]
+    (cue,) = cues_of(words)
+    assert cue.text == "he told us the answer to the question,\nand then he left"
+    text = "we looked for hours at all of the pictures of the old town"
+    words = [Word(w, n * 200, n * 200 + 180) for n, w in enumerate(text.split())]
+    (cue,) = cues_of(words)
+    assert cue.text.split("\n")[0].split()[-1] not in ("the", "of", "at", "for")
+
+
+def test_a_layout_that_nothing_can_keep_to_is_refused():
+    for wrong in ({"line_length": 3}, {"max_lines": 0}, {"reading_speed": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            CaptionLayout(**wrong)
+    with pytest.raises(ValueError, match="more than"):
+        CaptionLayout(min_duration_ms=5000, max_duration_ms=2000)
 
 
 def test_scripts_without_spaces_get_none():

@@ -18,6 +18,7 @@ from fragdex.cli.output import complain, emit, json_line, part_progress, say
 if TYPE_CHECKING:
     from fragdex import FragmentIndex, Source
     from fragdex.client.api import TranscriptionRecord
+    from fragdex.speech.captions import CaptionLayout
     from fragdex.speech.words import SliceTranscript, Transcript, Word
 
 __all__ = ["transcribe"]
@@ -88,6 +89,28 @@ def transcribe(
         int,
         typer.Option("--batch-size", min=1, metavar="N", help="Utterances recognized at once."),
     ] = 1,
+    line_length: Annotated[
+        int,
+        typer.Option(
+            "--line-length", min=10, max=200, metavar="N", help="Characters of a line of captions."
+        ),
+    ] = 42,
+    reading_speed: Annotated[
+        float,
+        typer.Option(
+            "--reading-speed",
+            min=5,
+            max=100,
+            metavar="N",
+            help="Characters a second: captions stay for so long.",
+        ),
+    ] = 20,
+    min_duration: Annotated[
+        float,
+        typer.Option(
+            "--min-duration", min=0, max=7, metavar="SECONDS", help="A caption stays at least."
+        ),
+    ] = 1,
     slice_seconds: Annotated[
         float,
         typer.Option("--slice", min=5, max=60, metavar="SECONDS", help="Length of the slices."),
@@ -129,6 +152,8 @@ def transcribe(
         here = {
             "--model": model is not None, "--device": device != "auto", "--jobs": jobs > 1,
             "--compute-type": compute_type != "default", "--batch-size": batch_size > 1,
+            "--line-length": line_length != 42, "--reading-speed": reading_speed != 20,
+            "--min-duration": min_duration != 1,
             **{
                 f"--{name.replace('_', '-')}": value not in (None, False)
                 for name, value in opening.items()
@@ -142,11 +167,15 @@ def transcribe(
     if form == "mp4" and opening["period"] is not None:
         raise typer.BadParameter("--period does not go with captions inside a film: write .vtt")
     with extra("speech"):
+        from fragdex.speech.captions import CaptionLayout
         from fragdex.speech.engines import EngineChoice, default_engine, make_engine
         from fragdex.speech.transcribe import transcribe as transcribe_file
     engine = engine or default_engine()
     choice = EngineChoice(
         engine, model, device=device, compute_type=compute_type, batch_size=batch_size
+    )
+    layout = CaptionLayout(
+        line_length, reading_speed=reading_speed, min_duration_ms=round(min_duration * 1000)
     )
     make_engine(choice)  # a wrong name is told before anything is read
     from fragdex import open_source
@@ -193,7 +222,7 @@ def transcribe(
                 on_slice=heard,
             )
         if form is not None:
-            _write(transcript, form, output, index, source)
+            _write(transcript, layout, form, output, index, source)
     _report(file, output, transcript, len(transcript.words), began, json=json)
     return 0
 
@@ -272,20 +301,21 @@ def _init(name: str | None) -> bytes | None:
 
 
 def _write(
-    transcript: Transcript, form: str, output: str | None, index: FragmentIndex, source: Source
-) -> None:
+    transcript: Transcript, layout: CaptionLayout, form: str, output: str | None,
+    index: FragmentIndex, source: Source,
+) -> None:  # fmt: skip
     if form != "mp4":
         from fragdex.speech.captions import FORMS
 
         write, _ = FORMS[form]
         # Captions have an escaping of their own.
-        emit([write(transcript).encode()], output)
+        emit([write(transcript, layout).encode()], output)
         return
     from fragdex.cli.opening import bytes_of_view
     from fragdex.speech.captions import cues_of
     from fragdex.views.copies import captioned
 
-    cues = cues_of(transcript.words)
+    cues = cues_of(transcript.words, layout)
     view = captioned(index, source, cues, transcript.language)
     emit(bytes_of_view(view, source), output)
 

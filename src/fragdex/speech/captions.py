@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
@@ -12,12 +13,6 @@ from fragdex.formats.captions_text import timing
 from fragdex.formats.captions_track import Cue
 from fragdex.speech.words import Transcript, Word
 
-LINE: Final = 42
-LINES: Final = 2
-LONGEST_MS: Final = 7_000
-SHORTEST_MS: Final = 1_000
-SPEED: Final = 20
-"""Characters a second that people read."""
 PAUSE_MS: Final = 700
 """Silence that ends a cue."""
 BETWEEN_MS: Final = 80
@@ -25,30 +20,81 @@ BETWEEN_MS: Final = 80
 _ENDS: Final = tuple(".?!…。?!")
 _BREAKS: Final = (*_ENDS, ",", ";", ":", "、", ",", ";", ":")
 _ABBREVIATED: Final = frozenset(("mr.", "mrs.", "ms.", "dr.", "st.", "no.", "vs."))
+_BEGIN_CLAUSES: Final = frozenset((
+    "and", "but", "or", "nor", "so", "yet", "because", "although", "though", "while", "when",
+    "where", "if", "unless", "until", "since", "that", "which", "who", "whom", "whose", "than",
+    "as", "with", "without", "for", "from", "to", "in", "on", "at", "by", "into", "of", "about",
+))  # fmt: skip
+"""English words that a line may well begin with."""
+_NEVER_LAST: Final = frozenset((
+    "a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "these", "those",
+    "and", "but", "or", "of", "to", "in", "on", "at", "by", "for", "from", "with", "very", "mr.",
+    "mrs.", "ms.", "dr.", "is", "are", "was", "were", "be", "been", "will", "would", "can",
+    "could", "should",
+))  # fmt: skip
+"""English words that a line should not end with."""
 
 
-def cues_of(words: Sequence[Word]) -> list[Cue]:
+@dataclass(frozen=True, slots=True)
+class CaptionLayout:
+    """How captions are laid out, in the terms of subtitling guidelines.
+
+    Attributes:
+        line_length: characters of a line.
+        max_lines: of a cue.
+        reading_speed: characters a second that people read: cues stay for so long, where the next
+            one leaves the time.
+        min_duration_ms, max_duration_ms: of a cue. A sentence shorter than the least is shown with
+            the next one; one longer than the most is parted.
+
+    Raises:
+        ValueError: a number that no caption can keep to.
+    """
+
+    line_length: int = 42
+    max_lines: int = 2
+    reading_speed: float = 20
+    min_duration_ms: int = 1_000
+    max_duration_ms: int = 7_000
+
+    def __post_init__(self) -> None:
+        bounds = {
+            "line_length": (10, 200), "max_lines": (1, 4), "reading_speed": (5, 100),
+            "min_duration_ms": (0, 10_000), "max_duration_ms": (1_000, 60_000),
+        }  # fmt: skip
+        for name, (low, high) in bounds.items():
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} is {getattr(self, name)}: expected {low:,} to {high:,}")
+        if self.min_duration_ms > self.max_duration_ms:
+            raise ValueError("min_duration_ms is more than max_duration_ms")
+
+
+USUAL: Final = CaptionLayout()
+
+
+def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Cue]:
     r"""The captions of words.
 
     Args:
         words: in order, none beginning before the end of the one before.
+        layout: lengths of lines and of cues.
 
     >>> cues_of([Word("hello", 0, 400), Word("there", 450, 800), Word("you", 2000, 2300)])
     [Cue(start_ms=0, end_ms=1000, text='hello there'), Cue(start_ms=2000, end_ms=3000, text='you')]
     """
-    groups = list(_groups(words))
+    groups = list(_groups(words, layout))
     found = []
     for number, group in enumerate(groups):
         text = spoken(group)
         start, end = group[0].start_ms, group[-1].end_ms
-        wanted = max(SHORTEST_MS, len(text) * 1000 // SPEED)
+        wanted = max(layout.min_duration_ms, round(len(text) * 1000 / layout.reading_speed))
         following = groups[number + 1][0].start_ms if number + 1 < len(groups) else None
         if end - start < wanted:
             end = start + wanted
             if following is not None:
                 end = max(group[-1].end_ms, min(end, following - BETWEEN_MS))
         # A player shows nothing of a cue that lasts no time.
-        found.append(Cue(start, max(end, start + 1), "\n".join(_lines(group))))
+        found.append(Cue(start, max(end, start + 1), "\n".join(_lines(group, layout))))
     return found
 
 
@@ -74,15 +120,18 @@ def _unspaced(character: str) -> bool:
     return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
 
 
-def _groups(words: Sequence[Word]) -> Iterator[list[Word]]:
+def _groups(words: Sequence[Word], layout: CaptionLayout) -> Iterator[list[Word]]:
     """Words of each cue."""
     group: list[Word] = []
     for word in words:
-        if group and (word.start_ms - group[-1].end_ms >= PAUSE_MS or _ends(group[-1])):
+        if group and (
+            word.start_ms - group[-1].end_ms >= PAUSE_MS
+            or (_ends(group[-1]) and word.start_ms - group[0].start_ms >= layout.min_duration_ms)
+        ):
             yield group
             group = []
         group.append(word)
-        while len(group) > 1 and not _fits(group):
+        while len(group) > 1 and not _fits(group, layout):
             place = _break(group)
             yield group[:place]
             group = group[place:]
@@ -94,81 +143,112 @@ def _ends(word: Word) -> bool:
     return word.text.endswith(_ENDS) and word.text.lower() not in _ABBREVIATED
 
 
-def _fits(group: Sequence[Word]) -> bool:
-    if group[-1].end_ms - group[0].start_ms > LONGEST_MS:
+def _fits(group: Sequence[Word], layout: CaptionLayout) -> bool:
+    if group[-1].end_ms - group[0].start_ms > layout.max_duration_ms:
         return False
-    lines = _lines(group)
-    return len(lines) <= LINES and all(len(line) <= LINE for line in lines)
+    lines = _lines(group, layout)
+    return len(lines) <= layout.max_lines and all(len(line) <= layout.line_length for line in lines)
+
+
+def _clause(before: Word, after: Word) -> int:
+    """How good it is to part two words, in milliseconds of a pause that would be as good."""
+    if before.text.endswith(_BREAKS):
+        return 500
+    if before.text.lower() in _NEVER_LAST:
+        return -400
+    return 250 if after.text.lower() in _BEGIN_CLAUSES else 0
 
 
 def _break(group: Sequence[Word]) -> int:
-    """Where a cue that is too long is parted best: late, after a comma, in a pause."""
+    """Where a cue that is too long is parted best: late, between clauses, in a pause."""
     last = len(group) - 1
     first = max(1, last // 2)
 
     def worth(place: int) -> tuple[float, int]:
-        pause = group[place].start_ms - group[place - 1].end_ms
-        comma = 500 if group[place - 1].text.endswith(_BREAKS) else 0
-        return (min(pause, 500) + comma + 250 * place / last, place)
+        before, after = group[place - 1], group[place]
+        pause = min(after.start_ms - before.end_ms, 500)
+        return (pause + _clause(before, after) + 250 * place / last, place)
 
     return max(range(first, last + 1), key=worth)
 
 
-def _lines(group: Sequence[Word]) -> list[str]:
-    """One line, or two of nearly the same length, or more where words are longer than lines."""
+_LETTER_MS: Final = 15
+"""What a character by which a line is longer than the other is worth, in the same measure."""
+
+
+def _lines(group: Sequence[Word], layout: CaptionLayout) -> list[str]:
+    """As few lines as it takes, of nearly the same length, parted between clauses.
+
+    More lines than the layout allows where words do not fit.
+    """
     whole = spoken(group)
-    if len(whole) <= LINE:
+    if len(whole) <= layout.line_length:
         return [whole]
-    best: tuple[int, list[str]] | None = None
-    for place in range(1, len(group)):
-        two = [spoken(group[:place]), spoken(group[place:])]
-        longest = max(map(len, two))
-        if best is None or longest < best[0]:
-            best = (longest, two)
-    if best is not None and best[0] <= LINE:
-        return best[1]
-    return _cut_anywhere(whole)
+    for count in range(2, layout.max_lines + 1):
+        if lines := _parted(group, count, layout.line_length):
+            return lines
+    return _cut_anywhere(whole, layout.line_length)
 
 
-def _cut_anywhere(text: str) -> list[str]:
+def _parted(group: Sequence[Word], count: int, length: int) -> list[str]:
+    """The best lines, so many; none where words do not fit into them."""
+    if count == 1:
+        whole = spoken(group)
+        return [whole] if len(whole) <= length else []
+    best: tuple[float, list[str]] | None = None
+    for place in range(1, len(group) - count + 2):
+        first = spoken(group[:place])
+        if len(first) > length:
+            break
+        rest = _parted(group[place:], count - 1, length)
+        if not rest:
+            continue
+        uneven = max(map(len, (first, *rest))) - min(map(len, (first, *rest)))
+        worth = _clause(group[place - 1], group[place]) - _LETTER_MS * uneven
+        if best is None or worth > best[0]:
+            best = (worth, [first, *rest])
+    return best[1] if best else []
+
+
+def _cut_anywhere(text: str, length: int) -> list[str]:
     """Lines of text that no break between words makes short enough."""
     lines: list[str] = []
-    while len(text) > LINE:
-        place = text.rfind(" ", 1, LINE + 1)
-        place = LINE if place <= 0 else place
+    while len(text) > length:
+        place = text.rfind(" ", 1, length + 1)
+        place = length if place <= 0 else place
         lines.append(text[:place].strip())
         text = text[place:].strip()
     return [*lines, text] if text else lines
 
 
-def as_webvtt(transcript: Transcript) -> str:
+def as_webvtt(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
     r"""As WebVTT (W3C, WebVTT: The Web Video Text Tracks Format, 4.1).
 
     >>> as_webvtt(Transcript((Word("a<b", 0, 1000),)))
     'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\na&lt;b\n'
     """
     blocks = ["WEBVTT\n"]
-    for cue in cues_of(transcript.words):
+    for cue in cues_of(transcript.words, layout):
         text = escape(_no_empty_lines(cue), quote=False)
         blocks.append(f"{timing(cue.start_ms, cue.end_ms)}\n{text}\n")
     return "\n".join(blocks)
 
 
-def as_srt(transcript: Transcript) -> str:
+def as_srt(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
     r"""As SubRip.
 
     >>> as_srt(Transcript((Word("hello", 0, 1000),)))
     '1\n00:00:00,000 --> 00:00:01,000\nhello\n'
     """
     blocks = []
-    for number, cue in enumerate(cues_of(transcript.words), 1):
+    for number, cue in enumerate(cues_of(transcript.words, layout), 1):
         times = timing(cue.start_ms, cue.end_ms, ",")
         text = _no_empty_lines(cue).replace("-->", "→")
         blocks.append(f"{number}\n{times}\n{text}\n")
     return "\n".join(blocks)
 
 
-def as_document(words: Sequence[Word]) -> dict[str, Any]:
+def as_document(words: Sequence[Word], layout: CaptionLayout = USUAL) -> dict[str, Any]:
     """Words and segments as published players read them: times are seconds of the presentation.
 
     >>> as_document([Word("hi", 0, 500, 0.9)])["word_segments"]
@@ -181,7 +261,7 @@ def as_document(words: Sequence[Word]) -> dict[str, Any]:
                 "end": cue.end_ms / 1000,
                 "text": cue.text.replace("\n", " "),
             }
-            for cue in cues_of(words)
+            for cue in cues_of(words, layout)
         ],
         "word_segments": [
             {
@@ -196,12 +276,12 @@ def as_document(words: Sequence[Word]) -> dict[str, Any]:
     }
 
 
-def as_json(transcript: Transcript) -> str:
+def as_json(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
     """`as_document` of the whole, with its language, its text and what could not be heard."""
     document = {
         "language": transcript.language,
         "text": spoken(transcript.words),
-        **as_document(transcript.words),
+        **as_document(transcript.words, layout),
         "missing": [
             {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
             for span in transcript.missing
@@ -210,7 +290,7 @@ def as_json(transcript: Transcript) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
-FORMS: Final[dict[str, tuple[Callable[[Transcript], str], str]]] = {
+FORMS: Final[dict[str, tuple[Callable[..., str], str]]] = {
     "vtt": (as_webvtt, "text/vtt"),
     "srt": (as_srt, "application/x-subrip"),
     "json": (as_json, "application/json"),
