@@ -185,6 +185,7 @@ def test_the_state_of_every_engine_is_told():
     states = {state.name: state for state in engine_states([CHOICES["sherpa-onnx"]])}
     assert list(states) == list(ENGINES)
     assert states["moonshine"].ready
+    assert states["moonshine"].model.startswith("tiny-en")
     assert states["pocketsphinx"].ready
     assert states["sherpa-onnx"].ready
     assert not states["faster-whisper"].ready

@@ -22,6 +22,7 @@ from fragdex.errors import FragdexError, MissingExtra, install_command
 if TYPE_CHECKING:
     from fragdex.rendering.browser.finding import Package
     from fragdex.speech.engines import EngineChoice
+    from fragdex.speech.process import EngineState
 
 _FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
 _FONT_SUFFIXES: Final = {".ttf", ".otf", ".ttc", ".woff2", ".pfb"}
@@ -212,6 +213,17 @@ def _chosen_engines() -> list[EngineChoice]:
     return [choice_of(settings, name) for name in ENGINES]
 
 
+def _engine_taken() -> str:
+    """The engine of transcriptions that name none."""
+    from fragdex.speech.engines import default_engine
+
+    try:
+        from fragdex.service.config import load_settings
+    except ImportError:
+        return default_engine()
+    return load_settings().speech_engine or default_engine()
+
+
 def speech() -> list[Part]:
     """The engines that turn speech into words."""
     try:
@@ -219,6 +231,7 @@ def speech() -> list[Part]:
     except (ImportError, MissingExtra) as error:
         return [Part("speech", State.MISSING, str(error), install_command("speech"))]
     states = engine_states(_chosen_engines())
+    taken = _engine_taken()
     anything = any(one.ready for one in states)
     # One engine is enough; the others are a choice.
     lacking = State.LIMITED if anything else State.MISSING
@@ -226,11 +239,21 @@ def speech() -> list[Part]:
         Part(
             one.name,
             State.OK if one.ready else lacking,
-            (one.version or "") if one.ready else one.reason,
+            _said_of(one, taken),
             "" if one.ready else one.fix,
         )
         for one in states
     ]
+
+
+def _said_of(one: EngineState, taken: str) -> str:
+    """Version and model of an engine, or why it is not ready; and whether it is taken."""
+    said = f"{one.version}, model {one.model}" if one.ready else one.reason
+    if one.ready and one.name == "moonshine":
+        from fragdex.speech.acoustics import model_folder
+
+        said += "" if model_folder() else "; times of words are rough without pocketsphinx"
+    return f"{said}; taken where no engine is named" if one.name == taken else said
 
 
 def fonts() -> list[Part]:

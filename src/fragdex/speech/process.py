@@ -178,6 +178,7 @@ class EngineState:
         ready: whether it could be opened as chosen.
         version: of its package, or None where that is not installed.
         reason, fix: why it is not ready, and what to do; "" where it is.
+        model: which one it opened; "" where it is not ready.
     """
 
     name: str
@@ -185,6 +186,7 @@ class EngineState:
     version: str | None
     reason: str = ""
     fix: str = ""
+    model: str = ""
 
 
 def engine_states(choices: Sequence[EngineChoice] = ()) -> list[EngineState]:
@@ -203,10 +205,10 @@ def _state(choice: EngineChoice) -> EngineState:
     try:
         version = need_package(choice.name)
         with SpeechProcess(choice) as child:
-            child.open()
+            facts = child.open()
     except EngineUnavailable as error:
         return EngineState(choice.name, False, version, error.message, error.advice or "")
-    return EngineState(choice.name, True, version)
+    return EngineState(choice.name, True, version, model=facts.model_id)
 
 
 def _walls(choice: EngineChoice) -> Walls:
