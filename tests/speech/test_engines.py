@@ -12,8 +12,10 @@ import pytest
 import fragdex
 from fragdex.errors import EngineUnavailable, InvalidRequest
 from fragdex.speech.engines import (
+    BUILT_IN,
     ENGINES,
     EngineChoice,
+    fetched,
     make_engine,
     need_language,
 )
@@ -179,6 +181,24 @@ def test_a_folder_without_a_model_of_pocketsphinx(tmp_path):
     pytest.importorskip("pocketsphinx")
     with pytest.raises(EngineUnavailable, match="holds no model"):
         make_engine(EngineChoice("pocketsphinx", str(tmp_path))).open()
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_models_without_names_are_not_looked_for_on_the_network(name, no_network):
+    with pytest.raises(EngineUnavailable, match="have no names") as told:
+        fetched(EngineChoice(name, "owner/name", download=True))
+    assert "folder" in told.value.advice
+
+
+def test_a_model_that_cannot_be_fetched_is_told(monkeypatch):
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(EngineUnavailable, match="cannot be fetched") as told:
+        fetched(EngineChoice("sherpa-onnx", "owner/name", download=True))
+    assert "by hand" in told.value.advice
+    folder = str(SPEECH / "tiny-ctc")
+    choice = fetched(EngineChoice("sherpa-onnx", folder, download=True))
+    assert (choice.model, choice.download) == (folder, False)
 
 
 def test_the_state_of_every_engine_is_told():

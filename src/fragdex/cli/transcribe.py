@@ -69,6 +69,13 @@ def transcribe(
             "--model", metavar="DIR", help="Folder of the engine's model.", show_default=False
         ),
     ] = None,
+    download: Annotated[
+        bool,
+        typer.Option(
+            "--download",
+            help="--model may be a name, which is fetched once: of faster-whisper or sherpa-onnx.",
+        ),
+    ] = False,
     language: Annotated[
         str | None,
         typer.Option(
@@ -150,7 +157,8 @@ def transcribe(
     form = _form(output)
     if server is not None:
         here = {
-            "--model": model is not None, "--device": device != "auto", "--jobs": jobs > 1,
+            "--model": model is not None, "--download": download,
+            "--device": device != "auto", "--jobs": jobs > 1,
             "--compute-type": compute_type != "default", "--batch-size": batch_size > 1,
             "--line-length": line_length != 42, "--reading-speed": reading_speed != 20,
             "--min-duration": min_duration != 1,
@@ -172,7 +180,12 @@ def transcribe(
         from fragdex.speech.transcribe import transcribe as transcribe_file
     engine = engine or default_engine()
     choice = EngineChoice(
-        engine, model, device=device, compute_type=compute_type, batch_size=batch_size
+        engine,
+        model,
+        device=device,
+        compute_type=compute_type,
+        batch_size=batch_size,
+        download=download,
     )
     layout = CaptionLayout(
         line_length, reading_speed=reading_speed, min_duration_ms=round(min_duration * 1000)

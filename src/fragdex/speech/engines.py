@@ -34,7 +34,11 @@ _HOMES: Final = {
     "faster-whisper": ("whisper", "FasterWhisper", "faster_whisper", "'fragdex[whisper]'"),
     "sherpa-onnx": ("sherpa", "Sherpa", "sherpa_onnx", "'fragdex[sherpa]'"),
 }
-_FETCH: Final = "import sys; from faster_whisper import download_model as d; print(d(sys.argv[1]))"
+# what fetches a model by its name and prints its folder
+_FETCH: Final = {
+    "faster-whisper": "from faster_whisper import download_model as fetch",
+    "sherpa-onnx": "from huggingface_hub import snapshot_download as fetch",
+}
 ENGINES: Final = tuple(_HOMES)
 """Names of engines, the default first."""
 BUILT_IN: Final = ("moonshine", "pocketsphinx")
@@ -185,8 +189,15 @@ def fetched(choice: EngineChoice) -> EngineChoice:
         return choice
     model = choice.model
     if not Path(model).is_dir():
+        if choice.name not in _FETCH:
+            raise EngineUnavailable(
+                f"models of {choice.name} have no names",
+                found=model,
+                advice="give the folder of a model, or none for the one in its package",
+            )
+        program = f"import sys; {_FETCH[choice.name]}; print(fetch(sys.argv[1]))"
         told = subprocess.run(
-            [sys.executable, "-c", _FETCH, model], capture_output=True, text=True, check=False
+            [sys.executable, "-c", program, model], capture_output=True, text=True, check=False
         )
         if told.returncode:
             reason = (told.stderr.strip() or "?").splitlines()[-1]

@@ -8,7 +8,7 @@ import { clock, count } from "./format.js";
 import { upload } from "./upload.js";
 import { arrived, stemOf } from "./uploads.js";
 
-const ENGINES = ["pocketsphinx", "faster-whisper", "sherpa-onnx"];
+const ENGINES = ["moonshine", "pocketsphinx", "faster-whisper", "sherpa-onnx"];
 
 // `select`: the player's choice of captions. `sounds`: whether there is anything to hear.
 export function transcript(video, file, { select, seek, sounds }, signal) {
