@@ -126,8 +126,8 @@ class _Work:
             if stored.loudness is None:
                 sound = mixed()
             else:
-                found, sound = normalized(mixed, stored.loudness)
-                loudness = asdict(found)
+                normalization, sound = normalized(mixed, stored.loudness)
+                loudness = asdict(normalization)
             if stored.is_sound:
                 join_sound(Path(MADE), sound, stored)
                 frames = sum(one.frames for one in made)

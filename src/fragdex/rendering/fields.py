@@ -83,9 +83,9 @@ def declared(default: Any, kind: Kind, **more: Any) -> Any:
 def declared_fields(owner: type) -> Mapping[str, RenderField]:
     """The declared fields of a dataclass, by name, in their order."""
     return {
-        one.name: replace(found, name=one.name, json=found.json or one.name)
+        one.name: replace(declaration, name=one.name, json=declaration.json or one.name)
         for one in fields(owner)
-        if (found := one.metadata.get(_FIELD)) is not None
+        if (declaration := one.metadata.get(_FIELD)) is not None
     }
 
 
@@ -100,24 +100,24 @@ def read_text(text: str, declaration: RenderField) -> Any:
     """
     match "size" if declaration.sets else declaration.kind:
         case "bits":
-            found = re.fullmatch(r"(\d+(?:\.\d+)?)([kM]?)", text)
-            if found is None:
+            match = re.fullmatch(r"(\d+(?:\.\d+)?)([kM]?)", text)
+            if match is None:
                 raise ValueError("bits a second are expected, such as 800k, 5M")
-            return round(float(found[1]) * _UNITS[found[2]])
+            return round(float(match[1]) * _UNITS[match[2]])
         case "rate":
             return rate_of(text if "/" in text or text.isdigit() else float(text))
         case "time":
             return _milliseconds(text, int(declaration.least or 0))
         case "size":
-            found = re.fullmatch(r"([1-9]\d{0,5})[xX×]([1-9]\d{0,5})", text)
-            if found is None:
+            match = re.fullmatch(r"([1-9]\d{0,5})[xX×]([1-9]\d{0,5})", text)
+            if match is None:
                 raise ValueError("pixels are expected, such as 1280x720")
-            return int(found[1]), int(found[2])
+            return int(match[1]), int(match[2])
         case "crop":
-            found = re.fullmatch(r"(\d{1,5}),(\d{1,5}),([1-9]\d{0,4}),([1-9]\d{0,4})", text)
-            if found is None:
+            match = re.fullmatch(r"(\d{1,5}),(\d{1,5}),([1-9]\d{0,4}),([1-9]\d{0,4})", text)
+            if match is None:
                 raise ValueError("X,Y,WIDTH,HEIGHT are expected, such as 0,90,640,360")
-            return tuple(map(int, found.groups()))
+            return tuple(map(int, match.groups()))
         case "scale":
             return _scale(text, declaration)
     return text

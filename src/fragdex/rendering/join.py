@@ -304,10 +304,10 @@ def _palette(slices: Sequence[Callable[[], BinaryIO]], view: View, film: Film) -
 
     graph = av.filter.Graph()
     pictures = _source(graph, *view.frame, view)
-    made = graph.add("palettegen", f"reserve_transparent={int(film.transparency)}")
+    palette_filter = graph.add("palettegen", f"reserve_transparent={int(film.transparency)}")
     sink = graph.add("buffersink")
-    pictures.link_to(made)
-    made.link_to(sink)
+    pictures.link_to(palette_filter)
+    palette_filter.link_to(sink)
     graph.configure()
     for number, picture in enumerate(_pictures(slices)):
         picture.pts, picture.time_base = number, 1 / view.fps

@@ -87,24 +87,24 @@ def lint(
         TooLarge: more pixels than the limits allow.
     """
     page = replace(page, watched=True)
-    made = Linted()
+    linted = Linted()
     notes, reads = Notes(), dict[str, str | None]()
     try:
-        facts = _settle(page, spec, made)
+        facts = _settle(page, spec, linted)
         most = _ASKED_SAMPLES if facts is not None and facts.is_asked else SAMPLES
-        assert made.view is not None
-        made.drawn = evenly(made.frames, most)
-        for one in _twice(page, made.view, made.drawn, made.findings, progress):
+        assert linted.view is not None
+        linted.drawn = evenly(linted.frames, most)
+        for one in _twice(page, linted.view, linted.drawn, linted.findings, progress):
             notes.add(one.notes)
             reads |= one.reads
     except PageFailed as error:
-        made.findings.append(Finding("failed", str(error)))
+        linted.findings.append(Finding("failed", str(error)))
         notes.add(Notes.of_json(error.more))
-    made.findings += _placed(page.site, reads, _of_notes(notes, reads))
-    return made
+    linted.findings += _placed(page.site, reads, _of_notes(notes, reads))
+    return linted
 
 
-def _settle(page: PageSource, spec: RenderSpec, made: Linted) -> PageFacts | None:
+def _settle(page: PageSource, spec: RenderSpec, linted: Linted) -> PageFacts | None:
     facts = None
     with closing(ChildPool(most=1)) as pool:
 
@@ -115,13 +115,13 @@ def _settle(page: PageSource, spec: RenderSpec, made: Linted) -> PageFacts | Non
 
         # it is always looked at: whether it is asked for frames decides how many are drawn
         look(spec.view())
-        made.view, made.duration_ms = settled(spec, page.limits, look)
-    if made.duration_ms is None:
-        made.findings.append(Finding(
+        linted.view, linted.duration_ms = settled(spec, page.limits, look)
+    if linted.duration_ms is None:
+        linted.findings.append(Finding(
             "endless", "the page does not say how long it lasts: nothing in it is animated for a "
             "finite time; set --duration, or window.fragdex.duration in the page",
         ))  # fmt: skip
-    made.frames = frames_of(spec, made.duration_ms or ENDLESS_MS)
+    linted.frames = frames_of(spec, linted.duration_ms or ENDLESS_MS)
     return facts
 
 
@@ -175,9 +175,9 @@ def _of_notes(notes: Notes, reads: Mapping[str, str | None]) -> Iterator[Finding
             yield Finding("script", line)
     scripts = {line.removeprefix("error: ") for line in notes.incomplete}
     for line in notes.console:
-        said = line.removeprefix("error: ")
-        if line.startswith("error: ") and said not in scripts and not line.startswith(_UNLOADED):
-            yield Finding("script", said)
+        words = line.removeprefix("error: ")
+        if line.startswith("error: ") and words not in scripts and not line.startswith(_UNLOADED):
+            yield Finding("script", words)
     for one in notes.blocked:
         yield Finding("not loaded", f"{one.url}: {one.reason}")
     silent = [line.partition(": ")[0] for line in notes.refused if _MEDIA.match(line)]
@@ -204,13 +204,13 @@ def _placed(
         asset = site.read(path) if digest is not None and suffix in _TEXTS else None
         if asset is not None:
             texts[path] = asset.data[:_MOST_TEXT].decode("utf-8", "replace")
-    found = []
+    places = []
     for one in findings:
         named = _PLACE.search(one.text)
         if named is not None and named[1].startswith(f"{ORIGIN}/"):
             path = named[1].removeprefix(f"{ORIGIN}/").partition("?")[0]
             line = int(named[2]) if named[2] else None
-            found.append(replace(one, text=one.text[: named.start()], file=path, line=line))
+            places.append(replace(one, text=one.text[: named.start()], file=path, line=line))
             continue
         file, line = None, None
         if one.kind in ("not loaded", "not heard", "late"):
@@ -221,8 +221,8 @@ def _placed(
             file, line = _written(texts, chr(int(sample[1], 16)))
         # Elsewhere the page knows a URL by its path.
         text = one.text.replace(f"{ORIGIN}/", "")
-        found.append(replace(one, text=text, file=file, line=line))
-    return found
+        places.append(replace(one, text=text, file=file, line=line))
+    return places
 
 
 def _written(texts: Mapping[str, str], what: str) -> tuple[str | None, int | None]:

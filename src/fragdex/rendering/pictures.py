@@ -48,12 +48,12 @@ def without_line(frame: Any, lines: int, number: int) -> Any:
     """
     pixels = pixels_of(frame)
     red, green, blue = map(int, pixels[-1, frame.width // 2, :3])
-    found = red << 16 | green << 8 | blue
-    if found != number:
+    shown = red << 16 | green << 8 | blue
+    if shown != number:
         raise PageFailed(
             "the page says that a frame stands, and shows another one",
             expected=f"the colour #{number:06x} in the line at the bottom, for frame {number}",
-            found=f"#{found:06x}",
+            found=f"#{shown:06x}",
             advice="draw the line with the frame, before frameReady() is called",
         )
     return picture_of(pixels[:-lines])
@@ -186,8 +186,8 @@ class Pictures:
         except self._av.error.FFmpegError as error:
             raise ValueError("the browser gave no PNG") from error
         if len(frames) != 1 or (frames[0].width, frames[0].height) != self._size:
-            found = [(frame.width, frame.height) for frame in frames]
-            raise ValueError(f"the browser gave pictures of {found}, not {self._size}")
+            sizes = [(frame.width, frame.height) for frame in frames]
+            raise ValueError(f"the browser gave pictures of {sizes}, not {self._size}")
         picture = frames[0]
         if self._lines:
             picture = without_line(picture, self._lines, number)

@@ -115,9 +115,9 @@ class RenderProcess:
 
     def look(self, view: View, *, check: Check = nothing) -> PageFacts:
         """What the page tells of itself, seen through a view."""
-        told = self._do("look", check, nothing, view=messages.view_as_json(view))
+        facts = self._do("look", check, nothing, view=messages.view_as_json(view))
         self.at = (view, 0)
-        return PageFacts(**told)
+        return PageFacts(**facts)
 
     def draw(
         self,
@@ -221,16 +221,16 @@ class RenderProcess:
 
 def _handed_over(site: Site, path: str) -> tuple[dict[str, Any], Sequence[int]]:
     """A file of a site, open; nothing where there is none."""
-    found = site.open(path)
-    if found is None:
+    asset = site.open(path)
+    if asset is None:
         return {}, ()
-    with found.file as file, contextlib.ExitStack() as stack:
+    with asset.file as file, contextlib.ExitStack() as stack:
         if isinstance(file, io.BytesIO):
             held = stack.enter_context(tempfile.TemporaryFile())
             held.write(file.getbuffer())
             held.seek(0)
             file = held
-        return {"media_type": found.media_type}, (os.dup(file.fileno()),)
+        return {"media_type": asset.media_type}, (os.dup(file.fileno()),)
 
 
 IDLE_SECONDS: Final = 15.0
@@ -298,13 +298,13 @@ class ChildPool:
             at = one.child.at
             return at[1] if at is not None and at[0] == view and at[1] <= first else -1
 
-        found = self._idle.take(fitness)
-        if found is None:
+        idle = self._idle.take(fitness)
+        if idle is None:
             child = RenderProcess(
                 page.site, outside=page.outside, limits=page.limits, watched=page.watched
             )
         else:
-            child = found.child
+            child = idle.child
             child.outside = page.outside
         try:
             yield child
@@ -397,12 +397,12 @@ class ChildPool:
             at = one.child.at if one.key == page.key and one.child.is_whole else None
             return at[1] if at is not None and at[0] == view and at[1] in borders else None
 
-        found = self._idle.take(fitness)
+        idle = self._idle.take(fitness)
         self.drop(page.key)
-        if found is None or found.child.at is None:
+        if idle is None or idle.child.at is None:
             return 0
-        self._idle.put(found, self._most)
-        return found.child.at[1]
+        self._idle.put(idle, self._most)
+        return idle.child.at[1]
 
     def drop(self, key: str) -> None:
         """End the processes of a render that is over."""

@@ -52,8 +52,8 @@ def recipe(view: View, frames: range, spec: RenderSpec, browser_version: str) ->
             "time_ms": spec.time_ms,
             "still": asdict(spec.still),
         }
-    told = {"view": view_as_json(view), "browser": browser_version, "ours": _ours(), **what}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).digest()
+    ingredients = {"view": view_as_json(view), "browser": browser_version, "ours": _ours(), **what}
+    return hashlib.sha256(json.dumps(ingredients, sort_keys=True).encode()).digest()
 
 
 def browser_mark() -> str:

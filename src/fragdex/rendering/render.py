@@ -232,8 +232,8 @@ class _Work:
         self._progress(done, whole)
 
 
-def _still(parts: SlicePlan, made: list[SliceMade]) -> Rendered:
-    (one,) = made
+def _still(parts: SlicePlan, slices: list[SliceMade]) -> Rendered:
+    (one,) = slices
     return Rendered(Path(one.path), parts.view, 1, 0.0, False, (one,), one.notes)
 
 

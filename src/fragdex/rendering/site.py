@@ -112,12 +112,12 @@ class Site(ABC):
 
     def read(self, path: str) -> Asset | None:
         """The same file whole."""
-        found = self.open(path)
-        if found is None:
+        asset = self.open(path)
+        if asset is None:
             return None
-        with found.file as file:
+        with asset.file as file:
             data = file.read()
-        return Asset(data, found.media_type, hashlib.sha256(data).hexdigest())
+        return Asset(data, asset.media_type, hashlib.sha256(data).hexdigest())
 
 
 class Page(Site):
@@ -166,12 +166,12 @@ class Folder(Site):
 
     def open(self, path: str) -> OpenAsset | None:
         """As `Site.open`."""
-        found = self._find(path)
-        if found is None:
+        file = self._find(path)
+        if file is None:
             return None
-        name = path if PurePosixPath(path).suffix else found.name
+        name = path if PurePosixPath(path).suffix else file.name
         try:
-            return OpenAsset(found.open("rb"), media_type_of(name))
+            return OpenAsset(file.open("rb"), media_type_of(name))
         except OSError:
             return None
 
@@ -179,11 +179,11 @@ class Folder(Site):
         if "\0" in path or "\\" in path:
             return None
         try:
-            found = (self.path / PurePosixPath(path.lstrip("/"))).resolve()
-            if found.is_dir():
-                found = (found / INDEX).resolve()
-            if found.is_relative_to(self.path) and found.is_file():
-                return found
+            place = (self.path / PurePosixPath(path.lstrip("/"))).resolve()
+            if place.is_dir():
+                place = (place / INDEX).resolve()
+            if place.is_relative_to(self.path) and place.is_file():
+                return place
         except (OSError, ValueError, RuntimeError):
             # a name too long, a circle of links
             return None

@@ -202,8 +202,8 @@ class Web(Site):
         """As `Site.open`."""
         if path == DATA:
             return None  # nothing of the origin's
-        found = self._found(path)
-        return None if found is None else OpenAsset(io.BytesIO(found[0]), found[1])
+        answer = self._found(path)
+        return None if answer is None else OpenAsset(io.BytesIO(answer[0]), answer[1])
 
     def _find(self, path: str) -> tuple[bytes, str] | None:
         if not path:
@@ -225,9 +225,9 @@ class Web(Site):
             return None
         if answer.status != http.HTTPStatus.OK:
             return None
-        told = answer.headers.get("content-type", "")
+        media_type = answer.headers.get("content-type", "")
         by_name = media_type_of(unquote(urlsplit(url).path))
-        return answer.body, told or by_name
+        return answer.body, media_type or by_name
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Answer:
         passed = {name: text for name, text in headers.items() if name.lower() in _PASSED_ON}
@@ -236,7 +236,7 @@ class Web(Site):
         try:
             with self._opener.open(Request(url, headers=passed), timeout=SECONDS) as response:
                 body = response.read(MAX_BYTES + 1)
-                status, told = response.status, response.headers
+                status, answer_headers = response.status, response.headers
         except HTTPError as error:
             with error:
                 return Answer(error.code)
@@ -244,7 +244,7 @@ class Web(Site):
             raise Blocked(f"it could not be read: {error}") from None
         if len(body) > MAX_BYTES:
             raise Blocked(f"it has more than {MAX_BYTES} bytes")
-        return Answer(status, {name.lower(): text for name, text in told.items()}, body)
+        return Answer(status, {name.lower(): text for name, text in answer_headers.items()}, body)
 
 
 class _SameOrigin(HTTPRedirectHandler):

@@ -143,8 +143,11 @@ class ChildProcess:
             FragdexError: what the job raised there; or how the child ended, as of its `failures`.
         """
         # Behind its walls it reaches no collector: its span is measured here.
-        told: dict[str, Value] = {"fragdex.child": self._module, "process.pid": self._process.pid}
-        with inner_span(f"child {job}", attributes=told):
+        attributes: dict[str, Value] = {
+            "fragdex.child": self._module,
+            "process.pid": self._process.pid,
+        }
+        with inner_span(f"child {job}", attributes=attributes):
             return self._done(job, check, on_message, answer, files, arguments)
 
     def _done(
@@ -227,8 +230,8 @@ class ChildProcess:
         CPython without memory for an integer looks for one without end where an error passes a
         `with` or `finally`, and lets no other thread run: so nobody inside can notice.
         """
-        found = data_left(self._process.pid)
-        return found is not None and found[0] < _LAST_PAGES
+        left = data_left(self._process.pid)
+        return left is not None and left[0] < _LAST_PAGES
 
     def _answer(self, question: dict[str, Any], answer: Answer) -> None:
         number = question.pop("ask")
@@ -428,8 +431,8 @@ def missing_walls() -> list[str]:
     """A sentence for each wall that this system does not have."""
     failures = Failures("the trial of walls", "nothing")
     with ChildProcess("fragdex.sandbox.child", Walls(1 << 30, 0), failures) as child:
-        found: list[str] = child.do("look")["walls"]
-    return found
+        walls: list[str] = child.do("look")["walls"]
+    return walls
 
 
 def log_missing_walls() -> None:

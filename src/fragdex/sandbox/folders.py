@@ -142,10 +142,10 @@ def _locked(folder: Path) -> int | None:
     """Raises BlockingIOError where somebody else has locked it."""
     if fcntl is None:  # pragma: no cover
         return None
-    found = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException:
-        os.close(found)
+        os.close(descriptor)
         raise
-    return found
+    return descriptor

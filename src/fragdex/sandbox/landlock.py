@@ -61,14 +61,14 @@ def restrict(readable: Iterable[str], writable: Iterable[str], *, programs: bool
 
 def _allow(rules: int, path: str, rights: int) -> None:
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-        found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            if not stat.S_ISDIR(os.fstat(found).st_mode):
+            if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
                 rights &= _OF_FILES
-            rule = struct.pack("=Qi", rights, found)
+            rule = struct.pack("=Qi", rights, descriptor)
             _checked(_call(_ADD_RULE, rules, _PATH_BENEATH, rule, 0))
         finally:
-            os.close(found)
+            os.close(descriptor)
 
 
 def _call(number: int, *arguments: object) -> int:

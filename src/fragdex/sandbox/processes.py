@@ -27,12 +27,12 @@ def exit_code(own: int, *, wait: bool = False) -> int | None:
         if not hasattr(os, "waitid"):  # macOS before Python 3.13: its number is given away
             number, status = os.waitpid(own, how)
             return os.waitstatus_to_exitcode(status) if number else None
-        found = os.waitid(os.P_PID, own, how | os.WEXITED | os.WNOWAIT)
+        ending = os.waitid(os.P_PID, own, how | os.WEXITED | os.WNOWAIT)
     except ChildProcessError:
         return 0  # waited for already
-    if found is None:
+    if ending is None:
         return None
-    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+    return ending.si_status if ending.si_code == os.CLD_EXITED else -ending.si_status
 
 
 def end_session(own: int) -> None:
@@ -104,9 +104,9 @@ class ProcessorTime:
     def _look(self) -> int:
         for pid in _below(self._own):
             with suppress(OSError, ValueError, IndexError):
-                told = _stat(str(pid))
+                stat = _stat(str(pid))
                 # its number may be given again: it is named by its start, too
-                self._taken[pid, told[19]] = int(told[11]) + int(told[12])
+                self._taken[pid, stat[19]] = int(stat[11]) + int(stat[12])
         return sum(self._taken.values())
 
 
@@ -123,15 +123,15 @@ def _below(own: int) -> list[int]:
 
 def _running() -> dict[int, tuple[int, int]]:
     """Processes that are not over yet: parent and session of each, where the system lists them."""
-    found: dict[int, tuple[int, int]] = {}
+    processes: dict[int, tuple[int, int]] = {}
     with suppress(OSError):
         for name in os.listdir("/proc"):
             if name.isdigit():
                 with suppress(OSError, IndexError):
-                    told = _stat(name)
-                    if told[0] not in "ZX":
-                        found[int(name)] = (int(told[1]), int(told[3]))
-    return found
+                    stat = _stat(name)
+                    if stat[0] not in "ZX":
+                        processes[int(name)] = (int(stat[1]), int(stat[3]))
+    return processes
 
 
 def _stat(name: str) -> list[str]:
@@ -187,15 +187,15 @@ def memory_of_one() -> int:
 @functools.cache
 def machine_memory() -> int:
     """Bytes of memory that the machine has, or that its container may use."""
-    found = [_MOST]
+    limits = [_MOST]
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         total = next(line for line in lines if line.startswith("MemTotal:"))
-        found = [int(total.split()[1]) << 10]
+        limits = [int(total.split()[1]) << 10]
     for path in _CGROUP:
         with suppress(OSError, ValueError):  # "max": no limit
-            found.append(int(Path(path).read_text(encoding="ascii")))
-    return min(found)
+            limits.append(int(Path(path).read_text(encoding="ascii")))
+    return min(limits)
 
 
 def data_left(pid: int, *, least: bool = False) -> tuple[int, int] | None:

@@ -122,14 +122,14 @@ def opened(file: BinaryIO) -> Iterator[InputContainer]:
 
 def streams_of(container: InputContainer) -> list[Any]:
     """The streams that are processed: video and audio with a known codec; no cover pictures."""
-    found = []
+    streams = []
     for stream in container.streams:
         if stream.type not in ("video", "audio") or stream.codec_context is None:
             continue
         if stream.disposition & (Disposition.attached_pic | Disposition.timed_thumbnails):
             continue
-        found.append(stream)
-    return found
+        streams.append(stream)
+    return streams
 
 
 def codec_of(stream: Any) -> str:
@@ -146,7 +146,7 @@ def probe(container: InputContainer) -> FileInfo:
     streams = streams_of(container)
     ids = [stream.id for stream in streams]
     own_ids = "mp4" in container.format.name and len({*ids}) == len(ids) and min(ids, default=0) > 0
-    found = []
+    infos = []
     for stream in streams:
         context = stream.codec_context
         duration = None
@@ -170,8 +170,8 @@ def probe(container: InputContainer) -> FileInfo:
             info |= {"rate": float(rate) if rate else None}
         else:
             info |= {"sample_rate": context.sample_rate, "channels": context.channels}
-        found.append(StreamInfo(**info))
-    if not found:
+        infos.append(StreamInfo(**info))
+    if not infos:
         raise Unprocessable("the file holds neither video nor audio")
     duration = container.duration / av.time_base if container.duration else None
-    return FileInfo(container.format.name, duration, tuple(found))
+    return FileInfo(container.format.name, duration, tuple(infos))

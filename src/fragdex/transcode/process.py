@@ -79,19 +79,19 @@ def _process(
 
     with opened(file) as container:
         info = probe(container)
-        found = survey(container, surveyed)
+        surveys = survey(container, surveyed)
     file.seek(0)
-    made = _Tracks(folder, info.streams, found, scrub_alone, sound_alone)
-    whole, done = sum(one.bytes for one in found.values()) or 1, 0
+    tracks = _Tracks(folder, info.streams, surveys, scrub_alone, sound_alone)
+    whole, done = sum(one.bytes for one in surveys.values()) or 1, 0
     with opened(file) as container:
         streams = [container.streams[stream.index] for stream in info.streams]
-        made.open(streams)
+        tracks.open(streams)
         for packet in packets(container, streams):
             done += packet.size
-            made.packet(packet)
+            tracks.packet(packet)
             progress(_SURVEY_PART + (0.98 - _SURVEY_PART) * min(1.0, done / whole))
-        made.flush()
-    results = made.close(file if ranges else None)
+        tracks.flush()
+    results = tracks.close(file if ranges else None)
     progress(1.0)
     return results
 
@@ -103,14 +103,14 @@ class _Tracks:
         self,
         folder: Path,
         infos: tuple[StreamInfo, ...],
-        found: dict[int, StreamSurvey],
+        surveys: dict[int, StreamSurvey],
         scrub_alone: bool,
         sound_alone: bool,
     ) -> None:
         self.folder = folder
         self.scrub_alone, self.sound_alone = scrub_alone, sound_alone
-        self.infos = {info.index: info for info in infos if found[info.index].packets}
-        self.found = found
+        self.infos = {info.index: info for info in infos if surveys[info.index].packets}
+        self.found = surveys
         self.copiers: dict[int, Copier] = {}
         self.encoders: dict[int, list[VideoEncoder | AudioEncoder]] = {}
         self.streams: dict[int, Any] = {}

@@ -71,12 +71,13 @@ def run(
             __name__, walls, _FAILURES,
             folder=folder, stall_seconds=stall_seconds,
         ) as child:  # fmt: skip
-            made = child.do(
+            answer = child.do(
                 "process", check=check, on_message=on_message, files=[file.fileno()],
                 scrub_alone=scrub_alone, sound_alone=sound_alone, ranges=ranges,
             )["made"]  # fmt: skip
     return [
-        TranscodedTrack(**one | {name: _own(folder, one[name]) for name in _PATHS}) for one in made
+        TranscodedTrack(**one | {name: _own(folder, one[name]) for name in _PATHS})
+        for one in answer
     ]
 
 

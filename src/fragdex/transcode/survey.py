@@ -62,10 +62,10 @@ def random_access(stream: Any) -> Callable[[Any], bool]:
         if not packet.is_keyframe:
             return False
         try:
-            found = access_of(SampleBytes.of(memoryview(packet)), "avc1", None, size)
+            access = access_of(SampleBytes.of(memoryview(packet)), "avc1", None, size)
         except CannotTell:
             return False
-        return found is Access.CLOSED
+        return access is Access.CLOSED
 
     return is_idr
 
@@ -94,16 +94,16 @@ def survey(
         Unprocessable: no packets, encrypted, or times beyond reason.
     """
     streams = streams_of(container)
-    found = {stream.index: StreamSurvey(reasons=_why_not(stream)) for stream in streams}
-    looks = {stream.index: _Look(stream, found[stream.index]) for stream in streams}
+    surveys = {stream.index: StreamSurvey(reasons=_why_not(stream)) for stream in streams}
+    looks = {stream.index: _Look(stream, surveys[stream.index]) for stream in streams}
     for packet in packets(container, streams):
         looks[packet.stream_index].see(packet)
         progress(packet.size)
-    if not any(one.packets for one in found.values()):
+    if not any(one.packets for one in surveys.values()):
         raise Unprocessable("the file holds no media data")
     for look in looks.values():
         look.end()
-    return found
+    return surveys
 
 
 def _why_not(stream: Any) -> list[str]:

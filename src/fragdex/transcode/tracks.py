@@ -84,10 +84,10 @@ def copied_ranges(track: TrackIndex, path: Path, told: Sequence[int], source: Bi
             for at in range(first, last):
                 low = offsets[at] - start
                 sample = data[low : low + sizes[at]]
-                found = _find(source, sample, (told[at], end))
-                if found is not None:
-                    end = found + len(sample)
-                    _add(rows, offsets[at], found, len(sample))
+                place = _find(source, sample, (told[at], end))
+                if place is not None:
+                    end = place + len(sample)
+                    _add(rows, offsets[at], place, len(sample))
     return _array([row for row in rows if row[2] >= _LEAST])
 
 
@@ -95,14 +95,14 @@ def _array(rows: list[list[int]]) -> Int64:
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def _runs(offsets: list[int], sizes: list[int], told: Sequence[int]) -> list[tuple[int, int]]:
+def _runs(offsets: list[int], sizes: list[int], kept: Sequence[int]) -> list[tuple[int, int]]:
     """Samples that are neighbours in both files, as half-open ranges of their numbers."""
     runs, first = [], 0
     for at in range(1, len(offsets) + 1):
         if (
             at < len(offsets)
             and offsets[at] == offsets[at - 1] + sizes[at - 1]
-            and told[at] == told[at - 1] + sizes[at - 1]
+            and kept[at] == kept[at - 1] + sizes[at - 1]
             and offsets[at] + sizes[at] - offsets[first] <= _RUN
         ):
             continue

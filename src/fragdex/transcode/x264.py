@@ -24,5 +24,5 @@ def _has_avx512() -> bool:
     # not while a process starts that encodes nothing yet
     import numpy as np
 
-    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
-    return any(name == "X86_V4" or name.startswith("AVX512") for name in found)
+    extensions = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    return any(name == "X86_V4" or name.startswith("AVX512") for name in extensions)

@@ -58,8 +58,8 @@ class Bridge:
         Raises:
             PageFailed: it throws, or does not answer.
         """
-        told = self._waiting.asked(f"{_ROOM}.measure()", "how long it is", self._seconds)
-        width, height, duration = (None if one is None else max(1, round(one)) for one in told)
+        facts = self._waiting.asked(f"{_ROOM}.measure()", "how long it is", self._seconds)
+        width, height, duration = (None if one is None else max(1, round(one)) for one in facts)
         return width, height, duration
 
     def initialize(self, frames: range, heard: range) -> None:
@@ -117,14 +117,14 @@ class Bridge:
             round(i / self._view.fps * SAMPLE_RATE) - start_us * SAMPLE_RATE // _SECOND
             for i in (self._heard.start, self._heard.stop)
         )
-        found = min(size // frame_bytes, span)
-        if found < stop:
+        count = min(size // frame_bytes, span)
+        if count < stop:
             self._notes.say(
                 "refused",
-                f"sound that is too short: {found / SAMPLE_RATE:.3f} s for "
+                f"sound that is too short: {count / SAMPLE_RATE:.3f} s for "
                 f"{span / SAMPLE_RATE:.3f} s, the rest is silent",
             )
-        data = self._bytes(first * frame_bytes, min(stop, found) * frame_bytes)
+        data = self._bytes(first * frame_bytes, min(stop, count) * frame_bytes)
         return _stereo(data, channels, stop - first)
 
     def _span_us(self) -> tuple[int, int]:

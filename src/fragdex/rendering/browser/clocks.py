@@ -185,10 +185,10 @@ class InjectedClock:
 
     def evaluate(self, expression: str) -> list[Any]:
         """As `Clock.evaluate`; of the page itself, not of frames within it."""
-        told = self._pipe.call(
+        answer = self._pipe.call(
             "Runtime.evaluate", self._session, expression=expression, returnByValue=True
         )
-        value = told["result"].get("value")
+        value = answer["result"].get("value")
         return [] if value is None else [value]
 
     def go_on(self) -> None:
@@ -217,10 +217,10 @@ class InjectedClock:
     def capture(self, needed: bool) -> bytes | None:
         """As `Clock.capture`."""
         self.show()
-        told = self._pipe.call(
+        answer = self._pipe.call(
             "Page.captureScreenshot", self._session, format="png", optimizeForSpeed=True
         )
-        picture: bytes = told["data"]
+        picture: bytes = answer["data"]
         if picture == self._last and not needed:
             return None
         self._last = picture
@@ -228,15 +228,15 @@ class InjectedClock:
 
     def _evaluate(self, expression: str) -> None:
         try:
-            told = self._pipe.call(
+            answer = self._pipe.call(
                 "Runtime.evaluate", self._session, expression=expression, awaitPromise=True
             )
         except ProtocolError as error:
             raise PageFailed("the page was replaced while it was rendered") from error
-        if "exceptionDetails" in told:
+        if "exceptionDetails" in answer:
             raise PageFailed(
                 "the page took our clock away",
-                found=str(told["exceptionDetails"].get("text")),
+                found=str(answer["exceptionDetails"].get("text")),
             )
 
 
@@ -306,13 +306,13 @@ class VirtualClock:
         """As `Clock.prepare`."""
         call = self._pipe.call
         call("HeadlessExperimental.enable", self._session)
-        told = call(
+        answer = call(
             "Emulation.setVirtualTimePolicy",
             self._session,
             policy="pause",
             initialVirtualTime=EPOCH_SECONDS,
         )
-        self._now_us = round(told["virtualTimeTicksBase"] * 1000)
+        self._now_us = round(answer["virtualTimeTicksBase"] * 1000)
         self._pass(_STEP_US - self._now_us % GRID_US)
         call("Emulation.setVirtualTimePolicy", self._session, policy="pause")
         self._began_us = self._now_us
@@ -340,8 +340,8 @@ class VirtualClock:
         # each frame comes a tick after the timers that are due with it, and what these post
         self._zero_us = self._now_us + GRID_US
         begin = "globalThis.__fragdexBegin?.({})"
-        told = self._evaluate(begin.format(""))
-        at = begin.format(told["result"].get("value", 0))
+        answer = self._evaluate(begin.format(""))
+        at = begin.format(answer["result"].get("value", 0))
         self._tell_frames(at)
         self._pipe.call("Page.addScriptToEvaluateOnNewDocument", self._session, source=at)
         self._note_first_frame()
@@ -349,10 +349,10 @@ class VirtualClock:
     def _note_first_frame(self) -> None:
         """Note in a world that the page cannot see when its first frame happens."""
         tree = self._pipe.call("Page.getFrameTree", self._session)
-        told = self._pipe.call(
+        answer = self._pipe.call(
             "Page.createIsolatedWorld", self._session, frameId=tree["frameTree"]["frame"]["id"]
         )
-        self._beside = told["executionContextId"]
+        self._beside = answer["executionContextId"]
         note = "requestAnimationFrame(() => { globalThis.happened = true })"
         self._evaluate(note, contextId=self._beside)
 
@@ -499,9 +499,9 @@ class VirtualClock:
     def _shoot(self, changed: bool) -> bytes | None:
         """The picture of what is shown; None where nothing changed, as far as is known."""
         for again in range(_RETRIES):
-            told = self._frame(screenshot={"format": "png", "optimizeForSpeed": True})
-            picture: bytes | None = told.get("screenshotData")
-            changed = changed or told["hasDamage"]
+            answer = self._frame(screenshot={"format": "png", "optimizeForSpeed": True})
+            picture: bytes | None = answer.get("screenshotData")
+            changed = changed or answer["hasDamage"]
             if picture is not None or not changed:
                 return picture
             self._pipe.listen(0.002 * again)
@@ -520,9 +520,9 @@ class VirtualClock:
 
     def _frame(self, **how: Any) -> dict[str, Any]:
         """Draw a frame; the first one until it has reached the page."""
-        told = self._begin_frame(**how)
+        answer = self._begin_frame(**how)
         if not self._beside:
-            return told
+            return answer
         began, pause = time.monotonic(), 0.001
         while not self._has_happened():
             if time.monotonic() - began > _AWAKE_SECONDS:
@@ -530,13 +530,13 @@ class VirtualClock:
             # few of them: each is a microsecond later than the one before
             self._pipe.listen(pause)
             pause = min(2 * pause, 1.0)
-            told = self._begin_frame(**how)
+            answer = self._begin_frame(**how)
         self._beside = 0
-        return told
+        return answer
 
     def _has_happened(self) -> bool:
-        told = self._evaluate("globalThis.happened", contextId=self._beside)
-        return bool(told["result"].get("value"))
+        answer = self._evaluate("globalThis.happened", contextId=self._beside)
+        return bool(answer["result"].get("value"))
 
     def _begin_frame(self, **how: Any) -> dict[str, Any]:
         instant = self._now_us - self._late_us

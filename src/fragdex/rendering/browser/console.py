@@ -74,25 +74,25 @@ class Console:
         if params["name"] != TELL:
             return
         try:
-            told = json.loads(params["payload"])
+            payload = json.loads(params["payload"])
         except ValueError:
             return
-        if not isinstance(told, dict):
+        if not isinstance(payload, dict):
             return
-        if isinstance(told.get("blocked"), str):
-            self._notes.block(told["blocked"], str(told.get("reason")))
-        elif isinstance(told.get("refused"), str):
-            self._notes.say("refused", told["refused"])
-        elif told.get("gives") == "canvas":
+        if isinstance(payload.get("blocked"), str):
+            self._notes.block(payload["blocked"], str(payload.get("reason")))
+        elif isinstance(payload.get("refused"), str):
+            self._notes.say("refused", payload["refused"])
+        elif payload.get("gives") == "canvas":
             self.gave_canvas = True
-        elif told.get("begins") == "work":
+        elif payload.get("begins") == "work":
             self.has_works = True
-        elif (kept := _KEPT.get(str(told.get("keeps")))) is not None:
+        elif (kept := _KEPT.get(str(payload.get("keeps")))) is not None:
             self._notes.say("keeps", kept)
-            self.has_transitions |= told["keeps"] == "transition"
-        elif isinstance(told.get("uses"), str):
-            where = f" ({told['at']})" if told.get("at") else ""
-            self._notes.say("uses", f"{told['uses']}{where}")
+            self.has_transitions |= payload["keeps"] == "transition"
+        elif isinstance(payload.get("uses"), str):
+            where = f" ({payload['at']})" if payload.get("at") else ""
+            self._notes.say("uses", f"{payload['uses']}{where}")
 
     def _logged(self, params: dict[str, Any], _: str | None) -> None:
         entry = params["entry"]
@@ -126,8 +126,8 @@ def text_of(details: dict[str, Any]) -> str:
 
 def _shown(value: dict[str, Any]) -> str:
     if "value" in value:
-        told = value["value"]
-        return told if isinstance(told, str) else json.dumps(told)
+        text = value["value"]
+        return text if isinstance(text, str) else json.dumps(text)
     return str(
         value.get("description") or value.get("unserializableValue") or value.get("type", "")
     )

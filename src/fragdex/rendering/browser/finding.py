@@ -138,8 +138,8 @@ def find_engine() -> Engine:
         path = shutil.which(name)
         if path is not None:
             return _engine(Path(path))
-    for found in _of_playwright():
-        return _engine(found)
+    for program in _of_playwright():
+        return _engine(program)
     for name in _WHOLE:
         path = shutil.which(name)
         if path is not None:
@@ -187,8 +187,8 @@ def need_supported(version: str) -> None:
 
     >>> need_supported("HeadlessChrome/156.0.8078.108")
     """
-    found = _VERSION.search(version)
-    if found is not None and int(found[1]) < OLDEST:
+    match = _VERSION.search(version)
+    if match is not None and int(match[1]) < OLDEST:
         raise EngineUnavailable(
             f"this Chromium is too old: {OLDEST} is the oldest that is supported",
             expected=f"Chromium {OLDEST} or later",
@@ -212,8 +212,8 @@ def _of_playwright() -> list[Path]:
         folder = Path(named)
     else:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
-    found = [path for pattern in _OF_PLAYWRIGHT for path in folder.glob(pattern)]
-    return sorted(found, key=_build, reverse=True)
+    programs = [path for pattern in _OF_PLAYWRIGHT for path in folder.glob(pattern)]
+    return sorted(programs, key=_build, reverse=True)
 
 
 def _build(path: Path) -> tuple[int, str]:

@@ -180,10 +180,10 @@ class Waiting:
 
     def _has_worked(self) -> bool:
         """Whether the machine works for the page, or has since this was asked last."""
-        told = self._pipe.call(
+        answer = self._pipe.call(
             "Runtime.evaluate", self._session, expression=WORKS, returnByValue=True
         )
-        before, self._works = self._works, told["result"].get("value") or [0, 0]
+        before, self._works = self._works, answer["result"].get("value") or [0, 0]
         begun, done = self._works
         return bool(begun > done or self._works != before)
 
@@ -197,10 +197,10 @@ class Waiting:
         )
 
     def _answer(self, number: int, failed: str) -> Any:
-        told: dict[str, Any] = self._pipe.answer(number)
-        if "exceptionDetails" in told:
-            raise PageFailed(f"{failed}: {text_of(told['exceptionDetails'])}")
-        return told["result"].get("value")
+        answer: dict[str, Any] = self._pipe.answer(number)
+        if "exceptionDetails" in answer:
+            raise PageFailed(f"{failed}: {text_of(answer['exceptionDetails'])}")
+        return answer["result"].get("value")
 
 
 # What a page loads because something was loaded, and so on; one that goes on is not waited for.
@@ -355,7 +355,7 @@ class WithLoads:
 
     def _is_busy(self) -> bool:
         if self._works():
-            told = self._clock.evaluate(WORKS) or [[0, 0]]
-            begun, self._done = (sum(column) for column in zip(*told, strict=True))
+            work = self._clock.evaluate(WORKS) or [[0, 0]]
+            begun, self._done = (sum(column) for column in zip(*work, strict=True))
             self._working = begun - self._done
         return bool(self._begun) or self._working > self._stuck

@@ -187,11 +187,11 @@ def missing_fonts(glyphs: Iterable[str]) -> list[str]:
     >>> missing_fonts("漢字")
     ['no font has 2 characters of Han, such as 漢字 (U+6F22): on Debian, install fonts-noto-cjk']
     """
-    found: dict[tuple[str, str | None], list[str]] = {}
+    by_writing: dict[tuple[str, str | None], list[str]] = {}
     for one in glyphs:
-        found.setdefault(_writing(one), []).append(one)
+        by_writing.setdefault(_writing(one), []).append(one)
     lines = []
-    for (writing, package), members in found.items():
+    for (writing, package), members in by_writing.items():
         many = "1 character" if len(members) == 1 else f"{len(members)} characters"
         sample, code = "".join(members[:_SHOWN]), f"U+{ord(members[0]):04X}"
         if package is None:

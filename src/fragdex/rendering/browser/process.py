@@ -334,14 +334,14 @@ class Chromium:
                 self._pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
             except OSError:
                 self._pids = []
-        found = []
+        processes = []
         leader = str(self.pid).encode()
         for pid in self._pids:
-            told = _stat(f"/proc/{pid}/stat")
-            if told and told[3] == leader and told[0] not in (b"Z", b"X"):
-                found.append((pid, told))
-        self._pids = [pid for pid, _ in found]
-        return found
+            stat = _stat(f"/proc/{pid}/stat")
+            if stat and stat[3] == leader and stat[0] not in (b"Z", b"X"):
+                processes.append((pid, stat))
+        self._pids = [pid for pid, _ in processes]
+        return processes
 
 
 def _stat(path: str) -> list[bytes]:
@@ -360,14 +360,14 @@ def _seconds(stats: Iterable[list[bytes]]) -> float:
 
 def _inherited() -> list[int]:
     """What whoever started us left open, and would be passed on."""
-    found = []
+    descriptors = []
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc/self/fd"):
             fd = int(name)
             with contextlib.suppress(OSError):
                 if fd > _ANSWERS_FD and os.get_inheritable(fd):
-                    found.append(fd)
-    return found
+                    descriptors.append(fd)
+    return descriptors
 
 
 def _bound(pid: int, memory_bytes: int) -> None:
@@ -387,10 +387,10 @@ def _bound(pid: int, memory_bytes: int) -> None:
 def _shared_memory() -> tuple[str, ...]:
     """Containers give little shared memory; pictures then go through files."""
     try:
-        told = os.statvfs("/dev/shm")
+        volume = os.statvfs("/dev/shm")
     except OSError:
         return ("--disable-dev-shm-usage",)
-    if told.f_bavail * told.f_frsize < _LITTLE_SHARED_MEMORY:
+    if volume.f_bavail * volume.f_frsize < _LITTLE_SHARED_MEMORY:
         return ("--disable-dev-shm-usage",)
     return ()
 
@@ -495,8 +495,8 @@ class Running:
         pipe.on("Target.attachedToTarget", self._attached)
         pipe.call("Target.setDiscoverTargets", discover=True)
         self._page = self._new_page(view)
-        told = pipe.call("Target.attachToTarget", targetId=self._page, flatten=True)
-        self.session = str(told["sessionId"])
+        answer = pipe.call("Target.attachToTarget", targetId=self._page, flatten=True)
+        self.session = str(answer["sessionId"])
         pipe.call("Inspector.enable", self.session)
         if self.has_begin_frame:
             self._probe()
@@ -512,14 +512,14 @@ class Running:
     def _new_page(self, view: View) -> str:
         if self.has_begin_frame:
             with contextlib.suppress(ProtocolError):
-                told = self.pipe.call(
+                answer = self.pipe.call(
                     "Target.createTarget",
                     url="about:blank",
                     width=view.width,
                     height=view.height,
                     enableBeginFrameControl=True,
                 )
-                return str(told["targetId"])
+                return str(answer["targetId"])
             self.has_begin_frame = False
         return str(self.pipe.call("Target.createTarget", url="about:blank")["targetId"])
 

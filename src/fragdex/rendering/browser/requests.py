@@ -320,6 +320,6 @@ def is_animated(data: bytes) -> bool:
 
 def _inline(text: bytes) -> Iterator[bytes]:
     """The pictures that stand within a text as data: URLs."""
-    for found in _INLINE.finditer(text):
+    for match in _INLINE.finditer(text):
         with contextlib.suppress(ValueError):
-            yield base64.b64decode(found[1] + b"==")
+            yield base64.b64decode(match[1] + b"==")

@@ -299,30 +299,30 @@ class Stage:
             PageFailed: it throws, or does not end.
         """
         try:
-            told = self._pipe.call(
+            answer = self._pipe.call(
                 "Runtime.evaluate", self._session, expression=expression, returnByValue=True
             )
         except ProtocolError as error:
             raise PageFailed(f"the page could not be asked: {error}") from error
-        return _value(told)
+        return _value(answer)
 
     def note_glyphs(self) -> None:
         """Note the characters that the page shows now and no font has (`Notes.glyphs`)."""
         # a page that was replaced meanwhile says so with its next frame
         with contextlib.suppress(ProtocolError):
             if not self._beside:
-                told = self._pipe.call(
+                answer = self._pipe.call(
                     "Page.createIsolatedWorld", self._session, frameId=self._door.main_frame
                 )
-                self._beside = told["executionContextId"]
-            told = self._pipe.call(
+                self._beside = answer["executionContextId"]
+            answer = self._pipe.call(
                 "Runtime.evaluate",
                 self._session,
                 expression=script(GLYPHS),
                 contextId=self._beside,
                 returnByValue=True,
             )
-            for one in told["result"].get("value") or "":
+            for one in answer["result"].get("value") or "":
                 self.notes.say("glyphs", one)
 
     def relieve(self) -> None:
@@ -441,18 +441,18 @@ class Stage:
             self._media.started()
 
     def _ask(self) -> PageFacts:
-        told = self.evaluate(script(FACTS))
-        longest = told["longest"] or 0
+        facts = self.evaluate(script(FACTS))
+        longest = facts["longest"] or 0
         if self._media is not None:
             longest = max(longest, self._media.longest_ms() or 0)
-        duration = told["duration"] or longest
-        self._seeks = bool(told["seeks"])
-        width, height = told["size"] or (None, None)
+        duration = facts["duration"] or longest
+        self._seeks = bool(facts["seeks"])
+        width, height = facts["size"] or (None, None)
         return PageFacts(
             width=width,
             height=height,
             duration_ms=max(1, round(duration)) if duration else None,
-            seekable=bool(told["seekable"]),
+            seekable=bool(facts["seekable"]),
             browser_version=self._running.version,
             has_begin_frame=self._running.has_begin_frame,
             is_asked=self._bridge.is_asked(),
@@ -469,16 +469,16 @@ def _saw_frame(seen: set[str], params: dict[str, Any]) -> None:
         raise PageFailed(f"the page left for {frame['url'][:200]}")
 
 
-def _value(told: dict[str, Any]) -> Any:
-    if "exceptionDetails" in told:
-        raise PageFailed(f"a script of the page failed: {text_of(told['exceptionDetails'])}")
-    return told["result"].get("value")
+def _value(answer: dict[str, Any]) -> Any:
+    if "exceptionDetails" in answer:
+        raise PageFailed(f"a script of the page failed: {text_of(answer['exceptionDetails'])}")
+    return answer["result"].get("value")
 
 
 def _tell_more(error: BaseException, notes: Notes) -> None:
     """Let a failure carry what the page said until then."""
     if isinstance(error, PageFailed):
         with contextlib.suppress(AttributeError):
-            told = notes.as_json()
+            lines = notes.as_json()
             for kind in ("console", "refused", "blocked", "incomplete"):
-                error.more.setdefault(kind, told[kind])
+                error.more.setdefault(kind, lines[kind])

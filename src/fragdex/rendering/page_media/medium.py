@@ -100,8 +100,8 @@ def _is_counted(container: Any) -> bool:
 def _decoder(stream: Any) -> Any:
     """FFmpeg's own decoders leave out what WebM adds to a block: the opacity of its picture."""
     codec = stream.codec_context
-    told = {key.lower(): value for key, value in stream.metadata.items()}
-    name = _CLEAR.get(codec.name) if told.get("alpha_mode") == "1" else None
+    tags = {key.lower(): value for key, value in stream.metadata.items()}
+    name = _CLEAR.get(codec.name) if tags.get("alpha_mode") == "1" else None
     if name is not None:
         with contextlib.suppress(av.codec.codec.UnknownCodecError):
             return av.CodecContext.create(name, "r")
@@ -121,11 +121,11 @@ class _Opened:
         self._stack = ExitStack()
         file.seek(0)
         self.container = self._stack.enter_context(opened(file))
-        found = [s for s in streams_of(self.container) if s.type == kind]
-        if not found:
+        streams = [s for s in streams_of(self.container) if s.type == kind]
+        if not streams:
             self._stack.close()
             raise UndecodableMedia(f"the file has no {kind} stream")
-        self.stream = found[0]
+        self.stream = streams[0]
         self.decoder = _decoder(self.stream)
         self.decoder.thread_count = 1
         start = self.container.start_time or 0

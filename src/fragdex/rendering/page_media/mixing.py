@@ -136,8 +136,8 @@ class Resampled:
         source = self._read(first, int(whole[-1]) + reach + 1).astype(np.float32)
         windows = np.lib.stride_tricks.sliding_window_view(source, 2 * reach, axis=0)
         chosen = windows[whole - int(whole[0])]
-        found: Floats = np.einsum("nct,nt->nc", chosen, weights)
-        return found
+        samples: Floats = np.einsum("nct,nt->nc", chosen, weights)
+        return samples
 
 
 RAMP: Final = 240
@@ -257,9 +257,9 @@ class SampleReader:
         if first < stop:
             part = ByteRange(first * _FRAME_BYTES, stop * _FRAME_BYTES)
             data = self._source.read_up_to(part)
-            found = np.frombuffer(data[: len(data) // _FRAME_BYTES * _FRAME_BYTES], "<f4")
-            found = found.reshape(-1, 2)
-            answer[first - start : first - start + len(found)] = found
+            samples = np.frombuffer(data[: len(data) // _FRAME_BYTES * _FRAME_BYTES], "<f4")
+            samples = samples.reshape(-1, 2)
+            answer[first - start : first - start + len(samples)] = samples
         return answer
 
     def close(self) -> None:

@@ -68,11 +68,11 @@ class OutsideSource(Source):
         if answer.status == 200:
             self._whole, self.size = answer.body, len(answer.body)
             return answer.body[part.start : part.stop]
-        told = _CONTENT_RANGE.fullmatch(answer.headers.get("content-range", ""))
-        if answer.status != 206 or told is None or int(told[1]) != part.start:
+        match = _CONTENT_RANGE.fullmatch(answer.headers.get("content-range", ""))
+        if answer.status != 206 or match is None or int(match[1]) != part.start:
             raise SourceError(f"{self._url} cannot be read (status {answer.status})")
-        if told[3] != "*":
-            self.size = int(told[3])
+        if match[3] != "*":
+            self.size = int(match[3])
         self.etag = answer.headers.get("etag", self.etag)
         return answer.body[: part.size]
 
@@ -156,11 +156,11 @@ class Opener:
         return OutsideSource(self._outside, url)
 
     def _own(self, path: str) -> Source:
-        found = self._site.open(path)
-        if found is None:
+        asset = self._site.open(path)
+        if asset is None:
             self.reads[path] = None
             raise SourceError("the site has no such file", found=path)
-        with found.file as file:
+        with asset.file as file:
             whole = hashlib.sha256()
             if path not in self.reads:
                 for piece in iter(lambda: file.read(_PIECE), b""):

@@ -94,10 +94,10 @@ class Answers:
         if self._asked > MOST_ASKED:
             return MediaAnswer(404, "text/plain", b"asked too often")
         try:
-            told = self._answers[what](json.loads(body) if body[:1] == b"{" else body.decode())
+            reply = self._answers[what](json.loads(body) if body[:1] == b"{" else body.decode())
         except FAULTS as error:
             return MediaAnswer(404, "text/plain", type(error).__name__.encode())
-        text = told if isinstance(told, str) else json.dumps(told)
+        text = reply if isinstance(reply, str) else json.dumps(reply)
         return MediaAnswer(200, "text/plain; charset=utf-8", text.encode())
 
     def next_frame(self) -> None:
@@ -288,11 +288,11 @@ class Player:
             "seconds": self._seconds,
         }
         folder = files(__package__)
-        found = []
+        texts = []
         for name in SCRIPTS:
             source = (folder / f"{name}.js").read_text("utf-8")
-            found.append(f"{source.rstrip()}({json.dumps(settings) if name == 'clock' else ''});")
-        return found
+            texts.append(f"{source.rstrip()}({json.dumps(settings) if name == 'clock' else ''});")
+        return texts
 
     def bind(self, stage: Staged) -> None:
         """Take the stage that calls; before the page is loaded."""
@@ -341,8 +341,8 @@ class Player:
 
     def longest_ms(self) -> float | None:
         """When the last of the media that play now will have ended; None: there are none."""
-        found = self._ask("longest()") if self._answers.plays else None
-        return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else None
+        seconds = self._ask("longest()") if self._answers.plays else None
+        return float(seconds) if isinstance(seconds, int | float) and 0 < seconds < 1e9 else None
 
     def sound(self, first: int, stop: int) -> list[SoundStrip]:
         """What is heard in frames first (inclusive) to stop (exclusive), all of them drawn.
@@ -356,7 +356,7 @@ class Player:
         found = []
         if self._answers.plays:
             try:
-                strips = [_strip(told, stop_s) for told in self._ask("sounds()")]
+                strips = [_strip(fields, stop_s) for fields in self._ask("sounds()")]
             except FAULTS as error:
                 raise _broken(error) from error
             found = [
@@ -376,12 +376,12 @@ class Player:
         They go with the slice; `Opener` finds them again by `kept`.
         """
         names = {strip.source for strip in strips}
-        found = {name: self._opener.given[name] for name in names & self._opener.given.keys()}
+        given = {name: self._opener.given[name] for name in names & self._opener.given.keys()}
         for name in names:
             data = self._takes.data(name)
             if data is not None:
-                found[name] = data
-        return found
+                given[name] = data
+        return given
 
     def refused(self) -> list[str]:
         """What the page wanted and cannot have, and media that cannot be played."""
@@ -400,15 +400,15 @@ class Player:
     def _draw(self, *, drawing: bool) -> bool:
         """Give the page the pictures that it wants, or tell it of them."""
         try:
-            told = [
+            shown = [
                 self._told(wanted) for wanted in self._ask(f"wanted({json.dumps(drawing)})")[:1000]
             ]
         except FAULTS as error:
             raise _broken(error) from error
-        if told:
-            self._ask(f"draw({json.dumps(told)})")
+        if shown:
+            self._ask(f"draw({json.dumps(shown)})")
             self._relieve()
-        return any(one.get("picture") for one in told)
+        return any(one.get("picture") for one in shown)
 
     def _told(self, wanted: dict[str, Any]) -> dict[str, Any]:
         one: dict[str, Any] = {"id": int(wanted["id"])}
@@ -442,16 +442,16 @@ def _broken(error: BaseException) -> PageFailed:
     return PageFailed("the page broke what plays its media", found=why(error))
 
 
-def _strip(told: dict[str, Any], end: float) -> SoundStrip:
+def _strip(fields: dict[str, Any], end: float) -> SoundStrip:
     """A strip as the page tells it; one that is heard still ends where it is asked for."""
     return SoundStrip(
-        source=str(told["source"]),
-        start=told["start"] / 1000,
-        stop=end if told["stop"] is None else told["stop"] / 1000,
-        media_start=float(told["media"]),
-        rate=float(told["rate"]),
-        gains=tuple((at / 1000, float(gain)) for at, gain in told["gains"]),
-        loop=bool(told["loop"]),
-        preserves_pitch=bool(told["pitch"]),
-        voice=str(told["voice"]),
+        source=str(fields["source"]),
+        start=fields["start"] / 1000,
+        stop=end if fields["stop"] is None else fields["stop"] / 1000,
+        media_start=float(fields["media"]),
+        rate=float(fields["rate"]),
+        gains=tuple((at / 1000, float(gain)) for at, gain in fields["gains"]),
+        loop=bool(fields["loop"]),
+        preserves_pitch=bool(fields["pitch"]),
+        voice=str(fields["voice"]),
     )

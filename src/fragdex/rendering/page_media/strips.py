@@ -77,19 +77,19 @@ def joined(slices: Iterable[Sequence[SoundStrip]]) -> list[SoundStrip]:
     >>> joined([[whole.within(0, 2)], [whole.within(2, 4)]]) == [whole]
     True
     """
-    found: list[SoundStrip] = []
+    joined_strips: list[SoundStrip] = []
     open_until: dict[tuple[str, str], int] = {}
     for strips in slices:
         for strip in sorted(strips, key=lambda strip: (strip.start, strip.voice)):
             place = open_until.get((strip.voice, strip.source)) if strip.voice else None
-            if place is not None and _goes_on(found[place], strip):
-                before = found[place]
+            if place is not None and _goes_on(joined_strips[place], strip):
+                before = joined_strips[place]
                 gains = before.gains + tuple(g for g in strip.gains if g not in before.gains)
-                found[place] = replace(before, stop=strip.stop, gains=gains)
+                joined_strips[place] = replace(before, stop=strip.stop, gains=gains)
             else:
-                open_until[strip.voice, strip.source] = len(found)
-                found.append(strip)
-    return found
+                open_until[strip.voice, strip.source] = len(joined_strips)
+                joined_strips.append(strip)
+    return joined_strips
 
 
 def _goes_on(before: SoundStrip, after: SoundStrip) -> bool:
@@ -143,12 +143,12 @@ class Takes:
 
     def strips(self, start: float) -> list[SoundStrip]:
         """Strips of everything from a time of the render on."""
-        found = []
+        strips = []
         for place, (context, first, file) in enumerate(self._parts):
             count = file.tell() // FRAME_BYTES
             low = max(first, round(start * SAMPLE_RATE))
             if low < first + count:
-                found.append(
+                strips.append(
                     SoundStrip(
                         self._name(place),
                         low / SAMPLE_RATE,
@@ -158,7 +158,7 @@ class Takes:
                         voice=f"context {context}",
                     )
                 )
-        return found
+        return strips
 
     def data(self, source: str) -> bytes | None:
         """The samples that a strip names; None: they are not of here."""

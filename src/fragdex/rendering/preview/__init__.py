@@ -111,14 +111,14 @@ class FilmPreview:
             for entry, _ in zip(entries, range(_MOST_FILES), strict=False):
                 if Path(entry.name).suffix.lower() in _TEXTS:
                     names.add(entry.name)
-        found: dict[str, tuple[int, int] | None] = {}
+        stamps: dict[str, tuple[int, int] | None] = {}
         for name in names:
             try:
-                told = (site.path / name).stat()
-                found[name] = told.st_mtime_ns, told.st_size
+                stat = (site.path / name).stat()
+                stamps[name] = stat.st_mtime_ns, stat.st_size
             except (OSError, ValueError):
-                found[name] = None
-        return found
+                stamps[name] = None
+        return stamps
 
     def state(self) -> dict[str, Any]:
         """What there is to see, as JSON."""
@@ -224,14 +224,14 @@ class FilmPreview:
             return self._draw_once(i, version)
 
     def _draw_once(self, i: int, version: int) -> bytes:
-        made = self._child_of(version).draw(
+        drawn = self._child_of(version).draw(
             self._view, range(i, i + 1), Path(self._folder.name), still=_LOSSLESS,
             check=lambda: self._check(version), ahead=min(_AHEAD, self._frames.stop - i - 1),
         )  # fmt: skip
-        picture = Path(made.path).read_bytes()
+        picture = Path(drawn.path).read_bytes()
         with self._lock:
-            self._notes.add(made.notes)
-            self._reads |= made.reads.keys() - {""}
+            self._notes.add(drawn.notes)
+            self._reads |= drawn.reads.keys() - {""}
             self._pictures[i] = picture
             held = sum(map(len, self._pictures.values()))
             while held > _CACHE_BYTES and len(self._pictures) > 1:
@@ -283,11 +283,11 @@ class FilmPreview:
         status, data = "none", b""
         path = Path(self._folder.name, "sound.wav")
         try:
-            made = render(
+            rendered = render(
                 self._page.site, spec, path, jobs=1, outside=self._page.outside,
                 limits=self._page.limits, progress=progress,
             )  # fmt: skip
-            if made.sound:
+            if rendered.sound:
                 status, data = "ready", path.read_bytes()
         except _Stale:
             return
@@ -399,11 +399,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif frame is not None:
             version = parse_qs(parts.query).get("version", ["0"])[0]
             try:
-                found = preview.frame(int(frame[1]), int(version) if version.isdecimal() else 0)
+                picture = preview.frame(int(frame[1]), int(version) if version.isdecimal() else 0)
             except FragdexError as error:
                 self._say(HTTPStatus.CONFLICT, str(error))
             else:
-                self._give("image/png", found)
+                self._give("image/png", picture)
         else:
             self._say(HTTPStatus.NOT_FOUND, "there is nothing here")
 
