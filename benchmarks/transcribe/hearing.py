@@ -47,14 +47,25 @@ class Hearing:
     heard: list[SliceTranscript] = field(default_factory=list)
 
 
-def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = False) -> Hearing:
+MACHINERY = EngineChoice("pocketsphinx")
+"""The engine of the rows that measure what is around engines: it hears each utterance alone."""
+
+
+def hear(
+    path: Path,
+    work_slice_ms: int,
+    workers: int = 1,
+    *,
+    shuffled: bool = False,
+    choice: EngineChoice = MACHINERY,
+) -> Hearing:
     """A whole track; shuffled: slices in disorder, and one of them twice."""
     index = fragdex.index(path, exact=True)
     track = next(t for t in index.tracks if t.kind == "audio")
     assert track.start is not None
     assert track.end is not None
     with fragdex.open_source(path) as source:
-        children = [SpeechProcess(EngineChoice()) for _ in range(workers)]
+        children = [SpeechProcess(choice) for _ in range(workers)]
         try:
             for child in children:
                 child.open()
@@ -158,7 +169,7 @@ def at_once(path: Path) -> list[Word]:
     index = fragdex.index(path, exact=True)
     end = index.tracks[0].end
     assert end is not None
-    engine = make_engine(EngineChoice())
+    engine = make_engine(MACHINERY)
     engine.open()
     return engine.transcribe([fragdex.audio(index, path, 0, end.seconds)], "en")[0]
 

@@ -58,18 +58,27 @@ def encode(path: Path, sound: Sound, options: dict[str, str] | None = None) -> N
 
 def clips(data: Path) -> tuple[Sound, list[str]] | None:
     """The LibriVox clips one after the other, and their words; None where they cannot be had."""
+    parts, words = [], []
+    hiss = np.random.default_rng(0).normal(0, make_speech.NOISE, RATE // 2).astype(np.int16)
+    for sound, text in librivox(data):
+        parts += [sound, hiss]
+        words += text.split()
+    return (np.concatenate(parts), words) if parts else None
+
+
+def librivox(data: Path) -> list[tuple[Sound, str]]:
+    """The LibriVox clips and what is said in each; none where they cannot be had."""
     package = next(iter(sorted(data.glob("pocketsphinx-*.tar.gz"))), None)
     if package is None:
         subprocess.run(
-            [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:",
-             "-d", str(data), "pocketsphinx"],
+            [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary",
+             "pocketsphinx", "-d", str(data), "pocketsphinx"],
             check=False, timeout=900, capture_output=True,
         )  # fmt: skip
         package = next(iter(sorted(data.glob("pocketsphinx-*.tar.gz"))), None)
     if package is None:
-        return None
-    parts, words = [], []
-    hiss = np.random.default_rng(0).normal(0, make_speech.NOISE, RATE // 2).astype(np.int16)
+        return []
+    found = []
     with tarfile.open(package) as archive:
         names = sorted(n for n in archive.getnames() if "/librivox/" in n and n.endswith(".wav"))
         for name in names:
@@ -78,10 +87,9 @@ def clips(data: Path) -> tuple[Sound, list[str]] | None:
             if sound is None or text is None:
                 continue
             with wave.open(io.BytesIO(sound.read())) as file:
-                parts.append(np.frombuffer(file.readframes(file.getnframes()), np.int16))
-            parts.append(hiss)
-            words += text.read().decode().split()
-    return np.concatenate(parts), words
+                samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
+            found.append((samples, text.read().decode()))
+    return found
 
 
 def no_speech() -> dict[str, Sound]:
