@@ -109,7 +109,7 @@ class _Chain:
         """Frames [start, stop) of each word on the best way through the chain."""
         phone = np.array([column[0] for column in self._columns])
         state = np.array([column[1] for column in self._columns])
-        fits = scores[:, phone, state].astype(np.float64)
+        fits = scores[:, phone, state]
         # However silence sounds at its edges, it is silence.
         silent = scores[:, phone[self._silences[0]]].max(axis=1)
         fits[:, self._silences] = silent[:, None]
