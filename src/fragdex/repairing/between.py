@@ -18,7 +18,10 @@ Fits: TypeAlias = Callable[[int], bool]
 
 MOST_LENGTHS: Final = 64
 """Lengths of chunks that are tried first."""
-MOST_SPLITS: Final = 1 << 12
+MOST_HEADS: Final = 16
+"""Places in which packets may begin between two pictures: with more, they cannot be told apart."""
+MOST_PACKETS: Final = 8
+"""Packets of Opus between two pictures."""
 MOST_SAMPLES: Final = 1 << 20
 """Samples of a good film that are looked at."""
 SLACK: Final = 1e-4
@@ -195,29 +198,28 @@ class Opus(Between):
             return None
         data = window.take(start, size)
         heads = [place for place in range(size) if data[place] in self._heads]
-        # ways to reach each place, as the packets before it
-        ways: dict[int, list[tuple[int, ...]]] = {0: [()]}
-        for place in [*heads[1:], size]:
-            found = [
-                (*before, place - low)
-                for low, many in ways.items()
-                if place - low <= MOST_PACKET + 1
-                for before in many
-            ]
-            if found:
-                ways[place] = found[:MOST_SPLITS]
-        whole = [way for way in ways.get(size, ()) if fits(len(way))]
-        if not whole:
-            return None
-        if len(whole) > 1:
-            whole = [way for way in whole if self._are_seen(data, way)]
-        return list(whole[0]) if len(whole) == 1 else []
+        counts = [count for count in range(1, MOST_PACKETS + 1) if fits(count)]
+        if len(heads) > MOST_HEADS or not counts:
+            return [] if counts else None
+        ways = _ways(heads, size, counts)
+        if len(ways) > 1:
+            known = [at for at in heads if data[at : at + LIKENESS] in self._seen]
+            ways = _ways(known, size, counts) if known[:1] == [0] else []
+            return list(ways[0]) if len(ways) == 1 else []
+        return list(ways[0]) if ways else None
 
-    def _are_seen(self, data: bytes, sizes: tuple[int, ...]) -> bool:
-        """Whether all packets begin with bytes that packets of the good film begin with."""
-        at = 0
-        for size in sizes:
-            if data[at : at + LIKENESS] not in self._seen:
-                return False
-            at += size
-        return True
+
+def _ways(heads: list[int], size: int, counts: list[int]) -> list[tuple[int, ...]]:
+    """How packets that begin at some of these places fill all bytes; two ways at most."""
+    # of each place and number of packets before it the ways to get there
+    ways: dict[tuple[int, int], list[tuple[int, ...]]] = {(0, 0): [()]}
+    for place in [*heads[1:], size]:
+        for low in heads:
+            if not 0 < place - low <= MOST_PACKET + 1:
+                continue
+            for number in range(counts[-1]):
+                for before in ways.get((low, number), ()):
+                    found = ways.setdefault((place, number + 1), [])
+                    if len(found) < 2:
+                        found.append((*before, place - low))
+    return [way for count in counts for way in ways.get((size, count), ())][:2]

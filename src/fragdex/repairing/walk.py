@@ -265,9 +265,12 @@ class Walk:
         window, begin = self._window, at
         while at < window.stop:
             zeros = window.skip_zeros(at)
-            if zeros - at > SCANNED >> 4:
-                at = max(at + 1, zeros - 8)
+            if zeros - at >= len(HOLE):
+                at = zeros - len(HOLE) // 2  # a length begins with zeros, too
             data = window.take(at, SCANNED)
+            hole = data.find(HOLE, 1)
+            if hole > 0:
+                data = data[: hole + 1]
             self._budget += SPENT_A_BYTE * len(data)
             for place in self._places(data):
                 where = at + place

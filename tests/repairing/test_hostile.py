@@ -1,0 +1,66 @@
+"""Media data that are made to look like samples cost no more than others, and invent nothing."""
+
+from __future__ import annotations
+
+import pytest
+from tests.repairing.broken import check_spans, film
+
+import fragdex
+from fragdex.errors import Unprocessable
+
+SIZE = 1 << 16
+KINDS = {
+    "frames of AAC": b"\x01" * SIZE,
+    "units": b"\0\0\0\x06\x65\x88\x82\0\x1b\xff" * (SIZE // 10),
+    "long units": b"".join(
+        (SIZE - at).to_bytes(4, "big") + b"\x41\x9a\x23\x18" for at in range(0, SIZE, 8)
+    ),
+    "packets of Opus": b"\x48" * SIZE,
+    "OBUs": b"\x32\x02\x30\x40" * (SIZE // 4),
+    "packets and pictures": (b"\x48" * 30 + b"\x1a\x01\x88") * (SIZE // 33),
+    "zeros": bytes(SIZE),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["moov-last.mp4", "av1-opus.mp4", "pcm.mov"])
+def test_the_cost_grows_with_the_bytes(name: str, kind: str) -> None:
+    good = film(name)
+    data = good.data[:32] + bytes(4) + b"mdat" + KINDS[kind]
+    with fragdex.open_source(data) as source:
+        try:
+            repair = fragdex.repair(source, good.data)
+        except Unprocessable:
+            pass
+        else:
+            check_spans(data, repair)
+            assert repair.index(data).tracks
+        assert source.bytes_read < 64 * len(data)
+        assert source.requests < 64 + len(data) // 256
+
+
+def test_what_is_no_film_is_refused() -> None:
+    good = film("moov-last.mp4")
+    for data in (b"", b"\0", b"%PDF-1.7" + bytes(4000), bytes(100_000)):
+        with pytest.raises(Unprocessable):
+            fragdex.repair(data, good.data)
+
+
+def test_a_large_hole_costs_no_memory(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    import tracemalloc
+
+    good = film("moov-last.mp4")
+    first, last = good.mdat
+    path = tmp_path / "sparse.mp4"
+    with open(path, "wb") as file:
+        file.write(good.data[: first - 8] + b"\0\0\0\1mdat" + bytes(8) + good.data[first:last])
+        file.seek(256 << 20, 1)
+        file.write(good.data[first:last])
+    tracemalloc.start()
+    try:
+        repair = fragdex.repair(path, good.data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 << 20
+    assert [track.samples for track in repair.tracks] >= [98, 64]
