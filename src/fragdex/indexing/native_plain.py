@@ -393,9 +393,7 @@ def extents_plain(
         raise ValueError("extents: stretches or chunks do not rise from 0")
     if not len(stops) or stops.max() < count or (len(shifts[0]) and shifts[0].max() < count):
         raise ValueError("extents: samples without a duration or offset")
-    cuts = np.sort(np.concatenate([starts, chunk_start, stops, shifts[0]]))
-    begin = cuts[(np.diff(cuts, prepend=-1) > 0) & (cuts < count)]
-    held = np.diff(begin, append=count)
+    begin, held, first = _parts(starts, chunk_start, count)
     if sizes is None:
         size = held * each
     else:
@@ -403,22 +401,29 @@ def extents_plain(
     chunk = np.searchsorted(chunk_start, begin, side="right") - 1
     running = np.cumsum(size) - size
     place = chunk_offset[chunk] + running - running[np.searchsorted(begin, chunk_start[chunk])]
+    data = np.minimum.reduceat(place, first), np.maximum.reduceat(place + size, first)
+    begin, held, first = _parts(starts, np.concatenate([stops, shifts[0]]), count)
     step = values[np.searchsorted(stops, begin, side="right")]
     lasts = step * held
     dts = np.cumsum(lasts) - lasts
-    cts = (
-        dts + shifts[1][np.searchsorted(shifts[0], begin, side="right")] if len(shifts[0]) else dts
-    )
-    first = np.searchsorted(begin, starts)
+    cts = dts
+    if len(shifts[0]):
+        cts = dts + shifts[1][np.searchsorted(shifts[0], begin, side="right")]
     return Extents(
-        np.minimum.reduceat(place, first),
-        np.maximum.reduceat(place + size, first),
+        *data,
         # Samples that go backwards: each ends no earlier than it begins.
         np.minimum.reduceat(np.where(step < 0, cts + lasts - step, cts), first),
         np.maximum.reduceat(np.where(step < 0, cts, cts + lasts), first),
         dts[first],
         np.add.reduceat(lasts, first),
     )
+
+
+def _parts(starts: Int64, edges: Int64, count: int) -> tuple[Int64, Int64, Int64]:
+    """First sample and samples of what starts and edges part, and the first part of each start."""
+    cuts = np.sort(np.concatenate([starts, edges]))
+    begin = cuts[(np.diff(cuts, prepend=-1) > 0) & (cuts < count)]
+    return begin, np.diff(begin, append=count), np.searchsorted(begin, starts)
 
 
 def join_sync_plain(rows: Int64) -> Int64:
