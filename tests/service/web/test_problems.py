@@ -1,12 +1,13 @@
 """Law 6: every error has one row, and every refusal is a problem of RFC 9457."""
 
 import ast
+import json
 import re
 
 import pytest
 
 from fragdex import errors as kinds
-from fragdex.service.web.problems import HTTP, PROBLEMS, row_of
+from fragdex.service.web.problems import HTTP, PROBLEMS, problem_of, row_of
 from service.serving import API, serving
 
 
@@ -102,6 +103,20 @@ def test_a_fault_tells_nothing_but_where_it_is_written_down(client):
     said = is_problem(client.get("/api/v1/test/fault"), 500)
     assert "secret" not in str(said)
     assert said["instance"].startswith("urn:uuid:")
+
+
+@pytest.mark.parametrize(
+    ("pointer", "place"),
+    [
+        ("", {"pointer": "#"}),
+        ("/tracks/0", {"pointer": "#/tracks/0"}),
+        ("limit", {"parameter": "limit"}),
+    ],
+)
+def test_the_body_as_a_whole_is_a_place_too(pointer, place):
+    """RFC 6901, section 5: the empty pointer is the whole document."""
+    answer = problem_of(kinds.Unprocessable("no", pointer=pointer))
+    assert json.loads(answer.body)["errors"] == [{"detail": "no", **place}]
 
 
 def test_every_answer_is_safe_to_show(client):

@@ -177,7 +177,7 @@ def problem_of(error: FragdexError) -> Response:
         if error.header is not None:
             errors.append({"detail": error.message, "header": error.header})
         elif error.pointer is not None:
-            in_body = error.pointer.startswith("/")
+            in_body = error.pointer[:1] in ("", "/")
             place = {"pointer": f"#{error.pointer}"} if in_body else {"parameter": error.pointer}
             errors.append({"detail": error.message, **place})
         if error.retry_after is not None:
