@@ -109,7 +109,7 @@ def test_speech_is_transcribed_by_the_service(call, served, tmp_path):
     assert code == 0, err
     told = json.loads(out)
     assert told["words"] > 10
-    assert told["engine"] == "pocketsphinx"
+    assert told["engine"] == "moonshine"
     assert " --> " in captions.read_text()
     copy = tmp_path / "copy.mp4"
     code, _, err = call("transcribe", film, "-o", str(copy), *given)

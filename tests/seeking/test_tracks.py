@@ -6,7 +6,7 @@ import pytest
 
 import fragdex
 from fragdex.errors import NoSyncSample, TrackNotFound
-from fragdex.fragments.track_info import KINDS
+from fragdex.fragments.track_info import KINDS, KINDS_OF_HANDLERS, OTHER
 from fragdex.testing import movie
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -37,6 +37,10 @@ def test_a_track_by_its_kind_is_the_first_of_that_kind(path):
     expected = (pictures or able)[0]
     begin = expected.start or 0
     assert index.seek(begin) == expected.seek(begin)
+
+
+def test_every_handler_has_one_of_the_kinds():
+    assert {*KINDS_OF_HANDLERS.values(), OTHER} == {*KINDS}
 
 
 def test_a_name_that_is_no_kind_is_refused():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 from fragdex.fragments.table import FAR
 
@@ -174,7 +174,9 @@ class SampleDefaults:
     flags: int
 
 
-KINDS_OF_HANDLERS: Final = {
+TrackKind: TypeAlias = Literal["video", "audio", "text", "metadata", "timecode", "hint", "other"]
+KINDS: Final[tuple[TrackKind, ...]] = get_args(TrackKind)
+KINDS_OF_HANDLERS: Final[dict[str, TrackKind]] = {
     "vide": "video",
     "auxv": "video",
     "pict": "video",
@@ -189,8 +191,7 @@ KINDS_OF_HANDLERS: Final = {
     "hint": "hint",
 }
 """Handler type of the hdlr (ISO/IEC 14496-12, 8.4.3) to the kind of a track; others are OTHER."""
-OTHER: Final = "other"
-KINDS: Final = (*dict.fromkeys(KINDS_OF_HANDLERS.values()), OTHER)
+OTHER: Final[TrackKind] = "other"
 
 
 @dataclass(frozen=True, slots=True)

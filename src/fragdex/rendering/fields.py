@@ -105,7 +105,7 @@ def read_text(text: str, declaration: RenderField) -> Any:
                 raise ValueError("bits a second are expected, such as 800k, 5M")
             return round(float(match[1]) * _UNITS[match[2]])
         case "rate":
-            return rate_of(text if "/" in text or text.isdigit() else float(text))
+            return rate_of(float(text) if re.fullmatch(r"\d*\.\d+", text) else text)
         case "time":
             return _milliseconds(text, int(declaration.least or 0))
         case "size":

@@ -11,7 +11,7 @@ from typing import Any
 from fragdex.byterange import ByteRange
 from fragdex.errors import NoSyncSample, TrackNotFound
 from fragdex.fragments.findings import Finding
-from fragdex.fragments.track_info import KINDS, Movie, SampleGroup
+from fragdex.fragments.track_info import KINDS, Movie, SampleGroup, TrackKind
 from fragdex.seeking import plan, registry
 from fragdex.seeking.forms import Exporting
 from fragdex.seeking.origin import Home, How, SourceInfo
@@ -148,7 +148,7 @@ class FragmentIndex(Exporting):
         """The tracks of all periods, in file order."""
         return tuple(track for period in self.periods for track in period.tracks)
 
-    def track(self, which: int | str) -> TrackIndex:
+    def track(self, which: int | TrackKind) -> TrackIndex:
         """The track of this id, or the first one of this kind.
 
         Args:
