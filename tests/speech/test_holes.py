@@ -17,7 +17,7 @@ FORMS = {
     "one-fragment": {"movflags": "frag_custom+empty_moov+default_base_moof"},
     "fragments": {"frag_duration": "500000", "movflags": "empty_moov+default_base_moof"},
 }
-ENGINE = SimpleNamespace(detect=lambda probes: "en")
+ENGINE = SimpleNamespace(detect=lambda probes: "en", window_ms=0)
 
 
 def sound(path, starts, options, last=None):

@@ -63,8 +63,8 @@ class Moonshine:
         if folder is None:
             raise EngineUnavailable(
                 f"moonshine-voice {self.version} carries no model",
-                expected="a version up to 0.0.73",
-                advice="pip install 'moonshine-voice<=0.0.73', or give the folder of a model",
+                expected="a version up to 0.0.73, which fragdex[speech] asks for",
+                advice="pip install 'fragdex[speech]', or give the folder of a model",
             )
         found = [path.name for path in model_files(str(folder), *_FILES)]
         if len(found) < len(_FILES):

@@ -128,7 +128,7 @@ def test_a_copy_with_captions_is_a_file_like_any_other(transcriber, heard):
 
 def test_the_newest_complete_one_is_the_files(transcriber, heard, spoken):
     at = transcriber.path(f"/{spoken}", "/isobmff_files")
-    newer = transcriber.begin(spoken)
+    newer = transcriber.begin(spoken, engine=EACH_TEN_SECONDS)
     failed = transcriber.begin(spoken)
     transcriber.client.post(transcriber.path(f"/{failed}/cancel"))
     assert transcriber.ended(newer)["status"] == "complete"

@@ -121,6 +121,10 @@ def _event_of(row: Any) -> Event:
     return "progress", {"progress": row.progress}
 
 
+_DIGITS: Final = 9
+"""Of a progress, in events and in their ids: who comes again is told nothing smaller."""
+
+
 async def whole(states: AsyncIterator[Event], after: str | None = None) -> AsyncIterator[Batch]:
     """What `states` tells, to the end; whoever comes late or again sees a whole picture.
 
@@ -144,6 +148,6 @@ async def whole(states: AsyncIterator[Event], after: str | None = None) -> Async
             elif name == "error":
                 first: Batch = () if last >= 0 else (("progress", {"progress": 0}, "0"),)
                 yield (*first, (name, data, END))
-            elif last < (now := min(data["progress"], ALMOST)):
+            elif last < (now := round(min(data["progress"], ALMOST), _DIGITS)):
                 last = now
-                yield ((name, {"progress": now}, f"{now:.9f}"),)
+                yield ((name, {"progress": now}, f"{now:.{_DIGITS}f}"),)
