@@ -135,8 +135,8 @@ def read_frame(data: bytes, rate_index: int, configuration: int | None) -> tuple
         rate_index: samplingFrequencyIndex of the core, without SBR.
         configuration: channelConfiguration; None or 0: any elements.
 
-    >>> read_frame(bytes.fromhex("0000000e") + bytes(9), 4, 1)
-    (4, 31)
+    >>> read_frame(bytes.fromhex("00000007") + bytes(9), 4, 1)  # silence, and ID_END
+    (4, 32)
     """
     bits = _Reader(data)
     try:

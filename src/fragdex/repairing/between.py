@@ -111,9 +111,8 @@ def pace_of(sound: TrackIndex, pictures: TrackIndex) -> Pace | None:
     """The pace of a good film; None where its times say nothing.
 
     >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> tracks = fragdex.index(movie(tracks=2)).tracks
-    >>> pace_of(tracks[1], tracks[0]) is None
+    >>> good = fragdex.index("fixtures/moov-last.mp4", exact=True)
+    >>> pace_of(good.track("audio"), good.track("video")) is None
     False
     """
     heard, seen = first_samples(sound), first_samples(pictures)

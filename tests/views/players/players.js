@@ -86,7 +86,8 @@ async function play(rate) {
   };
   video.requestVideoFrameCallback(note);
   video.playbackRate = rate;
-  await video.play();
+  // on a slow machine a film that plays already may be over
+  if (!video.ended) await video.play();
   await until("ended", () => video.ended);
   return [seen, ranges()];
 }
