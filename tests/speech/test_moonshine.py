@@ -232,4 +232,4 @@ def test_a_package_that_carries_no_model(monkeypatch):
     monkeypatch.setattr("fragdex.speech.moonshine.built_in_model", lambda: None)
     with pytest.raises(EngineUnavailable, match="carries no model") as told:
         make_engine(EngineChoice("moonshine")).open()
-    assert "moonshine-voice" in told.value.advice
+    assert "fragdex[speech]" in told.value.advice
