@@ -72,6 +72,29 @@ def test_media_in_another_file(location, code, count):
         assert location in index.findings[0].message
 
 
+def test_of_some_samples_in_another_file_it_is_said_which():
+    """A track may have entries here and elsewhere; what is answered is not what it seems."""
+    (moov,) = (box for box in fragdex.parse(PLAIN) if box.type == "moov")
+
+    def pointed(box):
+        if box.type == "dref":
+            elsewhere = make_box("url ", flags=0, location="other.mp4")
+            return box.replace(children=[make_box("url ", flags=1), elsewhere])
+        if box.type == "stsd":
+            (entry,) = box.children
+            second = entry.replace(data_reference_index=2)
+            return box.replace(children=[entry, second])
+        return box.replace(children=[pointed(child) for child in box.children])
+
+    data = changed(PLAIN, moov.offset + 4, "4s", b"free") + build(pointed(moov))
+    index = fragdex.index(data)
+    assert codes(index) == [("media-elsewhere", 1), ("media-elsewhere", 2)]
+    for finding in index.findings:
+        assert "of sample entry 2 are in another file, 'other.mp4'" in finding.message
+        assert "left out" not in finding.message
+    assert index.track(1).sample_count == 15
+
+
 def test_a_fragment_that_comes_twice_is_told():
     made = made_movie(3)
     pieces = [made.data[start:stop] for start, stop in made.spans]

@@ -368,10 +368,11 @@ def _audit_references(
         if reference.type not in REFERENCES or reference.get("flags", 0) & SELF_CONTAINED:
             continue
         if described in away:
-            name = _name(reference)
+            some = "" if len(away) == len(entries) else f" of sample entry {described}"
+            done = "their places are of that file" if some else "they are left out"
             findings.add(
                 "media-elsewhere",
-                f"the samples are in another file, {name}; they are left out",
+                f"the samples{some} are in another file, {_name(reference)}; {done}",
                 offset=reference.offset,
                 path=path,
                 track=track,

@@ -149,9 +149,13 @@ async function captions(name, count) {
   await video.play();
   const cues = () => Array.from(video.textTracks).flatMap((one) => Array.from(one.cues ?? []));
   // A player may know its text later than its pictures, and Shaka at times never until it seeks.
-  for (let turn = 1; cues().length < count; turn++) {
-    if (turn % 10 === 0 && video.textTracks.length) CAPTIONS[name]?.();
-    if (turn % 80 === 0) video.currentTime = 0;
+  // Each time it is asked again it begins its fetches anew, so it is given twice as long each time.
+  for (let turn = 1, again = 10; cues().length < count; turn++) {
+    if (turn === again && video.textTracks.length) {
+      CAPTIONS[name]?.();
+      again *= 2;
+    }
+    if (turn % 160 === 0) video.currentTime = 0;
     await new Promise((go) => setTimeout(go, 50));
   }
   return cues().map((one) => [one.startTime, one.endTime, one.text]);
