@@ -72,7 +72,7 @@ def respond(
     fields = {**(more or {}), "ETag": etag, "Accept-Ranges": "bytes"}
     if method not in ("GET", "HEAD"):
         return _text(405, {"Allow": "GET, HEAD"}, "only GET and HEAD are answered here")
-    if "if-match" in asked and not _names(asked["if-match"], etag):
+    if "if-match" in asked and not _names(_tags(asked["if-match"]), etag):
         return _text(412, fields, "the file is another one now", method)
     if has_already(asked, etag):
         return Response(304, fields)
@@ -102,7 +102,7 @@ def has_already(headers: Mapping[str, str], etag: str) -> bool:
     True
     """
     told = headers.get("if-none-match")
-    return told is not None and _names(told.replace("W/", ""), etag)
+    return told is not None and _names([one.removeprefix("W/") for one in _tags(told)], etag)
 
 
 def may_be_partial(headers: Mapping[str, str], etag: str) -> bool:
@@ -124,10 +124,13 @@ def _by_name(headers: Fields) -> dict[str, str]:
     return fields
 
 
-def _names(tags: str, etag: str) -> bool:
+def _tags(field: str) -> list[str]:
+    return [tag.strip() for tag in field.split(",")]
+
+
+def _names(tags: list[str], etag: str) -> bool:
     """Whether a list of entity tags names this one, or any."""
-    known = [tag.strip() for tag in tags.split(",")]
-    return known == ["*"] or etag in known
+    return tags == ["*"] or etag in tags
 
 
 def _text(status: int, fields: Mapping[str, str], text: str, method: str = "GET") -> Response:

@@ -366,13 +366,12 @@ def _by_stream(
             advice="give a good film of the same camera: like=",
         )
     said = rate or rate_in(syntax)
-    boxes, pattern = movie_of(syntax, said or DEFAULT_RATE)
     lanes = [Lane(syntax)]
     lost = _walk(source, size, stretches, lanes, None, progress)
     findings = ["sound is not looked for: no good film says what it is"]
     if said is None:
         findings.append(f"no rate is known: {DEFAULT_RATE} pictures a second are taken")
-    # parameter sets may come late
+    # only now: parameter sets may come late
     boxes, pattern = movie_of(syntax, said or DEFAULT_RATE)
     return _made(source, size, stretches, boxes, [pattern], lanes, lost, findings)
 
@@ -481,13 +480,14 @@ def _spans(
 ) -> list[Span]:
     """What became of each byte: what a span says first is not said again."""
     marks: list[Span] = []
-    for state, wanted in (("proved", True), ("guessed", False)):
+    states: tuple[tuple[State, bool], ...] = (("proved", True), ("guessed", False))
+    for state, wanted in states:
         those = [one for one, proved in zip(found, proofs, strict=True) if proved is wanted]
         start, length = kept_ranges(those)
         ends = start + length
         what = "samples" if wanted else "samples between others"
         for low, high in zip(start[:MOST_SPANS].tolist(), ends[:MOST_SPANS].tolist(), strict=True):
-            marks.append(Span(low, high, state, what))  # type: ignore[arg-type]
+            marks.append(Span(low, high, state, what))
     marks += [Span(one.start, one.stop, "lost", one.why) for one in lost[:MOST_SPANS]]
     marks += [
         Span(one.start, one.stop, "structure", one.kind)

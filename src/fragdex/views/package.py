@@ -117,18 +117,8 @@ class Package(Mapping[str, View]):
             else:
                 yield f"{text.name}.vtt"
 
-    @cached_property
-    def _count(self) -> int:
-        return sum(1 for _ in self)
-
     def __len__(self) -> int:
-        return self._count if self.title.growth is None else sum(1 for _ in self)
-
-    def __contains__(self, name: object) -> bool:
-        try:
-            return isinstance(name, str) and self[name] is not None
-        except KeyError:
-            return False
+        return sum(1 for _ in self)
 
     def __repr__(self) -> str:
         renditions = ", ".join(self._renditions)

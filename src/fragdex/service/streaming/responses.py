@@ -38,6 +38,9 @@ def view_response(
         FragdexError: a source cannot be read, or is not what it was.
     """
     made = answer(view, request.headers, request.method, opened, {"Cache-Control": cache})
+    if made.status_code == 412:
+        detail = f"the entity tag is {view.etag} now"
+        return problem(HTTP[412], detail, headers={"ETag": view.etag})
     if made.status_code != 416:
         return made
     known = {name: made.headers[name] for name in ("Content-Range", "Accept-Ranges")}

@@ -114,6 +114,7 @@ HTTP: dict[int, Row] = {
     400: Row(400, "bad-request", "The request cannot be read"),
     404: Row(404, "no-such-path", "Nothing lives at this path"),
     405: Row(405, "method-not-allowed", "The path does not take this method"),
+    412: Row(412, "precondition-failed", "The bytes are not those of If-Match"),
     413: Row(413, "too-large", "More than this service takes"),
     416: Row(416, "range-not-satisfiable", "The bytes end before this range"),
     500: Row(500, "fault", "A fault of the service"),
