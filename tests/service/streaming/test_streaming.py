@@ -90,6 +90,10 @@ def test_a_segment_answers_as_stored_bytes_do(working, film):
     assert behind.status_code == 416
     assert behind.headers["content-range"] == f"bytes */{len(whole.content)}"
     assert behind.json()["size"] == len(whole.content)
+    changed = working.client.get(at, headers={"If-Match": '"other"'})
+    assert (changed.status_code, changed.headers["etag"]) == (412, tag)
+    assert changed.json()["type"].endswith("#precondition-failed")
+    assert working.client.get(at, headers={"If-Match": tag}).content == whole.content
 
 
 def test_the_same_from_the_other_family(working, film):
