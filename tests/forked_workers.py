@@ -29,7 +29,7 @@ from _pytest.config import create_terminal_writer
 
 SECONDS_TO_END = 3
 """Until workers that do not end are killed, once the run is broken off."""
-MOST_MEMORY = 1000 << 20
+MOST_MEMORY = 600 << 20
 """A worker that holds more ends after its file; another one is forked in its place."""
 
 

@@ -48,45 +48,57 @@ def texts(node):
     return []
 
 
-TREES = {
-    path.relative_to(SOURCE): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))
-}
-
-
 def called(call):
     """The name of what is called."""
     return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
 
-def advices():
+def advices(path, tree):
     """Place → text."""
-    found = {}
-    for path, tree in TREES.items():
-        parts = set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.JoinedStr):
-                parts |= {id(one) for one in node.values}
-            said = []
-            if isinstance(node, ast.Call) and called(node) == "MissingExtra":
-                said = [install_command(one.value.value) for one in node.keywords
-                        if one.arg == "extra" and isinstance(one.value, ast.Constant)]  # fmt: skip
-            elif isinstance(node, ast.Call) and called(node) == "install_command":
-                said = [install_command(text) for text in texts(node.args[0])]
-            elif isinstance(node, ast.keyword) and node.arg in ("advice", "fix"):
-                said = texts(node.value)
-            elif (
-                isinstance(node, ast.AnnAssign | ast.Assign) and "ADVICE" in ast.unparse(node)[:20]
-            ):
-                said = [text for one in ast.walk(node.value) for text in texts(one)]
-            elif isinstance(node, ast.Constant) and id(node) not in parts:
-                text = node.value if isinstance(node.value, str) else ""
-                said = [text] if text.startswith("pip install") else []
-            for number, text in enumerate(said):
-                found[f"{path}:{getattr(node, 'lineno', 0)}:{number}"] = text
-    return found
+    parts = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(one) for one in node.values}
+        advised = []
+        if isinstance(node, ast.Call) and called(node) == "MissingExtra":
+            advised = [install_command(one.value.value) for one in node.keywords
+                       if one.arg == "extra" and isinstance(one.value, ast.Constant)]  # fmt: skip
+        elif isinstance(node, ast.Call) and called(node) == "install_command":
+            advised = [install_command(text) for text in texts(node.args[0])]
+        elif isinstance(node, ast.keyword) and node.arg in ("advice", "fix"):
+            advised = texts(node.value)
+        elif isinstance(node, ast.AnnAssign | ast.Assign) and "ADVICE" in ast.unparse(node)[:20]:
+            advised = [text for one in ast.walk(node.value) for text in texts(one)]
+        elif isinstance(node, ast.Constant) and id(node) not in parts:
+            text = node.value if isinstance(node.value, str) else ""
+            advised = [text] if text.startswith("pip install") else []
+        for number, text in enumerate(advised):
+            yield f"{path}:{getattr(node, 'lineno', 0)}:{number}", text
 
 
-ADVICES = advices()
+def parameters(tree):
+    """Names of what functions take."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield from (one.arg for one in (*node.args.args, *node.args.kwonlyargs))
+
+
+def classes(tree):
+    """Names of classes that are no word of English."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and re.search("[a-z][A-Z]", node.name):
+            yield node.name
+
+
+ADVICES, PARAMETERS, CLASSES = {}, set(), set()
+for path in sorted(SOURCE.rglob("*.py")):
+    # No tree is kept: all of them take 170 MB in each process of the tests.
+    tree = ast.parse(path.read_text())
+    ADVICES.update(advices(path.relative_to(SOURCE), tree))
+    PARAMETERS.update(parameters(tree))
+    CLASSES.update(classes(tree))
+CLASSES.discard("WebP")
+del path, tree
 
 
 def commands():
@@ -120,21 +132,6 @@ def every_option():
 
 
 OPTIONS = set(every_option())
-PARAMETERS = {
-    one.arg
-    for tree in TREES.values()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.FunctionDef)
-    for one in (*node.args.args, *node.args.kwonlyargs)
-}
-
-
-CLASSES = {
-    node.name
-    for tree in TREES.values()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.ClassDef) and re.search("[a-z][A-Z]", node.name)
-} - {"WebP"}
 
 
 def test_there_is_advice():

@@ -158,8 +158,12 @@ def modules():
 
 
 MODULES = modules()
-SYNTAX = {name: ast.parse(path.read_bytes(), path) for name, path in MODULES.items()}
 KNOWN = MODULES.keys() | {"fragdex._native"}
+
+
+def syntax(module):
+    """Its tree; not kept, for all of them take 170 MB in each process of the tests."""
+    return ast.parse(MODULES[module].read_bytes(), MODULES[module])
 
 
 def room(module):
@@ -172,7 +176,7 @@ def imports(module):
 
     `from package import name` is an import of package.name where that is a module.
     """
-    tree = SYNTAX[module]
+    tree = syntax(module)
     late, found = set(), []
     for node in ast.walk(tree):
         deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or (
@@ -433,8 +437,8 @@ def declared():
 
 def advised_extras():
     """(module, what is imported, the extra that is advised where it cannot be) of every module."""
-    for module, tree in SYNTAX.items():
-        for attempt in (node for node in ast.walk(tree) if isinstance(node, ast.Try)):
+    for module in MODULES:
+        for attempt in (node for node in ast.walk(syntax(module)) if isinstance(node, ast.Try)):
             extras = [
                 one.value.value
                 for handler in attempt.handlers
@@ -608,9 +612,9 @@ def change(owned):
 def test_modules_of_the_service_and_its_engines_hold_no_state():
     found = {
         f"{module.removeprefix('fragdex.')}.{name}"
-        for module, tree in SYNTAX.items()
+        for module in MODULES
         if room(module) in WITHOUT_STATE
-        for name in state_of(tree)
+        for name in state_of(syntax(module))
     }
     assert found == STATE_IN_MODULES
 

@@ -1,6 +1,7 @@
 """A remote file read at several places at once has the index that a local one has."""
 
 import contextlib
+import functools
 import random
 import threading
 from unittest import mock
@@ -159,21 +160,31 @@ def variable(count=400, size=30_000, seed=7):
 
 
 FILMS = {
-    "steady": film(steady()),
-    "variable": film(variable()),
-    "two tracks": film(variable(), tracks=2),
-    "led by styp, prft and emsg": film(
+    "steady": lambda: film(steady()),
+    "variable": lambda: film(variable()),
+    "two tracks": lambda: film(variable(), tracks=2),
+    "led by styp, prft and emsg": lambda: film(
         variable(),
         lead=(
             make_box("styp", major_brand="msdh", minor_version=0, compatible_brands=["msdh"]),
             make_box("free", data=bytes(40)),
         ),
     ),
-    "several mdats": film(variable(), mdats=3),
+    "several mdats": lambda: film(variable(), mdats=3),
 }
 
 
-@pytest.mark.parametrize("data", FILMS.values(), ids=FILMS)
+@functools.lru_cache(2)
+def film_named(name):
+    """Of FILMS; not all are kept: they are 100 MB."""
+    return FILMS[name]()
+
+
+@pytest.fixture(params=FILMS)
+def data(request):
+    return film_named(request.param)
+
+
 def test_few_rounds_and_few_bytes(data):
     alone, together = Remote(data, connections=1), Remote(data)
     true, found = indexed(alone), indexed(together)
@@ -183,7 +194,6 @@ def test_few_rounds_and_few_bytes(data):
     assert together.bytes_read <= alone.bytes_read + 1_000_000
 
 
-@pytest.mark.parametrize("data", FILMS.values(), ids=FILMS)
 def test_few_requests_where_the_server_answers_several_ranges(data):
     alone = Remote(data, connections=1)
     true = indexed(alone)
@@ -248,13 +258,13 @@ def no_thread_is_left():
     ids=lambda faults: str(faults)[7:60],
 )
 def test_servers_of_all_kinds(faults, no_thread_is_left):
-    data = FILMS["variable"][:5_000_000]
+    data = film_named("variable")[:5_000_000]
     with RangeServer(data, faults=faults) as server:
         same(indexed(server.url), indexed(data))
 
 
 def test_an_object_that_changes_under_way(no_thread_is_left):
-    data = FILMS["variable"]
+    data = film_named("variable")
     with RangeServer(data) as server:
         server.faults_for = lambda _: (
             setattr(server, "content", data if len(server.requests) < 9 else data[::-1]) or Faults()
@@ -266,7 +276,7 @@ def test_an_object_that_changes_under_way(no_thread_is_left):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 500), st.integers(1, 2_000_000))
 def test_a_budget_is_never_passed(requests, size):
-    data = FILMS["variable"]
+    data = film_named("variable")
     source = Remote(data, max_requests=requests, max_bytes=size)
     with contextlib.suppress(BudgetExceeded):
         same(fragdex.index(source, exact=True), indexed(data))
@@ -274,7 +284,6 @@ def test_a_budget_is_never_passed(requests, size):
     assert source.bytes_read <= size
 
 
-@pytest.mark.parametrize("data", FILMS.values(), ids=FILMS)
 def test_a_budget_that_one_pass_keeps_is_enough(data):
     alone = Remote(data, connections=1)
     true = indexed(alone)
@@ -283,7 +292,7 @@ def test_a_budget_that_one_pass_keeps_is_enough(data):
 
 
 def test_more_requests_at_once_help_where_one_pass_would_not_get_there():
-    data = FILMS["variable"]
+    data = film_named("variable")
     with RangeServer(data) as server:
         same(indexed(server.url, max_requests=100), indexed(data))
 
@@ -295,8 +304,9 @@ class TestHostile:
         return source
 
     def with_media(self, filler):
-        data = bytearray(FILMS["steady"])
-        for start, stop in payloads(FILMS["steady"]):
+        plain = film_named("steady")
+        data = bytearray(plain)
+        for start, stop in payloads(plain):
             data[start:stop] = (filler * (1 + (stop - start) // len(filler)))[: stop - start]
         return bytes(data)
 
@@ -313,7 +323,7 @@ class TestHostile:
         ids=["dense moofs", "large moofs", "far ones", "past the end", "to the end", "impossible"],
     )
     def test_media_that_looks_like_moofs_costs_little(self, filler):
-        honest = Remote(FILMS["steady"], connections=1)
+        honest = Remote(film_named("steady"), connections=1)
         indexed(honest)
         source = self.cost(self.with_media(filler))
         assert source.requests <= 2 * honest.requests
@@ -321,7 +331,6 @@ class TestHostile:
 
     def test_a_copy_of_the_file_in_its_media_data(self):
         inner = film(steady(50, 20_000))
-        start, _ = next(payloads(FILMS["steady"]))
         data = bytearray(film([2_000_000, *steady(100)]))
         start, _ = next(payloads(bytes(data)))
         data[start : start + len(inner)] = inner

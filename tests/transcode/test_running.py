@@ -1,5 +1,6 @@
 """The media work is a process of its own: it is ended, it crashes, and the service lives."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -129,7 +130,18 @@ def large(tmp_path_factory):
     path = tmp_path_factory.mktemp("large") / "large.mkv"
     # as many pictures as it looks ahead would be a gigabyte
     options = {"preset": "superfast", "rc-lookahead": "4", "threads": "1", "refs": "4", "bf": "3"}
-    return make(path, video="libx264", seconds=1, width=4096, height=2048, options=options)
+    # in a process of its own: the encoder keeps 700 MB
+    apart = multiprocessing.get_context("fork").Process(
+        target=make,
+        args=(path,),
+        kwargs={
+            "video": "libx264", "seconds": 1, "width": 4096, "height": 2048, "options": options
+        },
+    )  # fmt: skip
+    apart.start()
+    apart.join()
+    assert apart.exitcode == 0
+    return path
 
 
 @pytest.mark.true_start  # a fork has the memory of all that is imported

@@ -7,7 +7,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from fragdex.client import Client
+from fragdex.client import Client, procedures
 from fragdex.errors import FragdexError
 from fragdex.service.records import blobs
 from fragdex.service.uploads import operations, receiving
@@ -54,7 +54,9 @@ def test_a_push_goes_past_the_service(served, tmp_path, monkeypatch):
         raise AssertionError("bytes came to the service")
 
     monkeypatch.setattr(receiving, "open_session", never)
-    data = os.urandom((33 << 20) + 17)
+    monkeypatch.setattr(operations, "PART_BYTES", 1 << 20)
+    monkeypatch.setattr(procedures, "DIRECT_BYTES", 2 << 20)
+    data = os.urandom((2 << 20) + 17)
     path = tmp_path / "film.bin"
     path.write_bytes(data)
     told = []
@@ -64,7 +66,7 @@ def test_a_push_goes_past_the_service(served, tmp_path, monkeypatch):
                 path, type="video", hash_first=hash_first, progress=lambda *at: told.append(at)
             )
         assert record.md5.replace("-", "") == hashlib.md5(data).hexdigest()
-    assert told == [(n, len(data)) for n in (16 << 20, 32 << 20, len(data), len(data))]
+    assert told == [(n, len(data)) for n in (1 << 20, 2 << 20, len(data), len(data))]
 
 
 def test_a_film_is_indexed_from_its_parts(served, small):
