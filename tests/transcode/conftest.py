@@ -53,7 +53,7 @@ def make(
             streams.append(out.add_stream(audio, rate=rate, layout=layout))
         for stream in streams:
             if stream.type == "video":
-                for n in range(seconds * RATE):
+                for n in range(round(seconds * RATE)):
                     frame = picture(n, width, height).reformat(format=pix_fmt)
                     frame.pts, frame.time_base = n + start * RATE, Fraction(1, RATE)
                     out.mux(stream.encode(frame))

@@ -124,7 +124,7 @@ def test_memory_does_not_grow_with_the_film(codec, made, tmp_path):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """A film of large pictures."""
+    """Ten large pictures."""
     from transcode.conftest import make
 
     path = tmp_path_factory.mktemp("large") / "large.mkv"
@@ -135,7 +135,7 @@ def large(tmp_path_factory):
         target=make,
         args=(path,),
         kwargs={
-            "video": "libx264", "seconds": 1, "width": 4096, "height": 2048, "options": options
+            "video": "libx264", "seconds": 0.4, "width": 4096, "height": 2048, "options": options
         },
     )  # fmt: skip
     apart.start()
