@@ -59,7 +59,7 @@ ROOM = 4 << 30
 """Bytes of address space of a measured process."""
 
 
-def used(index: fragdex.FragmentIndex, path: Path) -> None:
+def used(index: fragdex.Index, path: Path) -> None:
     """Ask what is usually asked."""
     saved = path.with_suffix(".fidx")
     for _ in range(2):
@@ -75,7 +75,7 @@ def used(index: fragdex.FragmentIndex, path: Path) -> None:
         index = fragdex.open_index(saved)
 
 
-def extracted(index: fragdex.FragmentIndex, path: Path) -> None:
+def extracted(index: fragdex.Index, path: Path) -> None:
     """Cut a clip and go through its bytes."""
     with fragdex.open_source(path) as source:
         for _ in bytes_of_view(clip_view(index, source, ClipRequest(0, 10))[0], source):
@@ -96,7 +96,7 @@ def fed(path: Path, size: int) -> None:
     indexer.finish()
 
 
-Work = Callable[[fragdex.FragmentIndex | None, Path], object]
+Work = Callable[[fragdex.Index | None, Path], object]
 WORK: dict[str, tuple[bool, Work]] = {
     "index": (False, lambda index, path: fragdex.index(path)),
     "use": (True, used),

@@ -169,7 +169,7 @@ def chapter_video(source: Path | None, movie: Path, seconds: int) -> bool:
     return True
 
 
-def has_fragments(index: fragdex.FragmentIndex) -> bool:
+def has_fragments(index: fragdex.Index) -> bool:
     """Whether it has movie fragments, not only sample tables."""
     virtual = fragdex.FragmentFlags.VIRTUAL
     return any((track.fragments.flags & virtual == 0).any() for track in index.tracks)

@@ -65,7 +65,7 @@ def _media() -> Iterator[tuple[str, bytes]]:
     yield "made-progressive.mp4", movie(fragments=2, samples=4, fragmented=False)
 
 
-def _indexes() -> Iterator[tuple[str, fragdex.FragmentIndex]]:
+def _indexes() -> Iterator[tuple[str, fragdex.Index]]:
     for name, data in _media():
         try:
             yield name, fragdex.index(data)

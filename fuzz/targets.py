@@ -59,14 +59,14 @@ def index(data: bytes) -> None:
             use(made)
 
 
-def _index(data: bytes, **options: bool) -> fragdex.FragmentIndex | None:
+def _index(data: bytes, **options: bool) -> fragdex.Index | None:
     try:
         return fragdex.index(data, **options)
     except fragdex.FragdexError:
         return None
 
 
-def use(made: fragdex.FragmentIndex) -> None:
+def use(made: fragdex.Index) -> None:
     """Ask an index everything that it answers."""
     repr(made)
     made._repr_html_()
@@ -90,7 +90,7 @@ def use(made: fragdex.FragmentIndex) -> None:
             continue
 
 
-def _seek(track: fragdex.TrackIndex) -> None:
+def _seek(track: fragdex.Track) -> None:
     many = track.seek_many(np.array(MOMENTS))
     for row, moment in enumerate(MOMENTS):
         one = track.seek(moment)
@@ -181,7 +181,7 @@ def embed(data: bytes) -> None:
         assert old.id == new.id, "other tracks in the copy"
 
 
-def _many(made: fragdex.FragmentIndex) -> bool:
+def _many(made: fragdex.Index) -> bool:
     counts = [track.sample_count for track in made.tracks]
     return any(count is None or count > MOST_SAMPLES // 4 for count in counts)
 

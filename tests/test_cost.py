@@ -90,7 +90,7 @@ class Counter:
         return self.lines + self.bytes / LINE
 
 
-def indexed(data: bytes) -> fragdex.FragmentIndex | None:
+def indexed(data: bytes) -> fragdex.Index | None:
     with contextlib.suppress(fragdex.FragdexError):
         return fragdex.index(data)
     return None
@@ -160,7 +160,7 @@ def test_a_larger_index_and_its_answers_cost_what_its_bytes_cost(
     hold(dimension, (4_000, 16_000), lambda data: asked(data, tmp_path), memory=False)
 
 
-ANSWERS: dict[str, Callable[[fragdex.FragmentIndex], object]] = {
+ANSWERS: dict[str, Callable[[fragdex.Index], object]] = {
     "seek": lambda index: index.track(1).seek(1.5),
     "ranges": lambda index: index.ranges(1.5, 2),
     "ranges to the end": lambda index: index.ranges(index.duration - 0.5, math.inf),  # type: ignore[operator]
@@ -175,7 +175,7 @@ ANSWERS: dict[str, Callable[[fragdex.FragmentIndex], object]] = {
 
 
 @functools.cache
-def short_and_long(fragmented: bool) -> list[tuple[fragdex.FragmentIndex, ...]]:
+def short_and_long(fragmented: bool) -> list[tuple[fragdex.Index, ...]]:
     """Indexes of a short and a long film, as they are made and as they are saved."""
     films = [movie(fragments=n, samples=2, tracks=2, fragmented=fragmented) for n in (80, 5120)]
     fresh = tuple(fragdex.index(film, exact=True) for film in films)

@@ -18,7 +18,7 @@ make_made = script("make_made")
 ROWS: dict[str, dict[str, Any]] = {row["file"]: row for row in make_made.read_manifest()}
 
 
-def index_of(name: str, **options: Any) -> fragdex.FragmentIndex:
+def index_of(name: str, **options: Any) -> fragdex.Index:
     return fragdex.index(MADE / name, **options)
 
 

@@ -12,7 +12,7 @@ import fragdex
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.track_info import Encryption, TrackInfo
-from fragdex.seeking.model import FragmentIndex, How, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, SourceInfo, Track
 from fragdex.seeking.show import (
     bit_rate,
     byte_count,
@@ -43,7 +43,7 @@ def test_a_line_a_track():
 
 
 def test_what_is_odd_is_printed():
-    index = FragmentIndex(
+    index = Index(
         SourceInfo("a.mp4", 100),
         How("boxes", True),
         [],
@@ -64,7 +64,7 @@ def test_tracks_that_tell_little():
     table = FragmentTable.of(
         {c.name: np.full(1, NULL if c.nullable else 0) for c in FragmentTable.schema()}
     )
-    track = TrackIndex(info, table, SyncTable.empty(), exact=False)
+    track = Track(info, table, SyncTable.empty(), exact=False)
     assert (
         repr(track)
         == "track 7: audio, enca, deu cbcs, 1 fragment, ? samples, 0 sync, times unknown"
@@ -260,7 +260,7 @@ def test_fragments_out_of_file_order_count_their_own_bytes():
 def test_the_line_of_a_track_says_what_it_is():
     def line(**said):
         info = TrackInfo(1, "vide", "video", 1000, "avc1", "avc1.640028", **said)
-        return repr(TrackIndex(info, FragmentTable.empty(), SyncTable.empty()))
+        return repr(Track(info, FragmentTable.empty(), SyncTable.empty()))
 
     assert line(width=640, height=360) == (
         "track 1: video, avc1.640028, 640×360, 0 fragments, 0 samples, 0 sync"
@@ -294,10 +294,10 @@ def test_the_headline_says_how_much_there_is_and_what_it_cost():
 
 def test_long_lists_are_cut_and_counted():
     info = [TrackInfo(n, "vide", "video", 1000, "avc1", None) for n in range(53)]
-    tracks = [TrackIndex(one, FragmentTable.empty(), SyncTable.empty()) for one in info]
+    tracks = [Track(one, FragmentTable.empty(), SyncTable.empty()) for one in info]
     index = fragdex.index(movie())
     period = type(index.periods[0])(0, (), index.periods[0].movie, tuple(tracks))
-    lines = repr(FragmentIndex(SourceInfo(), How("boxes", True), [period])).splitlines()
+    lines = repr(Index(SourceInfo(), How("boxes", True), [period])).splitlines()
     assert len(lines) == 52
     assert lines[50].split()[:2] == ["track", "49"]
     assert lines[51].strip() == "and 3 more tracks"

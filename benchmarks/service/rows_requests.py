@@ -21,7 +21,7 @@ BEHIND, NGINX = "nginx, X-Accel-Redirect to the service", "nginx alone"
 LARGE, SMALL = "seek, large index", "seek, 100 fragments"
 
 
-def register(server: Server, md5: str, index: fragdex.FragmentIndex) -> str:
+def register(server: Server, md5: str, index: fragdex.Index) -> str:
     """A file known by its index alone; gives its id."""
     path = server.folder / "given.fidx"
     index.save(path)

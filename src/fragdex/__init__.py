@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fragdex.frames.frames import Frames
     from fragdex.indexing import Indexer, index
     from fragdex.repairing.repair import Repair, repair
-    from fragdex.seeking.model import FragmentIndex, TrackIndex
+    from fragdex.seeking.model import Index, Track
     from fragdex.seeking.plan import Plan, Span
     from fragdex.seeking.seek import Hit, Hits
     from fragdex.seeking.times import Time
@@ -55,11 +55,11 @@ _HOMES = {
     "Finding": "fragments.findings",
     "FragdexError": "errors",
     "FragmentFlags": "fragments.table",
-    "FragmentIndex": "seeking.model",
     "FragmentTable": "fragments.table",
     "Frames": "frames.frames",
     "Hit": "seeking.seek",
     "Hits": "seeking.seek",
+    "Index": "seeking.model",
     "Indexer": "indexing",
     "Md5": "digest",
     "Package": "views.package",
@@ -70,7 +70,7 @@ _HOMES = {
     "Span": "seeking.plan",
     "SyncTable": "fragments.table",
     "Time": "seeking.times",
-    "TrackIndex": "seeking.model",
+    "Track": "seeking.model",
     "View": "views.view",
     "audio": "decoding.audio",
     "coalesce": "byterange",
@@ -101,11 +101,11 @@ __all__ = [
     "Finding",
     "FragdexError",
     "FragmentFlags",
-    "FragmentIndex",
     "FragmentTable",
     "Frames",
     "Hit",
     "Hits",
+    "Index",
     "Indexer",
     "Md5",
     "Package",
@@ -116,7 +116,7 @@ __all__ = [
     "Span",
     "SyncTable",
     "Time",
-    "TrackIndex",
+    "Track",
     "View",
     "audio",
     "coalesce",
@@ -145,7 +145,7 @@ if not TYPE_CHECKING:  # to type checkers, every name would be there
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
-            raise AttributeError(f"module 'fragdex' has no attribute {name!r}")
+            return importlib.import_module("fragdex.renamed").old_name(name)
         value = getattr(importlib.import_module(f"fragdex.{_HOMES[name]}"), name)
         globals()[name] = value
         return value

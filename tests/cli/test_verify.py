@@ -117,12 +117,10 @@ def changed(index, **columns):
     track = index.tracks[0]
     table = track.fragments
     wrong = type(table).of({**table.columns(), **columns})
-    kept = fragdex.TrackIndex(
-        track.info, wrong, track.sync, shift=track.shift, samples=track.samples
-    )
+    kept = fragdex.Track(track.info, wrong, track.sync, shift=track.shift, samples=track.samples)
     period = index.periods[0]
     other = type(period)(0, period.init, period.movie, (kept, *period.tracks[1:]))
-    return fragdex.FragmentIndex(index.source, index.how, [other])
+    return fragdex.Index(index.source, index.how, [other])
 
 
 def test_each_kind_of_difference(files):
@@ -147,10 +145,10 @@ def test_twice_and_fewer(files):
     track = true.track(1)
     table = track.fragments
     for rows, codes in ((np.r_[0:4, 2], {"twice"}), (np.r_[0:3], {"missing"})):
-        kept = fragdex.TrackIndex(track.info, table.rows(rows), track.sync, exact=False)
+        kept = fragdex.Track(track.info, table.rows(rows), track.sync, exact=False)
         period = true.periods[0]
         other = type(period)(0, period.init, period.movie, (kept,))
-        index = fragdex.FragmentIndex(true.source, true.how, [other])
+        index = fragdex.Index(true.source, true.how, [other])
         assert {finding.code for finding in differences(index, true)} == codes
 
 
@@ -170,8 +168,8 @@ def test_samples_are_compared_where_both_know_them(files):
             "sample-size",
         ),
     ):
-        kept = fragdex.TrackIndex(track.info, track.fragments, track.sync, samples=table)
+        kept = fragdex.Track(track.info, track.fragments, track.sync, samples=table)
         period = true.periods[0]
         other = type(period)(0, period.init, period.movie, (kept,))
-        index = fragdex.FragmentIndex(true.source, true.how, [other])
+        index = fragdex.Index(true.source, true.how, [other])
         assert {finding.code for finding in differences(index, true)} == {code}

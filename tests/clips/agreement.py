@@ -53,7 +53,7 @@ class Source:
     """A fixture, decoded once from its first to its last sample."""
 
     data: bytes
-    index: fragdex.FragmentIndex
+    index: fragdex.Index
     pictures: dict[int, list[tuple[Fraction, Fraction, str]]]
     sound: dict[int, tuple[int, int, np.ndarray]]
 
@@ -149,7 +149,7 @@ def decoded_sound(data: bytes, track: int) -> tuple[int, int, np.ndarray] | None
     return rate, first, joined
 
 
-def spans(index: fragdex.FragmentIndex, count: int, seed: str) -> Iterator[tuple[float, float]]:
+def spans(index: fragdex.Index, count: int, seed: str) -> Iterator[tuple[float, float]]:
     """The whole, its two halves, and others anywhere, down to one frame."""
     starts = [float(t.start) for t in index.tracks if t.start is not None]
     ends = [float(t.end) for t in index.tracks if t.end is not None]
@@ -204,7 +204,7 @@ def compare_one(source: Source, got: Clip, out: bytes, result: Comparison) -> No
 
 
 def compare_samples(
-    source: Source, got: Clip, after: fragdex.FragmentIndex, out: bytes, result: Comparison
+    source: Source, got: Clip, after: fragdex.Index, out: bytes, result: Comparison
 ) -> None:
     """Each sample's bytes are those of samples of the source that follow each other.
 
@@ -231,9 +231,7 @@ def compare_samples(
             result.wrong.append(f"track {track.id}: samples do not follow each other")
 
 
-def compare_lengths(
-    got: Clip, after: fragdex.FragmentIndex, out: bytes, result: Comparison
-) -> None:
+def compare_lengths(got: Clip, after: fragdex.Index, out: bytes, result: Comparison) -> None:
     """Ours, a plain reader's, FFmpeg's, and what was promised."""
     result.lengths += 1
     wanted = float(got.stop - got.start)
@@ -248,7 +246,7 @@ def compare_lengths(
 
 
 def compare_pictures(
-    source: Source, got: Clip, track: fragdex.TrackIndex, out: bytes, result: Comparison
+    source: Source, got: Clip, track: fragdex.Track, out: bytes, result: Comparison
 ) -> None:
     # FFmpeg gives some pictures that are hidden, with times before 0.
     found = [row for row in decoded_pictures(out, track.id) or [] if row[0] >= 0]
@@ -279,7 +277,7 @@ def compare_pictures(
 
 
 def compare_sound(
-    source: Source, got: Clip, track: fragdex.TrackIndex, out: bytes, result: Comparison
+    source: Source, got: Clip, track: fragdex.Track, out: bytes, result: Comparison
 ) -> None:
     rate, first, original = source.sound[track.id]
     # FFmpeg takes what an edit hides for decoded samples, whatever the timescale; and it drops a

@@ -98,7 +98,7 @@ FFMPEG_OTHERWISE = {
 NOT_OPENED = {"fq__emsg.mp4", "fq__tfxd_tfrf.mp4", *REFUSED}
 
 
-def strictly(path: Path, init: bytes | None = None) -> fragdex.FragmentIndex:
+def strictly(path: Path, init: bytes | None = None) -> fragdex.Index:
     return fragdex.index(path, exact=True, strict=True, partial=True, init=init)
 
 

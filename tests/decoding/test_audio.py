@@ -87,11 +87,11 @@ KINDS: dict[str, tuple[tuple[Any, ...], dict[str, str], float]] = {
     "pcm-fragments": (("pcm_s24be", 22050, 1, "mov", True), {}, 0),
     "mu-law": (("pcm_mulaw", 8000, 1, "mov", False), {}, 0),
 }
-_made: dict[str, tuple[bytes, fragdex.FragmentIndex]] = {}
+_made: dict[str, tuple[bytes, fragdex.Index]] = {}
 _wholes: dict[tuple[str, int, int], Any] = {}
 
 
-def made(kind: str) -> tuple[bytes, fragdex.FragmentIndex]:
+def made(kind: str) -> tuple[bytes, fragdex.Index]:
     if kind not in _made:
         how, options, _ = KINDS[kind]
         data = encoded(*how, **options)

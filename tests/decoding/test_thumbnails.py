@@ -19,7 +19,7 @@ from fragdex.errors import (
     UndecodableMedia,
 )
 from fragdex.fragments.table import SyncTable
-from fragdex.seeking.track import TrackIndex
+from fragdex.seeking.track import Track
 from fragdex.sources import open_source
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -202,7 +202,7 @@ def test_a_track_without_sync_samples_says_so():
     film = numbered(4, Fraction(10))
     index = fragdex.index(film, exact=True)
     track = index.track(1)
-    bare = TrackIndex(
+    bare = Track(
         track.info, track.fragments, SyncTable.empty(), shift=track.shift, samples=track.samples
     )
     period = type(index.periods[0])(0, index.periods[0].init, index.periods[0].movie, (bare,))

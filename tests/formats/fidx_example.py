@@ -1,7 +1,7 @@
 from fragdex.formats import fidx
 from fragdex.fragments.table import FragmentTable, SyncTable
 from fragdex.fragments.track_info import Movie, TrackInfo
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 
 info = TrackInfo(1, "vide", "video", 25, "avc1", "avc1.42c01e")
 fragments = FragmentTable.of(
@@ -18,7 +18,7 @@ sync = SyncTable.of(
         "sample": [0], "sample_step": [0], "fragment": [0],
     }
 )  # fmt: skip
-track = TrackIndex(info, fragments, sync)
+track = Track(info, fragments, sync)
 period = Period(0, (), Movie(25, 0, True, (info,)), (track,))
-index = FragmentIndex(SourceInfo("a.mp4", 1000), How("boxes", True), [period])
+index = Index(SourceInfo("a.mp4", 1000), How("boxes", True), [period])
 data = fidx.write(index)

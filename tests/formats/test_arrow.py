@@ -16,7 +16,7 @@ from fragdex.errors import InexactIndex, TrackNotFound
 from fragdex.formats import arrow
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.fragments.track_info import Movie, TrackInfo
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 from strategies.indexes import indexes, tables_from_samples
 
 pa = pytest.importorskip("pyarrow")
@@ -25,7 +25,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 @settings(max_examples=50)
 @given(indexes(), st.sampled_from(sorted(arrow.TABLES)))
-def test_every_row_of_every_track_comes_back(index: FragmentIndex, of: str) -> None:
+def test_every_row_of_every_track_comes_back(index: Index, of: str) -> None:
     forms = [
         pa.ipc.open_stream(arrow.write(index, of=of)).read_all(),
         pa.ipc.open_file(arrow.write(index, of=of, container="file")).read_all(),
@@ -46,7 +46,7 @@ def test_every_row_of_every_track_comes_back(index: FragmentIndex, of: str) -> N
 
 
 def test_units_and_meanings_stand_in_the_metadata() -> None:
-    index = FragmentIndex(SourceInfo("a.mp4", 9), How("boxes", True), ())
+    index = Index(SourceInfo("a.mp4", 9), How("boxes", True), ())
     schema = arrow.table(index).schema
     assert schema.field("dts").metadata == {
         b"unit": b"tick",
@@ -57,12 +57,12 @@ def test_units_and_meanings_stand_in_the_metadata() -> None:
     assert json.loads(schema.metadata[b"fragdex"])["source"] == {"name": "a.mp4", "size": 9}
 
 
-def vague() -> FragmentIndex:
+def vague() -> Index:
     fragments, sync = tables_from_samples(SampleTable.empty(), [])
     fragments = type(fragments).of({name: [NULL] for name in fragments.columns()} | {"flags": [0]})
-    track = TrackIndex(TrackInfo.unknown(3), fragments, sync)
+    track = Track(TrackInfo.unknown(3), fragments, sync)
     period = Period(0, (), Movie(0, 0, True, ()), (track,))
-    return FragmentIndex(SourceInfo(), How("sidx", False), [period])
+    return Index(SourceInfo(), How("sidx", False), [period])
 
 
 def test_what_is_not_known_is_null() -> None:
@@ -87,7 +87,7 @@ def test_without_pyarrow_the_extra_is_named() -> None:
         "import sys; sys.modules['pyarrow'] = None\n"
         "from fragdex.formats import arrow\n"
         "from fragdex.seeking.model import *\n"
-        "arrow.write(FragmentIndex(SourceInfo(), How('boxes', True), ()))\n"
+        "arrow.write(Index(SourceInfo(), How('boxes', True), ()))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False

@@ -81,7 +81,7 @@ def test_a_source_of_unknown_size_gives_the_same_clip(fragmented):
     data = movie(fragments=4, tracks=2, fragmented=False)
     index = fragdex.index(data)
     source = replace(index.source, size=None)
-    unknown = fragdex.FragmentIndex(source, index.how, index.periods)
+    unknown = fragdex.Index(source, index.how, index.periods)
     files = []
     for one in (index, unknown):
         pieces = clip(one, reader(data), 0.1, 0.5, fragmented=fragmented).pieces
@@ -96,9 +96,9 @@ def test_a_track_that_has_ended_is_not_in_a_clip():
     long, short = period.tracks
     rows = short.fragments.rows(slice(1))
     sync = type(short.sync).of(short.sync.columns() | {"count": rows.sample_count})
-    ended = fragdex.TrackIndex(short.info, rows, sync)
+    ended = fragdex.Track(short.info, rows, sync)
     period = type(period)(0, period.init, period.movie, (long, ended))
-    index = fragdex.FragmentIndex(index.source, index.how, [period])
+    index = fragdex.Index(index.source, index.how, [period])
     assert ended.end.exact < Fraction(1, 2) < long.end.exact
     for start, tracks in ((0, (1, 2)), (Fraction(1, 2), (1,))):
         got = clip(index, reader(data), start, 1, keep_times=True)
@@ -123,7 +123,7 @@ def test_the_bytes_of_a_clip_are_those_of_its_tracks():
 def test_times_of_a_clip_are_whole_in_a_thousand_ticks_a_second_or_little_more(scales, ticks):
     track = fragdex.index(movie()).track(1)
     info = replace(track.info, timescale=scales[0])
-    track = fragdex.TrackIndex(info, track.fragments, track.sync, movie_timescale=scales[1])
+    track = fragdex.Track(info, track.fragments, track.sync, movie_timescale=scales[1])
     assert movie_timescale([track]) == ticks
 
 
@@ -363,12 +363,12 @@ def test_a_value_that_does_not_fit_is_an_error():
     track = index.track(1)
     columns = track.samples.columns()
     columns["duration"] = columns["duration"] + (1 << 33)
-    long = fragdex.TrackIndex(
+    long = fragdex.Track(
         track.info, track.fragments, track.sync, samples=type(track.samples).of(columns)
     )
     period = index.periods[0]
     other = type(period)(0, period.init, period.movie, (long,))
-    wrong = fragdex.FragmentIndex(index.source, index.how, [other])
+    wrong = fragdex.Index(index.source, index.how, [other])
     with pytest.raises(BuildError, match="sample_duration does not fit"):
         list(clip(wrong, reader(data), 0, 1, fragmented=True).pieces)
 

@@ -19,14 +19,14 @@ from fragdex.errors import BuildError, FragdexError, InexactIndex
 from fragdex.formats.clip_fragments import moved_moof, rebased
 from fragdex.formats.embed import Shifts, embed, mended_box, mended_mfra, needs_rebasing
 from fragdex.fragments.table import FragmentTable
-from fragdex.seeking.model import FragmentIndex, SourceInfo, TrackIndex
+from fragdex.seeking.model import Index, SourceInfo, Track
 from fragdex.testing import make_file, movie
 from strategies.files import fragmented_parts
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
-def copy_of(data: bytes, index: FragmentIndex | None = None, **options: Any) -> bytes:
+def copy_of(data: bytes, index: Index | None = None, **options: Any) -> bytes:
     index = index or fragdex.index(data, exact=True)
     pieces = embed(index, lambda part: data[part.start : part.stop], **options)
     return b"".join(
@@ -46,7 +46,7 @@ def packets(data: bytes) -> dict[int, list[tuple[Any, ...]]]:
     return found
 
 
-def media(data: bytes, index: FragmentIndex) -> list[list[tuple[Any, ...]]]:
+def media(data: bytes, index: Index) -> list[list[tuple[Any, ...]]]:
     """Times, sync flags and bytes of the samples of each track, as our own index tells them."""
     found = []
     for track in index.tracks:
@@ -343,9 +343,9 @@ def test_a_moov_that_grows_moves_what_it_speaks_of_once_more() -> None:
     table = FragmentTable.of(rows | moved)
     period = replace(
         small.periods[0],
-        tracks=(TrackIndex(track.info, table, track.sync, shift=track.shift),),
+        tracks=(Track(track.info, table, track.sync, shift=track.shift),),
     )
-    index = FragmentIndex(SourceInfo("", 2**32 + 10), small.how, [period])
+    index = Index(SourceInfo("", 2**32 + 10), small.how, [period])
     content = front + data[moov.stop :]
 
     def read(part: ByteRange) -> bytes:

@@ -22,7 +22,7 @@ from fragdex.errors import DamagedIndex, InexactIndex, SourceNotFound
 from fragdex.formats import fidx
 from fragdex.formats.fidx_columns import HEADER, build_head, parse_head
 from fragdex.fragments.table import SampleTable
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 from strategies.indexes import (
     indexes,
     sample_tables,
@@ -31,8 +31,8 @@ from strategies.indexes import (
 )
 
 
-def same(a: FragmentIndex, b: FragmentIndex, *, samples: bool) -> bool:
-    def told(index: FragmentIndex) -> tuple[object, ...]:
+def same(a: Index, b: Index, *, samples: bool) -> bool:
+    def told(index: Index) -> tuple[object, ...]:
         periods = [(p.number, p.init, p.movie, len(p.tracks)) for p in index.periods]
         tracks = [(t.info, t.shift, t.period, t.exact, t.groups) for t in index.tracks]
         rest = (index.source, index.how, index.findings, index.complete, index.resume_offset)
@@ -47,7 +47,7 @@ def same(a: FragmentIndex, b: FragmentIndex, *, samples: bool) -> bool:
 
 
 @given(indexes(), st.booleans())
-def test_what_is_written_is_read_back(index: FragmentIndex, samples: bool) -> None:
+def test_what_is_written_is_read_back(index: Index, samples: bool) -> None:
     data = fidx.write(index, samples=samples)
     assert same(index, fidx.read(data), samples=samples)
     fidx.verify(data)
@@ -55,7 +55,7 @@ def test_what_is_written_is_read_back(index: FragmentIndex, samples: bool) -> No
 
 
 @given(indexes(max_periods=1, max_tracks=1), st.data())
-def test_every_changed_byte_is_noticed(index: FragmentIndex, data: st.DataObject) -> None:
+def test_every_changed_byte_is_noticed(index: Index, data: st.DataObject) -> None:
     whole = bytearray(fidx.write(index, samples=True))
     place = data.draw(st.integers(0, len(whole) - 1))
     whole[place] ^= data.draw(st.integers(1, 255))
@@ -67,7 +67,7 @@ def test_every_changed_byte_is_noticed(index: FragmentIndex, data: st.DataObject
 
 
 @pytest.fixture
-def small() -> FragmentIndex:
+def small() -> Index:
     """One video track: four samples in two fragments."""
     samples = SampleTable.of(
         {
@@ -81,13 +81,13 @@ def small() -> FragmentIndex:
     )
     fragments, sync = tables_from_samples(samples, [2], head=96)
     info = replace(fidx.TrackInfo.unknown(1), kind="video", handler="vide", timescale=25)
-    track = TrackIndex(info, fragments, sync, samples=samples)
+    track = Track(info, fragments, sync, samples=samples)
     movie = fidx.Movie(25, 0, True, (info,))
     how = How("boxes", True, "no sidx and no mfra")
-    return FragmentIndex(SourceInfo("a.mp4", 350), how, [Period(0, (), movie, (track,))])
+    return Index(SourceInfo("a.mp4", 350), how, [Period(0, (), movie, (track,))])
 
 
-def test_every_single_byte_counts(small: FragmentIndex) -> None:
+def test_every_single_byte_counts(small: Index) -> None:
     data = fidx.write(small, samples=True)
     for place in range(len(data)):
         changed = bytearray(data)
@@ -96,7 +96,7 @@ def test_every_single_byte_counts(small: FragmentIndex) -> None:
             fidx.verify(changed)
 
 
-def test_every_cut_is_noticed_at_opening(small: FragmentIndex) -> None:
+def test_every_cut_is_noticed_at_opening(small: Index) -> None:
     data = fidx.write(small, samples=True)
     for size in range(len(data)):
         with pytest.raises(DamagedIndex):
@@ -127,7 +127,7 @@ json_values = st.recursive(
 @settings(max_examples=200)
 @given(indexes(max_periods=1, max_tracks=1), st.data(), json_values)
 def test_a_hostile_json_part_with_a_right_checksum(
-    index: FragmentIndex, data: st.DataObject, value: object
+    index: Index, data: st.DataObject, value: object
 ) -> None:
     """Any value in any place: opened, or refused with its place; never another error.
 
@@ -172,7 +172,7 @@ def test_json_that_is_nested_without_end_is_refused() -> None:
         fidx.read(data)
 
 
-def test_a_newer_major_version_is_refused_and_a_newer_minor_is_read(small: FragmentIndex) -> None:
+def test_a_newer_major_version_is_refused_and_a_newer_minor_is_read(small: Index) -> None:
     data = bytearray(fidx.write(small))
     data[8:10] = (2).to_bytes(2, "little")
     with pytest.raises(DamagedIndex, match=r"version 2\.0 .* too new.*update fragdex"):
@@ -185,7 +185,7 @@ def test_a_newer_major_version_is_refused_and_a_newer_minor_is_read(small: Fragm
     assert same(small, fidx.read(data), samples=False)
 
 
-def test_what_a_later_minor_version_may_add_is_passed_over(small: FragmentIndex) -> None:
+def test_what_a_later_minor_version_may_add_is_passed_over(small: Index) -> None:
     whole = fidx.write(small)
     plain, _, start = parse_head(memoryview(whole))
     plain["later"] = {"a": 1}
@@ -211,7 +211,7 @@ def test_what_a_later_minor_version_may_add_is_passed_over(small: FragmentIndex)
     ],
 )
 def test_a_column_that_leads_elsewhere_is_refused_at_opening(
-    small: FragmentIndex, change: object, pointer: str
+    small: Index, change: object, pointer: str
 ) -> None:
     whole = fidx.write(small)
     plain, _, start = parse_head(memoryview(whole))
@@ -229,7 +229,7 @@ def test_a_column_that_leads_elsewhere_is_refused_at_opening(
     [copy.copy, copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))],  # noqa: S301
 )
 def test_an_opened_index_can_be_copied_and_sent(
-    small: FragmentIndex, tmp_path: Path, copied: Callable[[object], FragmentIndex]
+    small: Index, tmp_path: Path, copied: Callable[[object], Index]
 ) -> None:
     fidx.save(small, tmp_path / "a.fidx", samples=True)
     opened = fidx.open_index(tmp_path / "a.fidx")
@@ -237,7 +237,7 @@ def test_an_opened_index_can_be_copied_and_sent(
     assert same(small, opened, samples=True)
 
 
-def test_the_tables_of_a_track_are_taken_once(small: FragmentIndex) -> None:
+def test_the_tables_of_a_track_are_taken_once(small: Index) -> None:
     opened = fidx.read(fidx.write(small)).track(1)
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(lambda _: opened.seek(0.1) == small.track(1).seek(0.1), range(64)))
@@ -246,7 +246,7 @@ def test_the_tables_of_a_track_are_taken_once(small: FragmentIndex) -> None:
         _ = opened.fragment
 
 
-def test_tables_that_contradict_each_other_are_found_by_verify(small: FragmentIndex) -> None:
+def test_tables_that_contradict_each_other_are_found_by_verify(small: Index) -> None:
     track = small.tracks[0]
     bad = [
         ("sync", replace(track.sync, fragment=track.sync.fragment + 5)),
@@ -258,9 +258,9 @@ def test_tables_that_contradict_each_other_are_found_by_verify(small: FragmentIn
     ]
     for name, table in bad:
         parts = {"fragments": track.fragments, "sync": track.sync, name: table}
-        wrong = TrackIndex(track.info, parts["fragments"], parts["sync"], samples=track.samples)
+        wrong = Track(track.info, parts["fragments"], parts["sync"], samples=track.samples)
         period = replace(small.periods[0], tracks=(wrong,))
-        data = fidx.write(FragmentIndex(small.source, small.how, [period]), samples=True)
+        data = fidx.write(Index(small.source, small.how, [period]), samples=True)
         fidx.read(data)
         with pytest.raises(DamagedIndex, match=r"contradict|numbers that no file has"):
             fidx.verify(data)
@@ -268,9 +268,7 @@ def test_tables_that_contradict_each_other_are_found_by_verify(small: FragmentIn
             _ = fidx.read(data).track(1).fragments
 
 
-def test_columns_are_views_of_the_file_and_cannot_be_written(
-    small: FragmentIndex, tmp_path: Path
-) -> None:
+def test_columns_are_views_of_the_file_and_cannot_be_written(small: Index, tmp_path: Path) -> None:
     fidx.save(small, tmp_path / "a.fidx", samples=True)
     track = fidx.open_index(tmp_path / "a.fidx").track(1)
     for table in (track.fragments, track.sync, track.samples):
@@ -281,9 +279,7 @@ def test_columns_are_views_of_the_file_and_cannot_be_written(
                 column[:1] = 0
 
 
-def test_an_opened_index_answers_like_the_one_that_was_saved(
-    small: FragmentIndex, tmp_path: Path
-) -> None:
+def test_an_opened_index_answers_like_the_one_that_was_saved(small: Index, tmp_path: Path) -> None:
     fidx.save(small, tmp_path / "a.fidx")
     opened = fidx.open_index(str(tmp_path / "a.fidx"))
     for time in (0, 0.05, 0.1, 3):
@@ -292,7 +288,7 @@ def test_an_opened_index_answers_like_the_one_that_was_saved(
         _ = opened.track(1).samples
 
 
-def test_saving_replaces_the_file_and_keeps_its_mode(small: FragmentIndex, tmp_path: Path) -> None:
+def test_saving_replaces_the_file_and_keeps_its_mode(small: Index, tmp_path: Path) -> None:
     path = tmp_path / "a.fidx"
     path.write_bytes(b"old")
     path.chmod(0o640)
@@ -304,7 +300,7 @@ def test_saving_replaces_the_file_and_keeps_its_mode(small: FragmentIndex, tmp_p
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.fidx", "link"]
 
 
-def test_a_new_file_has_the_mode_that_the_umask_gives(small: FragmentIndex, tmp_path: Path) -> None:
+def test_a_new_file_has_the_mode_that_the_umask_gives(small: Index, tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         fidx.save(small, tmp_path / "a.fidx")
@@ -316,8 +312,8 @@ def test_a_new_file_has_the_mode_that_the_umask_gives(small: FragmentIndex, tmp_
 def test_saving_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     info = fidx.TrackInfo.unknown(1)
     fragments, sync = tables_from_samples(SampleTable.empty(), [])
-    track = TrackIndex(info, fragments, sync)  # it holds no samples
-    index = FragmentIndex(
+    track = Track(info, fragments, sync)  # it holds no samples
+    index = Index(
         SourceInfo(), How("sidx", False), [Period(0, (), fidx.Movie(0, 0, True, ()), (track,))]
     )
     path = tmp_path / "a.fidx"
@@ -328,13 +324,11 @@ def test_saving_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) 
     assert [p.name for p in tmp_path.iterdir()] == ["a.fidx"]
 
 
-def test_an_index_stays_good_when_its_file_is_replaced(
-    small: FragmentIndex, tmp_path: Path
-) -> None:
+def test_an_index_stays_good_when_its_file_is_replaced(small: Index, tmp_path: Path) -> None:
     path = tmp_path / "a.fidx"
     fidx.save(small, path, samples=True)
     opened = fidx.open_index(path)
-    fidx.save(FragmentIndex(SourceInfo("other"), small.how, ()), path)
+    fidx.save(Index(SourceInfo("other"), small.how, ()), path)
     assert same(small, opened, samples=True)
     assert fidx.open_index(path).source.name == "other"
 
@@ -350,8 +344,8 @@ def test_a_missing_file_and_an_empty_one(tmp_path: Path) -> None:
 @given(sample_tables(), track_infos())
 def test_a_track_met_in_fragments_alone_is_spelled_out(samples: SampleTable, info: object) -> None:
     fragments, sync = tables_from_samples(samples, [])
-    track = TrackIndex(info, fragments, sync, samples=samples)
-    index = FragmentIndex(
+    track = Track(info, fragments, sync, samples=samples)
+    index = Index(
         SourceInfo(), How("boxes", True), [Period(0, (), fidx.Movie(0, 0, True, ()), (track,))]
     )
     assert same(index, fidx.read(fidx.write(index, samples=True)), samples=True)

@@ -17,7 +17,7 @@ import fragdex
 from fragdex.data import VideoSet, write_set
 from fragdex.errors import SourceError
 from fragdex.formats import fidx
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.origin import SourceInfo
 from fragdex.testing import RangeServer
 
@@ -63,7 +63,7 @@ def outside(folder, address):
 def saved_elsewhere(folder, name):
     """An index that names its media so, as a stranger sends it."""
     made = fragdex.index(FILM, exact=True)
-    named = FragmentIndex(SourceInfo(name), made.how, made.periods)
+    named = Index(SourceInfo(name), made.how, made.periods)
     (folder / "evil.fidx").write_bytes(fidx.write(named, samples=True))
     return folder / "evil.fidx"
 

@@ -23,7 +23,7 @@ from fragdex.formats.fidx import check_tables
 from fragdex.formats.fidx_columns import parse_head
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.seeking.forms import FORMS
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.testing import movie
 from strategies.indexes import indexes
 
@@ -34,7 +34,7 @@ WHOLE = fidx.write(
 SMALL = fidx.write(fragdex.index(movie(fragments=2, samples=3), exact=True), samples=True)
 
 
-def ask_everything(index: FragmentIndex) -> None:
+def ask_everything(index: Index) -> None:
     """Every question; our errors are answers, any other error is a fault."""
     asked: list[Callable[[], object]] = [
         lambda: repr(index),
@@ -126,7 +126,7 @@ def test_what_the_json_part_says_is_refused_at_opening(path: str, value: int) ->
 
 @given(indexes(max_periods=1, max_tracks=2), st.data())
 def test_a_seek_and_all_tables_agree_in_any_forged_column(
-    index: FragmentIndex, data: st.DataObject
+    index: Index, data: st.DataObject
 ) -> None:
     whole = fidx.write(index, samples=data.draw(st.booleans()))
     plain, _, start = parse_head(memoryview(whole))

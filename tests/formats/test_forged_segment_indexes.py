@@ -115,7 +115,7 @@ def with_mfra(draw: st.DrawFn) -> tuple[bytes, bytes]:
     return data + mfra, data
 
 
-def questions(index: fragdex.FragmentIndex) -> Iterator[Callable[[], Any]]:
+def questions(index: fragdex.Index) -> Iterator[Callable[[], Any]]:
     """What anyone may ask of an index."""
     for track in index.tracks:
         for time in (-1, 0, 0.1, 1, 10**9):
@@ -128,7 +128,7 @@ def questions(index: fragdex.FragmentIndex) -> Iterator[Callable[[], Any]]:
         yield lambda form=form: index.export(form)
 
 
-def asked(index: fragdex.FragmentIndex) -> None:
+def asked(index: fragdex.Index) -> None:
     for question in questions(index):
         with contextlib.suppress(FragdexError):
             question()

@@ -15,9 +15,9 @@ import pytest
 from fragdex.formats import export
 from fragdex.formats.fidx import open_index
 from fragdex.seeking.forms import FORMS, Exporting
-from fragdex.seeking.model import FragmentIndex, How, SourceInfo
+from fragdex.seeking.model import How, Index, SourceInfo
 
-EMPTY = FragmentIndex(SourceInfo("a.mp4"), How("boxes", True), ())
+EMPTY = Index(SourceInfo("a.mp4"), How("boxes", True), ())
 
 
 SIGNATURES = {

@@ -12,7 +12,7 @@ import pytest
 from fragdex import indexing
 from fragdex.errors import BuildError, FragdexError, InexactIndex
 from fragdex.formats import fidx, sample_csv, wire
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 
 FIXTURES = sorted(
     path
@@ -21,7 +21,7 @@ FIXTURES = sorted(
 )
 
 
-def check(index: FragmentIndex) -> None:
+def check(index: Index) -> None:
     for samples in (False, True):
         data = fidx.write(index, samples=samples)
         fidx.verify(data)

@@ -16,12 +16,12 @@ from fragdex.formats import sample_csv
 from fragdex.formats.sample_csv import ROWS_AT_ONCE, text_rows
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Movie, TrackInfo
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 from strategies.indexes import indexes, tables_from_samples
 
 
 @given(indexes(), st.booleans())
-def test_every_sample_stands_in_it_in_decode_order(index: FragmentIndex, edited: bool) -> None:
+def test_every_sample_stands_in_it_in_decode_order(index: Index, edited: bool) -> None:
     expected = []
     for track in index.tracks:
         shift = sample_csv.whole_ticks(track.shift) if edited else 0
@@ -41,14 +41,14 @@ def test_every_sample_stands_in_it_in_decode_order(index: FragmentIndex, edited:
 def test_the_header_line() -> None:
     one = Period(0, (), Movie(0, 0, True, ()), ())
     for periods, header in ([one], b"key"), ([one, replace(one, number=1)], b"key,period"):
-        text = sample_csv.write(FragmentIndex(SourceInfo(), How("boxes", True), periods))
+        text = sample_csv.write(Index(SourceInfo(), How("boxes", True), periods))
         assert text == b"track_id,timescale,dts,pts,duration,size,pos," + header + b"\n"
 
 
 def test_an_index_without_samples_says_so_and_a_missing_track_too() -> None:
     fragments, sync = tables_from_samples(SampleTable.empty(), [])
-    track = TrackIndex(TrackInfo.unknown(4), fragments, sync)
-    index = FragmentIndex(
+    track = Track(TrackInfo.unknown(4), fragments, sync)
+    index = Index(
         SourceInfo(), How("sidx", False), [Period(0, (), Movie(0, 0, True, ()), (track,))]
     )
     with pytest.raises(InexactIndex):

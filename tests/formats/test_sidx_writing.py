@@ -21,7 +21,7 @@ from fragdex.formats.subsegments import (
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.track_info import TrackInfo
 from fragdex.indexing.sidx_reading import SidxReader, tables
-from fragdex.seeking.model import TrackIndex
+from fragdex.seeking.model import Track
 from fragdex.testing import make_file, movie
 from strategies.files import fragmented_parts
 
@@ -161,7 +161,7 @@ def test_a_row_without_a_sync_sample_has_no_access_point() -> None:
     zero, one = np.zeros(2, np.int64), np.ones(2, np.int64)
     times = np.array([10, 33])
     sync = SyncTable(times, times, zero, one, np.full(2, NULL), zero, np.array([1, 3]))
-    track = TrackIndex(TrackInfo.unknown(1), rows, sync, exact=False)
+    track = Track(TrackInfo.unknown(1), rows, sync, exact=False)
     numbers, found = first_access(track)
     assert numbers.tolist() == [-1, 0, -1, NULL]
     assert found.tolist() == [NULL, 10, NULL, 33]

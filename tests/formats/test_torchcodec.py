@@ -14,7 +14,7 @@ from fragdex.errors import BuildError, InexactIndex, TrackNotFound
 from fragdex.formats import torchcodec
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 from fragdex.views.kinds import view
 from strategies.indexes import indexes, tables_from_samples
 
@@ -31,11 +31,11 @@ SAMPLES = SampleTable.of(
 )
 
 
-def index_of(info: TrackInfo, samples: SampleTable | None = SAMPLES) -> FragmentIndex:
+def index_of(info: TrackInfo, samples: SampleTable | None = SAMPLES) -> Index:
     fragments, sync = tables_from_samples(SAMPLES, [3])
-    track = TrackIndex(info, fragments, sync, shift=info.shift(1000), samples=samples)
+    track = Track(info, fragments, sync, shift=info.shift(1000), samples=samples)
     period = Period(0, (), Movie(1000, 0, True, (info,)), (track,))
-    return FragmentIndex(SourceInfo(), How("boxes", True), [period])
+    return Index(SourceInfo(), How("boxes", True), [period])
 
 
 INFO = TrackInfo(1, "vide", "video", 30_000, "avc1", None, edits=(Edit(0, 1001),))
@@ -78,7 +78,7 @@ def test_frames_whose_key_frame_is_hidden_have_no_mapping() -> None:
 
 
 @given(indexes(max_periods=1))
-def test_every_frame_of_a_track_without_edits_is_in_it(index: FragmentIndex) -> None:
+def test_every_frame_of_a_track_without_edits_is_in_it(index: Index) -> None:
     for track in index.tracks:
         try:
             frames = json.loads(torchcodec.write(index, track=track.id))["frames"]

@@ -19,7 +19,7 @@ from fragdex.errors import BuildError, DamagedIndex, FragdexError, InexactIndex,
 from fragdex.formats import wire, wire_reading
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 from strategies.indexes import (
     indexes,
     sample_tables,
@@ -53,15 +53,13 @@ def index_of(
     *,
     info: TrackInfo = INFO,
     init: tuple[ByteRange, ...] = (ByteRange(0, 700),),
-) -> FragmentIndex:
+) -> Index:
     fragments, sync = tables_from_samples(samples, cuts)
-    track = TrackIndex(info, fragments, sync, shift=info.shift(1000), samples=samples)
-    return FragmentIndex(
-        SourceInfo(), HOW, [Period(0, init, Movie(1000, 0, True, (info,)), (track,))]
-    )
+    track = Track(info, fragments, sync, shift=info.shift(1000), samples=samples)
+    return Index(SourceInfo(), HOW, [Period(0, init, Movie(1000, 0, True, (info,)), (track,))])
 
 
-def told(index: FragmentIndex, **options: Any) -> Any:
+def told(index: Index, **options: Any) -> Any:
     return json.loads(wire.write(index, **options))
 
 
@@ -178,8 +176,8 @@ def test_an_index_without_samples_and_sync_says_so() -> None:
     index = index_of(samples_of(2), [10])
     track = index.tracks[0]
     rows = replace(track.fragments, sync=np.full(2, NULL))
-    vague = TrackIndex(track.info, rows, track.sync, exact=False)
-    index = FragmentIndex(SourceInfo(), HOW, [replace(index.periods[0], tracks=(vague,))])
+    vague = Track(track.info, rows, track.sync, exact=False)
+    index = Index(SourceInfo(), HOW, [replace(index.periods[0], tracks=(vague,))])
     with pytest.raises(InexactIndex, match="exact=True"):
         wire.write(index)
 
@@ -196,7 +194,7 @@ def test_fragments_without_samples_are_passed_over() -> None:
     row = {n: np.append(a, NULL) for n, a in track.fragments.columns().items() if n != "flags"}
     row |= {"offset": np.append(track.fragments.offset, 5000), "flags": np.zeros(3)}
     row |= {n: np.append(getattr(track.fragments, n), 0) for n in ("size", "sample_count")}
-    longer = TrackIndex(track.info, type(track.fragments).of(row), track.sync)
+    longer = Track(track.info, type(track.fragments).of(row), track.sync)
     assert len(wire.segments(longer, 2000).row) == 2
 
 
@@ -210,7 +208,7 @@ def test_what_lies_behind_the_end_of_a_cut_file_is_left_out() -> None:
 def test_a_track_in_two_periods_needs_a_choice() -> None:
     one = index_of(samples_of(2), [])
     other = replace(one.periods[0], number=1, init=(ByteRange(9000, 9100),))
-    index = FragmentIndex(SourceInfo(), HOW, [one.periods[0], other])
+    index = Index(SourceInfo(), HOW, [one.periods[0], other])
     with pytest.raises(BuildError, match="several periods"):
         wire.write(index)
     assert told(index, period=1)["1"]["initSegment"] == {"offset": 9000, "size": 100}
@@ -288,7 +286,7 @@ def test_tracks_in_files_of_their_own_have_their_own_init_segments() -> None:
 
 
 @given(indexes(max_periods=1), st.integers(0, 4000), st.integers(1, 90))
-def test_pieces_of_any_size_give_the_same(index: FragmentIndex, ms: int, step: int) -> None:
+def test_pieces_of_any_size_give_the_same(index: Index, ms: int, step: int) -> None:
     try:
         data = wire.write(index, min_segment_ms=ms)
     except InexactIndex:

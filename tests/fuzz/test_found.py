@@ -13,7 +13,7 @@ from fragdex.formats import fidx, sample_csv
 from fragdex.fragments.table import FragmentFlags, SyncTable
 from fragdex.indexing import periods
 from fragdex.seeking.forms import FORMS
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.model import Index, Period, Track
 from fragdex.testing import movie
 from repeats import repeated
 
@@ -122,9 +122,9 @@ def test_runs_that_contradict_themselves_are_refused(run, rule):
     sync = SyncTable.of(
         {name: np.array([value]) for name, value in (run | {"fragment": 0}).items()}
     )
-    endless = TrackIndex(track.info, track.fragments, sync)
+    endless = Track(track.info, track.fragments, sync)
     hostile = Period(0, period.init, period.movie, (endless,))
-    saved = fidx.write(FragmentIndex(index.source, index.how, [hostile]))
+    saved = fidx.write(Index(index.source, index.how, [hostile]))
     with pytest.raises(DamagedIndex, match=rule):
         fidx.verify(saved)
 
@@ -375,14 +375,14 @@ def test_lines_of_samples_are_written_a_few_fragments_at_a_time(monkeypatch):
     data = movie(fragments=9, samples=7)
     whole = fragdex.index(data, exact=True).export("csv")
     asked = []
-    samples_of = fragdex.TrackIndex.samples_of
+    samples_of = fragdex.Track.samples_of
 
     def noted(track, start, stop):
         asked.append((start, stop))
         return samples_of(track, start, stop)
 
     monkeypatch.setattr(sample_csv, "AT_ONCE", 20)
-    monkeypatch.setattr(fragdex.TrackIndex, "samples_of", noted)
+    monkeypatch.setattr(fragdex.Track, "samples_of", noted)
     assert fragdex.index(data, exact=True).export("csv") == whole
     assert len(asked) > 3
     assert max(stop - start for start, stop in asked) <= 3

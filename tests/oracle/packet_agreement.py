@@ -34,7 +34,7 @@ POSITION, SIZE, DTS, PTS = range(4)
 Rows = npt.NDArray[np.int64]
 
 
-def samples_by_track(index: fragdex.FragmentIndex) -> dict[int, fragdex.SampleTable]:
+def samples_by_track(index: fragdex.Index) -> dict[int, fragdex.SampleTable]:
     """The samples of each track_ID, all periods together."""
     found: dict[int, list[fragdex.SampleTable]] = {}
     for track in index.tracks:

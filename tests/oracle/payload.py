@@ -40,7 +40,7 @@ def payloads(data: bytes, samples: fragdex.SampleTable) -> Iterator[bytes]:
         yield data[offset : offset + size]
 
 
-def misplaced(data: bytes, index: fragdex.FragmentIndex) -> list[str]:
+def misplaced(data: bytes, index: fragdex.Index) -> list[str]:
     """The AVC and HEVC tracks of which a sample is no sequence of NAL units."""
     wrong = []
     for period in index.periods:

@@ -113,7 +113,7 @@ NOTHING_TO_COMPARE = {"cut-moov-last.mp4"}
 COMPARED = sorted(FILES.keys() - REFUSED_BY_BOTH - NOTHING_TO_COMPARE - NOT_OPENED.keys())
 
 
-def index_of(name: str) -> fragdex.FragmentIndex:
+def index_of(name: str) -> fragdex.Index:
     """What the standard's rule says, without repairs, of all that is there."""
     return fragdex.index(
         FILES[name], exact=True, strict=True, partial=True, init=init_of(name) or None

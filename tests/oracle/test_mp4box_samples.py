@@ -57,7 +57,7 @@ CORPUS_NOT_OPENED = {"fq__emsg.mp4", "fq__tfxd_tfrf.mp4"}
 CORPUS_NOT_OPENED_AND_REFUSED = {"fq__size64", "mp4ff__init_truncated.mp4"}
 
 
-def index_of(path: Path, init: bytes) -> fragdex.FragmentIndex:
+def index_of(path: Path, init: bytes) -> fragdex.Index:
     """What the standard's rule says, without repairs, of all that is there."""
     return fragdex.index(path, exact=True, strict=True, partial=True, init=init or None)
 

@@ -16,7 +16,7 @@ class Film:
     """A good film: its bytes, and the samples of each track by place and size."""
 
     data: bytes
-    index: fragdex.FragmentIndex
+    index: fragdex.Index
     truth: dict[int, dict[int, int]]
 
     @property

@@ -32,7 +32,7 @@ TIMES = (0.0, 0.1, 0.55, 1.0, 1e9, -1.0, math.inf)
 NUMBERS = st.one_of(st.integers(-3, 40), st.integers(-(2**63), 2**63 - 1))
 
 
-def ask(index: fragdex.FragmentIndex) -> None:
+def ask(index: fragdex.Index) -> None:
     """Everything an index answers; only our own errors may come out."""
     ours = suppress(fragdex.FragdexError)
     for track in index.tracks:

@@ -14,7 +14,7 @@ from fragdex import NULL, FragmentFlags
 from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import Edit
 from fragdex.seeking.difference import differences
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 from fragdex.testing import movie
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -33,9 +33,9 @@ def claim(
     method: str = "boxes",
     shift: int = 0,
     **info: Any,
-) -> FragmentIndex:
+) -> Index:
     """An index that says something else of the track."""
-    track = TrackIndex(
+    track = Track(
         replace(TRACK.info, **info),
         fragments,
         sync,
@@ -44,9 +44,7 @@ def claim(
         samples=samples,
     )
     period = TRUE.periods[0]
-    return FragmentIndex(
-        source, How(method, exact), [Period(0, period.init, period.movie, (track,))]
-    )
+    return Index(source, How(method, exact), [Period(0, period.init, period.movie, (track,))])
 
 
 def table(kind: Any, of: Any, row: int | slice, **columns: int) -> Any:
@@ -74,7 +72,7 @@ def joined(first: int, last: int, **columns: int) -> FragmentTable:
     return FragmentTable.of(changed)
 
 
-def codes(claimed: FragmentIndex, true: FragmentIndex = TRUE) -> set[str]:
+def codes(claimed: Index, true: Index = TRUE) -> set[str]:
     return {finding.code for finding in differences(claimed, true)}
 
 
@@ -146,8 +144,8 @@ def test_a_fragment_of_a_single_sample_counts():
     true = fragdex.index(movie(fragments=4, samples=1), exact=True)
     (track,), period = true.tracks, true.periods[0]
     rows = track.fragments.rows(np.array([0, 1, 3]))
-    fewer = replace(period, tracks=(TrackIndex(track.info, rows, SyncTable.empty(), exact=False),))
-    (finding,) = differences(FragmentIndex(true.source, How("sidx", False), [fewer]), true)
+    fewer = replace(period, tracks=(Track(track.info, rows, SyncTable.empty(), exact=False),))
+    (finding,) = differences(Index(true.source, How("sidx", False), [fewer]), true)
     assert (finding.code, finding.offset) == ("missing", track.fragments.offset[2])
 
 
@@ -238,11 +236,11 @@ def test_a_file_whose_samples_are_not_known_proves_nothing():
 def test_only_a_track_with_fragments_can_be_missing():
     two = fragdex.index(movie(tracks=2), exact=True)
     period = two.periods[0]
-    one = FragmentIndex(two.source, two.how, [replace(period, tracks=period.tracks[:1])])
+    one = Index(two.source, two.how, [replace(period, tracks=period.tracks[:1])])
     (finding,) = differences(one, two)
     assert (finding.code, finding.track) == ("track-missing", 2)
     (finding,) = differences(two, one)
     assert (finding.code, finding.track) == ("track", 2)
-    nothing = TrackIndex(period.tracks[1].info, FragmentTable.empty(), SyncTable.empty())
+    nothing = Track(period.tracks[1].info, FragmentTable.empty(), SyncTable.empty())
     bare = replace(period, tracks=(period.tracks[0], nothing))
-    assert codes(one, FragmentIndex(two.source, two.how, [bare])) == set()
+    assert codes(one, Index(two.source, two.how, [bare])) == set()

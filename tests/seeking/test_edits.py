@@ -59,7 +59,7 @@ def test_an_edit_that_ends_early_hides_the_rest() -> None:
     index = fragdex.index(FIXTURES / "faststart.mp4")
     track = index.track(1)
     cut = replace(track.info, edits=(Edit(500, 1024 + 512),))
-    shorter = fragdex.TrackIndex(
+    shorter = fragdex.Track(
         cut, track.fragments, track.sync, shift=cut.shift(1000), movie_timescale=1000
     )
     assert (shorter.start, shorter.end) == (0, Fraction(1, 2))
@@ -70,7 +70,7 @@ def test_an_edit_between_two_ticks_is_exact() -> None:
     index = fragdex.index(FIXTURES / "faststart.mp4")
     track = index.track(1)
     cut = replace(track.info, edits=(Edit(1, 1024),))
-    shorter = fragdex.TrackIndex(
+    shorter = fragdex.Track(
         cut, track.fragments, track.sync, shift=cut.shift(700), movie_timescale=700
     )
     assert shorter.end == Fraction(1, 700)

@@ -19,12 +19,12 @@ from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import Edit, Encryption, Movie, SampleDefaults, TrackInfo
 from fragdex.seeking.model import (
-    FragmentIndex,
     How,
+    Index,
     Period,
     SampleGroup,
     SourceInfo,
-    TrackIndex,
+    Track,
 )
 
 texts = st.text(max_size=12)
@@ -171,7 +171,7 @@ def tables_from_samples(
 
 
 @st.composite
-def _tracks(draw: st.DrawFn, info: TrackInfo, movie_timescale: int, period: int) -> TrackIndex:
+def _tracks(draw: st.DrawFn, info: TrackInfo, movie_timescale: int, period: int) -> Track:
     samples = draw(sample_tables())
     places = st.integers(1, max(len(samples) - 1, 1))
     cuts = sorted(draw(st.sets(places, max_size=4 if len(samples) > 1 else 0)))
@@ -183,7 +183,7 @@ def _tracks(draw: st.DrawFn, info: TrackInfo, movie_timescale: int, period: int)
     groups = st.builds(
         SampleGroup, st.sampled_from(["rap ", "roll"]), counts, counts, st.integers(-99, 99)
     )
-    return TrackIndex(
+    return Track(
         info,
         fragments,
         sync,
@@ -196,7 +196,7 @@ def _tracks(draw: st.DrawFn, info: TrackInfo, movie_timescale: int, period: int)
 
 
 @st.composite
-def indexes(draw: st.DrawFn, *, max_periods: int = 2, max_tracks: int = 3) -> FragmentIndex:
+def indexes(draw: st.DrawFn, *, max_periods: int = 2, max_tracks: int = 3) -> Index:
     """Whole exact indexes with samples, up to two periods of up to three tracks.
 
     >>> from hypothesis import Phase, find, settings
@@ -219,7 +219,7 @@ def indexes(draw: st.DrawFn, *, max_periods: int = 2, max_tracks: int = 3) -> Fr
     finding = st.builds(
         Finding, texts, texts, st.none() | counts, st.none() | texts, st.none() | counts, counts
     )
-    return FragmentIndex(
+    return Index(
         draw(
             st.builds(SourceInfo, texts, st.none() | counts, st.none() | texts, st.none() | texts)
         ),

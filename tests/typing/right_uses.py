@@ -18,7 +18,7 @@ data: bytes = movie(fragments=6, tracks=2, reordered=True)
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder, "movie.mp4")
     path.write_bytes(data)
-    index: fragdex.FragmentIndex = fragdex.index(path, exact=True, md5=True, max_bytes=10**9)
+    index: fragdex.Index = fragdex.index(path, exact=True, md5=True, max_bytes=10**9)
     fragdex.index(str(path), retries=1, timeout=2.0, headers={"a": "b"}, client=None, store=None)
     fragdex.index(bytearray(data), init=fragdex.index(data))
     fragdex.index(memoryview(data), strict=True, partial=True, max_requests=99)
@@ -30,11 +30,11 @@ with tempfile.TemporaryDirectory() as folder:
         source.read(fragdex.ByteRange(0, 8)).hex()
     saved = Path(folder, "movie.fidx")
     index.save(saved, samples=True)
-    opened: fragdex.FragmentIndex = fragdex.open_index(saved)
+    opened: fragdex.Index = fragdex.open_index(saved)
     same: bool = opened == index
     hexadecimal: str = fragdex.md5(path, max_bytes=10**9).hex
 
-track: fragdex.TrackIndex = index.track(1)
+track: fragdex.Track = index.track(1)
 hit: fragdex.Hit = track.seek(0.5)
 for time in (1, 0.5, Fraction(1, 3), Decimal("0.5"), timedelta(seconds=1), "1:30", hit.time):
     track.seek(time)
@@ -76,8 +76,8 @@ written: list[bytes] = [
 indexer = fragdex.Indexer(md5=True, init=None, strict=False)
 indexer.feed(data)
 need: fragdex.ByteRange | None = indexer.need
-finished: fragdex.FragmentIndex = indexer.finish()
-grown: fragdex.FragmentIndex = fragdex.index(data[:-100]).extend(data)
+finished: fragdex.Index = indexer.finish()
+grown: fragdex.Index = fragdex.index(data[:-100]).extend(data)
 
 boxes: tuple[fragdex.Box, ...] = fragdex.parse(data)
 kind: str = fragdex.parse_box(data).type

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fragdex.cli.inputs import STDIN, is_url
 
 if TYPE_CHECKING:
-    from fragdex.seeking.model import FragmentIndex
+    from fragdex.seeking.model import Index
     from fragdex.seeking.times import TimeLike
     from fragdex.sources import Source
 
@@ -41,7 +41,7 @@ def saved_form(name: str) -> Literal["fidx", "json"] | None:
     return "json" if head.lstrip().startswith(b"{") else None
 
 
-def open_any(name: str, *, compare: bool = True, **options: Any) -> FragmentIndex:
+def open_any(name: str, *, compare: bool = True, **options: Any) -> Index:
     """The index that a name stands for; `options` are those of `fragdex.index`, None left out.
 
     Args:
@@ -89,7 +89,7 @@ def open_any(name: str, *, compare: bool = True, **options: Any) -> FragmentInde
     return fragdex.index(name, **given)
 
 
-def _from_stdin(options: dict[str, Any]) -> FragmentIndex:
+def _from_stdin(options: dict[str, Any]) -> Index:
     """Index what comes through a pipe, in one pass and without keeping it."""
     import fragdex
 
@@ -103,7 +103,7 @@ def _from_stdin(options: dict[str, Any]) -> FragmentIndex:
 @contextmanager
 def opened_media(
     name: str, opening: Mapping[str, Any]
-) -> Iterator[tuple[FragmentIndex, Source, bytes | None]]:
+) -> Iterator[tuple[Index, Source, bytes | None]]:
     """The index that a name stands for, the media it describes, open, and what `init` names.
 
     Args:
@@ -131,11 +131,11 @@ def opened_media(
 
 
 def exact_again(
-    index: FragmentIndex,
+    index: Index,
     source: Source,
     opening: Mapping[str, Any],
     span: tuple[TimeLike, TimeLike, Sequence[int] | None] | None = None,
-) -> FragmentIndex:
+) -> Index:
     """An index that knows its samples, where one from a sidx, an mfra or a .fidx does not.
 
     Args:
@@ -158,7 +158,7 @@ def exact_again(
     return _of_period(fragdex.index(source, exact=True, **how), opening)
 
 
-def _of_period(index: FragmentIndex, opening: Mapping[str, Any]) -> FragmentIndex:
+def _of_period(index: Index, opening: Mapping[str, Any]) -> Index:
     number = opening.get("period")
     return index if number is None else index.of_period(number)
 
@@ -167,7 +167,7 @@ def _how(opening: Mapping[str, Any]) -> dict[str, Any]:
     return {key: opening[key] for key in ("init", "strict") if key in opening}
 
 
-def media_of(index: FragmentIndex, name: str) -> str:
+def media_of(index: Index, name: str) -> str:
     """The media file that an input stands for: itself, or what a saved index was made of.
 
     Raises:
@@ -184,7 +184,7 @@ def media_of(index: FragmentIndex, name: str) -> str:
     return media_at_hand(index, name) or index.source.name
 
 
-def media_at_hand(index: FragmentIndex, name: str) -> str | None:
+def media_at_hand(index: Index, name: str) -> str | None:
     """The local media file of a .fidx: of the recorded name beside it, or at the recorded path.
 
     The path is looked at where it leads below the folder of the .fidx, or is to be followed.
@@ -199,7 +199,7 @@ def media_at_hand(index: FragmentIndex, name: str) -> str | None:
     return next((path for path in known if os.path.isfile(path)), None)
 
 
-def notes(index: FragmentIndex, *, findings: bool = True) -> Sequence[str]:
+def notes(index: Index, *, findings: bool = True) -> Sequence[str]:
     """What stderr says of an index that was made: an incomplete input, and what was odd."""
     lines = []
     if not index.complete:

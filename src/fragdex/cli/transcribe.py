@@ -16,7 +16,7 @@ from fragdex.cli.extras import extra
 from fragdex.cli.output import complain, emit, json_line, part_progress, say
 
 if TYPE_CHECKING:
-    from fragdex import FragmentIndex, Source
+    from fragdex import Index, Source
     from fragdex.client.api import TranscriptionRecord
     from fragdex.speech.captions import CaptionLayout
     from fragdex.speech.words import SliceTranscript, Transcript, Word
@@ -272,7 +272,7 @@ def _form(output: str | None) -> str | None:
     return suffix.removeprefix(".")
 
 
-def _index(source: Source, opening: dict[str, Any]) -> FragmentIndex:
+def _index(source: Source, opening: dict[str, Any]) -> Index:
     from fragdex import index
 
     return index(source, init=opening["init"], strict=opening["strict"], exact=True)
@@ -315,7 +315,7 @@ def _init(name: str | None) -> bytes | None:
 
 def _write(
     transcript: Transcript, layout: CaptionLayout, form: str, output: str | None,
-    index: FragmentIndex, source: Source,
+    index: Index, source: Source,
 ) -> None:  # fmt: skip
     if form != "mp4":
         from fragdex.speech.captions import FORMS

@@ -21,9 +21,9 @@ from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.making import index_source
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Numbering
-from fragdex.seeking.track import TrackIndex
+from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceOptions, open_source
 from fragdex.sources.files import write_file
 
@@ -157,9 +157,7 @@ def row_of(
         }
 
 
-def _small_init(
-    index: FragmentIndex, track: TrackIndex, source: Source, head: Head
-) -> bytes | None:
+def _small_init(index: Index, track: Track, source: Source, head: Head) -> bytes | None:
     """Ftyp and moov without samples; None where the samples say which sample entry they have."""
     init = plain_init(head.read_again(source, index.periods[track.period].init))
     try:
@@ -170,7 +168,7 @@ def _small_init(
         return None
 
 
-def _track(track: TrackIndex, size: int | None) -> dict[str, Any]:
+def _track(track: Track, size: int | None) -> dict[str, Any]:
     info = track.info
     row: dict[str, Any] = {
         "id": track.id, "kind": track.kind, "codec": track.codec,

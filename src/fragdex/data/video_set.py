@@ -15,7 +15,7 @@ from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import SourceError, UndecodableMedia
 from fragdex.formats.fidx import read
 from fragdex.frames import FrameCache, Frames
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.sources import Source, SourceOptions, check_options, open_source
 from fragdex.sources.files import written_here
 from fragdex.sources.opening import lies_below
@@ -209,7 +209,7 @@ class VideoSet(Sequence[Video]):
             raise
         return opened
 
-    def _index(self, video: Video) -> tuple[FragmentIndex, bytes | None]:
+    def _index(self, video: Video) -> tuple[Index, bytes | None]:
         row = self._row(video.row, ["index", "init"])
         if row["index"] is None:
             raise UndecodableMedia(f"{video.path} has no index in the set")

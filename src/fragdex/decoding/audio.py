@@ -25,7 +25,7 @@ from fragdex.decoding.sound_stream import (
     wanted,
 )
 from fragdex.errors import LimitExceeded, UndecodableMedia
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import SourceLike
 
@@ -40,7 +40,7 @@ MOST_VALUES = 1 << 31
 
 
 def audio(
-    index: FragmentIndex,
+    index: Index,
     source: SourceLike,
     start: TimeLike,
     stop: TimeLike,
@@ -61,7 +61,7 @@ def audio(
         index: of the file; where a sidx or mfra made it, the headers of all fragments are read
             for one that tells more, so use an exact one for a remote file.
         source: the file, in any form that `fragdex.open_source` takes.
-        start: a presentation time as `TrackIndex.seek` takes it, rounded to a sample.
+        start: a presentation time as `Track.seek` takes it, rounded to a sample.
         stop: likewise, exclusive.
         track: track_ID; None: the first audio track.
         rate: samples a second.
@@ -108,7 +108,7 @@ class AudioReader(AudioTrack):
     """Sound of one track, for many spans: decoded blocks are kept for the next one.
 
     Attributes:
-        track: the `TrackIndex` that is read.
+        track: the `Track` that is read.
         samples: its `TrackSamples`.
         rate, channels: of what `read` gives.
 
@@ -126,7 +126,7 @@ class AudioReader(AudioTrack):
 
     def __init__(
         self,
-        index: FragmentIndex,
+        index: Index,
         source: SourceLike,
         *,
         track: int | None = None,
@@ -147,7 +147,7 @@ class AudioReader(AudioTrack):
         self._gaps: dict[int, list[Gap]] = {}
 
     def read(self, start: TimeLike, stop: TimeLike) -> npt.NDArray[Any]:
-        """The sound from `start` to `stop` (exclusive), times as `TrackIndex.seek` takes them.
+        """The sound from `start` to `stop` (exclusive), times as `Track.seek` takes them.
 
         Raises: ValueError, LimitExceeded (an answer of more than 2^31 values); and what reading
         the source raises, but for a file that ends too early.

@@ -7,10 +7,10 @@ from fragdex.decoding.pictures import is_much_smaller
 from fragdex.decoding.video_track import Picture, VideoTrack
 from fragdex.errors import NoSyncSample, SourceChanged, TruncatedInput, UnverifiedSync
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
-from fragdex.seeking.track import TrackIndex
+from fragdex.seeking.track import Track
 from fragdex.sources import SourceLike
 
 FIRST_BYTES = 128 << 10
@@ -21,10 +21,10 @@ EARLIER = 2
 """Sync samples before the nearest one, tried where it gives no picture."""
 
 
-def nearest_sync(track: TrackIndex, time: TimeLike) -> Hit:
+def nearest_sync(track: Track, time: TimeLike) -> Hit:
     """The sync sample that is shown nearest to a time; of two as near, the earlier one.
 
-    Raises: as `TrackIndex.seek`.
+    Raises: as `Track.seek`.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -40,7 +40,7 @@ def nearest_sync(track: TrackIndex, time: TimeLike) -> Hit:
     return track.seek(track.presentation(after))
 
 
-def _next_sync(track: TrackIndex, target: int) -> int | None:
+def _next_sync(track: Track, target: int) -> int | None:
     """Composition time of the first sync sample after a time, in ticks; None: there is none."""
     sync = track.sync
     place = int(sync.cts.searchsorted(target, side="right"))
@@ -74,7 +74,7 @@ class KeyFrameReader(VideoTrack):
 
     def __init__(
         self,
-        index: FragmentIndex,
+        index: Index,
         source: SourceLike,
         *,
         track: int | None = None,

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.decoding.sound_stream import SoundStream
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.sources import SourceLike
 
 __all__ = ["Loudness", "loudness", "measured"]
@@ -44,7 +44,7 @@ class Loudness:
 
 
 def loudness(
-    index: FragmentIndex,
+    index: Index,
     source: SourceLike,
     *,
     track: int | None = None,

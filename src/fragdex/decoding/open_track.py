@@ -23,7 +23,7 @@ from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.indexing import index as index_of
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.samples import RowSamples, read_moof
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 from fragdex.sources import Source, SourceLike, open_source
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class TrackSetup:
         self.several = self._stsd is not None and len(self._stsd.children) > 1
         self._of_decoder: dict[int, bytes] = {}
 
-    def entries(self, track: TrackIndex, count: int, source: Source) -> Int64 | None:
+    def entries(self, track: Track, count: int, source: Source) -> Int64 | None:
         """sample_description_index of each sample, in decode order; None: there is one entry.
 
         Of entries that are equal to decoders, that of the first. Where a track has several and its
@@ -160,7 +160,7 @@ class TrackSetup:
             )
         return None if (numbers == numbers[:1]).all() and numbers[:1] == [1] else numbers
 
-    def entries_of(self, track: TrackIndex, start: int, stop: int, source: Source) -> Int64:
+    def entries_of(self, track: Track, start: int, stop: int, source: Source) -> Int64:
         """The same of the samples of rows of the fragment table, up to and without `stop`."""
         table = track.fragments.rows(slice(start, stop))
         if self._trak is None or not self.several:
@@ -303,8 +303,8 @@ def reorder_depth(cts: Int64) -> int:
 
 
 def decodable(
-    index: FragmentIndex, track: TrackIndex, source: Source, init: bytes | None
-) -> tuple[FragmentIndex, TrackIndex]:
+    index: Index, track: Track, source: Source, init: bytes | None
+) -> tuple[Index, Track]:
     """Index and track where they tell when samples are decoded, else those of the source's boxes.
 
     A sidx or mfra tells when fragments are shown, and may tell it of one track only.
@@ -337,7 +337,7 @@ class TrackSamples(RowSamples):
     [5]
     """
 
-    def __init__(self, index: FragmentIndex, track: TrackIndex, source: Source) -> None:
+    def __init__(self, index: Index, track: Track, source: Source) -> None:
         period = index.periods[track.period]
         infos = [one.info for one in period.tracks]
         defaults = {info.id: info.defaults for info in infos if info.defaults is not None}
@@ -375,7 +375,7 @@ class OpenTrack:
     """A track of a file that is open for decoding.
 
     Attributes:
-        track: the `TrackIndex` that is read, of an index that tells when samples are decoded.
+        track: the `Track` that is read, of an index that tells when samples are decoded.
 
     Args:
         index: of the file.
@@ -399,9 +399,7 @@ class OpenTrack:
     fragdex.errors.UndecodableMedia: there is no initialization segment; give it with init=
     """
 
-    def __init__(
-        self, index: FragmentIndex, track: TrackIndex, source: SourceLike, init: bytes | None
-    ) -> None:
+    def __init__(self, index: Index, track: Track, source: SourceLike, init: bytes | None) -> None:
         self.track = track
         self._ours = not isinstance(source, Source)
         self._source = source if isinstance(source, Source) else open_source(source)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fragdex.decoding.mixing import finite
 from fragdex.decoding.sound_stream import LONGEST_SECONDS, Gap, SoundStream
 from fragdex.errors import LimitExceeded
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.sources import SourceLike
 
 __all__ = ["Peaks", "peaks"]
@@ -75,16 +75,16 @@ class Peaks:
 
 @overload
 def peaks(
-    index: FragmentIndex, source: SourceLike, *, samples_per_pixel: int = ..., bits: int = ...,
+    index: Index, source: SourceLike, *, samples_per_pixel: int = ..., bits: int = ...,
     split: bool = ..., track: int | None = ..., init: bytes | None = ...,
 ) -> Peaks: ...  # fmt: skip
 @overload
 def peaks(
-    index: FragmentIndex, source: SourceLike, *, samples_per_pixel: Sequence[int], bits: int = ...,
+    index: Index, source: SourceLike, *, samples_per_pixel: Sequence[int], bits: int = ...,
     split: bool = ..., track: int | None = ..., init: bytes | None = ...,
 ) -> tuple[Peaks, ...]: ...  # fmt: skip
 def peaks(
-    index: FragmentIndex,
+    index: Index,
     source: SourceLike,
     *,
     samples_per_pixel: int | Sequence[int] = 256,

@@ -19,7 +19,7 @@ from fragdex.decoding.open_track import fetched, reorder_depth
 from fragdex.decoding.video_track import Picture, VideoTrack
 from fragdex.errors import UndecodableMedia
 from fragdex.fragments.table import NULL, SampleTable
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 from fragdex.sources import SourceLike
 
@@ -156,7 +156,7 @@ class PictureReader(VideoTrack):
     """Pictures of one track, at any time, and in order for less.
 
     Attributes:
-        track: the `TrackIndex` that is read.
+        track: the `Track` that is read.
 
     Args and errors as of `VideoTrack`.
 
@@ -171,7 +171,7 @@ class PictureReader(VideoTrack):
 
     def __init__(
         self,
-        index: FragmentIndex,
+        index: Index,
         source: SourceLike,
         *,
         track: int | None = None,
@@ -191,7 +191,7 @@ class PictureReader(VideoTrack):
         """The picture of a time: before the first that one, after the end the last.
 
         Args:
-            time: as `TrackIndex.seek` takes it.
+            time: as `Track.seek` takes it.
 
         Raises:
             UndecodableMedia: the samples of this time cannot be decoded.

@@ -24,7 +24,7 @@ from fragdex.decoding.open_track import OpenTrack, TrackSamples, fetched
 from fragdex.decoding.video_track import one_period_of
 from fragdex.errors import LimitExceeded, TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import SampleTable
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 from fragdex.sources import SourceLike
 
 BLOCK_SECONDS = 2
@@ -87,7 +87,7 @@ def wanted(
         yield table.rows(slice(begin, last)), first - begin
 
 
-def positions(track: TrackIndex, cts: int, rate: int) -> int:
+def positions(track: Track, cts: int, rate: int) -> int:
     """Number of the sample at a composition time, counted from presentation time 0.
 
     >>> import fragdex
@@ -124,7 +124,7 @@ def packets(table: SampleTable, warm: int, raw: bool) -> Iterator[tuple[int, int
 
 
 def decode_block(
-    track: TrackIndex,
+    track: Track,
     codec: TrackCodec,
     parts: Sequence[tuple[SampleTable, int]],
     read: ReadRanges,
@@ -184,7 +184,7 @@ class _Run:
     Ticks are often coarser than samples: up to two of them, sound follows the frame before.
     """
 
-    def __init__(self, track: TrackIndex, block: Block) -> None:
+    def __init__(self, track: Track, block: Block) -> None:
         self._track, self._block = track, block
         self._parts: list[Floats] = []
         self._start = self._at = self._rate = 0
@@ -227,7 +227,7 @@ class AudioTrack(OpenTrack):
     """A track of sound that is open for decoding.
 
     Attributes:
-        track: the `TrackIndex` that is read.
+        track: the `Track` that is read.
         samples: its `TrackSamples`.
 
     Args:
@@ -251,7 +251,7 @@ class AudioTrack(OpenTrack):
 
     def __init__(
         self,
-        index: FragmentIndex,
+        index: Index,
         source: SourceLike,
         *,
         track: int | None = None,
@@ -278,7 +278,7 @@ def joined(gaps: Sequence[Gap]) -> list[Gap]:
     return found
 
 
-def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
+def _chosen(index: Index, track: int | None) -> Track:
     sounds = [t for t in index.tracks if t.kind == "audio"]
     if track is None:
         if not sounds:
@@ -299,7 +299,7 @@ def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
     return chosen
 
 
-def _shown(track: TrackIndex, movie: Any, skip: int) -> tuple[int | None, int | None]:
+def _shown(track: Track, movie: Any, skip: int) -> tuple[int | None, int | None]:
     """First (inclusive) and last (exclusive) tick of cts that the edit list shows; None: all."""
     edits = [edit for edit in track.info.edits if edit.media_time >= 0]
     if not edits:
@@ -346,7 +346,7 @@ class SoundStream(AudioTrack):
 
     def __init__(
         self,
-        index: FragmentIndex,
+        index: Index,
         source: SourceLike,
         *,
         track: int | None = None,

@@ -30,7 +30,7 @@ from fragdex.decoding.video_track import Picture
 from fragdex.errors import InexactIndex, LimitExceeded, UndecodableMedia
 from fragdex.formats.captions_text import timing
 from fragdex.formats.hls import address, target_duration
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import SourceLike
@@ -363,7 +363,7 @@ class Storyboard(Layout):
 
 
 def storyboard(
-    index: FragmentIndex,
+    index: Index,
     source: SourceLike,
     *,
     every: TimeLike = 10,
@@ -425,7 +425,7 @@ def storyboard(
 
 
 def storyboard_layout(
-    track: TrackIndex,
+    track: Track,
     *,
     every: TimeLike = 10,
     width: int = 160,
@@ -473,7 +473,7 @@ def storyboard_layout(
     )  # fmt: skip
 
 
-def _span(track: TrackIndex) -> tuple[Fraction, Fraction]:
+def _span(track: Track) -> tuple[Fraction, Fraction]:
     """Where the shown pictures begin and end, in seconds."""
     start, stop = track.start, track.end
     if start is None or stop is None:
@@ -484,7 +484,7 @@ def _span(track: TrackIndex) -> tuple[Fraction, Fraction]:
     return begin, max(stop.exact, begin)
 
 
-def _proportion(track: TrackIndex) -> Fraction:
+def _proportion(track: Track) -> Fraction:
     """Width of the shown picture over its height, as the moov says; 16:9 where it does not."""
     info = track.info
     if not info.width or not info.height:

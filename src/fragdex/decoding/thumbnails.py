@@ -15,7 +15,7 @@ from fragdex.decoding.picture_files import (
 )
 from fragdex.decoding.pictures import PictureReader, shown_size, upright
 from fragdex.decoding.video_track import Picture
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike
 from fragdex.sources import SourceLike
 
@@ -46,7 +46,7 @@ class Thumbnail:
 
 
 def thumbnail(
-    index: FragmentIndex,
+    index: Index,
     source: SourceLike,
     time: TimeLike,
     *,
@@ -69,7 +69,7 @@ def thumbnail(
     Args:
         index: of the file.
         source: the file, in any form that `fragdex.open_source` takes.
-        time: a presentation time as `TrackIndex.seek` takes it; before the first picture that one,
+        time: a presentation time as `Track.seek` takes it; before the first picture that one,
             after the end the last.
         exact: the picture that is shown at the time, which costs decoding from the key frame on.
         width, height: pixels of the result, 1 to 16,383; None: what follows from the other, or the

@@ -13,7 +13,7 @@ from fragdex.decoding.open_track import OpenTrack, TrackSamples
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.indexing.access import family_of
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 from fragdex.sources import Source, SourceLike
 
 
@@ -126,7 +126,7 @@ class VideoTrack(OpenTrack):
     """A track of pictures that is open for decoding.
 
     Attributes:
-        track: the `TrackIndex` that is read.
+        track: the `Track` that is read.
 
     Args:
         index: of the file; where it holds no samples, moofs are read with their fragments.
@@ -152,7 +152,7 @@ class VideoTrack(OpenTrack):
 
     def __init__(
         self,
-        index: FragmentIndex,
+        index: Index,
         source: SourceLike,
         *,
         track: int | None = None,
@@ -280,7 +280,7 @@ class VideoTrack(OpenTrack):
         )
 
 
-def one_period_of(tracks: Sequence[TrackIndex]) -> None:
+def one_period_of(tracks: Sequence[Track]) -> None:
     """Refuse to take the first of several periods for the whole film.
 
     Raises:
@@ -294,7 +294,7 @@ def one_period_of(tracks: Sequence[TrackIndex]) -> None:
         )
 
 
-def chosen_track(index: FragmentIndex, track: int | None) -> TrackIndex:
+def chosen_track(index: Index, track: int | None) -> Track:
     """The track of pictures with this track_ID; None: the first.
 
     Raises:

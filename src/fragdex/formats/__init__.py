@@ -12,12 +12,12 @@ from os import PathLike
 from fragdex.errors import did_you_mean, refuse_unknown
 from fragdex.seeking import registry
 from fragdex.seeking.forms import FORMS
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 
 __all__ = ["export", "save"]
 
 
-def export(index: FragmentIndex, form: str, **options: object) -> bytes:
+def export(index: Index, form: str, **options: object) -> bytes:
     """The index in another form.
 
     Args:
@@ -30,7 +30,7 @@ def export(index: FragmentIndex, form: str, **options: object) -> bytes:
         InexactIndex: the form needs samples that this index does not have.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> export(FragmentIndex(SourceInfo(), How("boxes", True), ()), "json")
+    >>> export(Index(SourceInfo(), How("boxes", True), ()), "json")
     b'{}'
     """
     if form not in FORMS:
@@ -42,14 +42,14 @@ def export(index: FragmentIndex, form: str, **options: object) -> bytes:
     return written
 
 
-def save(index: FragmentIndex, path: str | PathLike[str], *, samples: bool = False) -> None:
+def save(index: Index, path: str | PathLike[str], *, samples: bool = False) -> None:
     """Write the binary index to a file; see `fragdex.formats.fidx.save`.
 
     >>> import tempfile, pathlib
     >>> from fragdex.seeking.model import How, SourceInfo
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = pathlib.Path(directory, "a.fidx")
-    ...     save(FragmentIndex(SourceInfo(), How("boxes", True), ()), path)
+    ...     save(Index(SourceInfo(), How("boxes", True), ()), path)
     ...     path.exists()
     True
     """

@@ -13,7 +13,7 @@ import numpy as np
 from fragdex.errors import MissingExtra
 from fragdex.formats.records import to_plain
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable, Table
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 
 TABLES: dict[str, type[Table]] = {
     "fragments": FragmentTable,
@@ -30,9 +30,7 @@ LEADING = {
 """Columns in front of the table's own, so that rows of all tracks can stand in one table."""
 
 
-def table(
-    index: FragmentIndex, *, of: str = "fragments", tracks: Iterable[int] | None = None
-) -> Any:
+def table(index: Index, *, of: str = "fragments", tracks: Iterable[int] | None = None) -> Any:
     """A `pyarrow.Table` of all tracks, in file order.
 
     Columns: period, track_id and timescale, then those of the table, with unit and meaning in the
@@ -49,7 +47,7 @@ def table(
         MissingExtra: pyarrow is not installed.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> table(FragmentIndex(SourceInfo(), How("boxes", True), ())).num_columns
+    >>> table(Index(SourceInfo(), How("boxes", True), ())).num_columns
     16
     """
     pa = _pyarrow()
@@ -82,12 +80,12 @@ def table(
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _leading(track: TrackIndex) -> dict[str, int]:
+def _leading(track: Track) -> dict[str, int]:
     return {"period": track.period, "track_id": track.id, "timescale": track.timescale}
 
 
 def write(
-    index: FragmentIndex,
+    index: Index,
     *,
     of: str = "fragments",
     tracks: Iterable[int] | None = None,
@@ -102,7 +100,7 @@ def write(
     Raises: as `table`; ValueError for another container.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()), container="file")[:6]
+    >>> write(Index(SourceInfo(), How("boxes", True), ()), container="file")[:6]
     b'ARROW1'
     """
     pa = _pyarrow()
@@ -117,7 +115,7 @@ def write(
 
 
 def write_parquet(
-    index: FragmentIndex,
+    index: Index,
     *,
     of: str = "fragments",
     tracks: Iterable[int] | None = None,
@@ -132,7 +130,7 @@ def write_parquet(
     Raises: as `table`.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write_parquet(FragmentIndex(SourceInfo(), How("boxes", True), ()))[:4]
+    >>> write_parquet(Index(SourceInfo(), How("boxes", True), ()))[:4]
     b'PAR1'
     """
     made = table(index, of=of, tracks=tracks)

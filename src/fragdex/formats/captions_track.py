@@ -31,7 +31,7 @@ from fragdex.formats.embed import (
 )
 from fragdex.formats.languages import three_letters
 from fragdex.indexing.moov import plain_init
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 
 TIMESCALE = 1000
 MAX_CUES = 1 << 20
@@ -51,7 +51,7 @@ class Cue(NamedTuple):
 
 
 def with_captions(
-    index: FragmentIndex, read: Read, cues: Cues, *, language: str | None = None
+    index: Index, read: Read, cues: Cues, *, language: str | None = None
 ) -> list[Piece]:
     """The pieces of the copy, to be written one behind the other.
 
@@ -144,7 +144,7 @@ def _samples(cues: Cues) -> list[tuple[int, bytes]]:
     return found or [(1, nothing)]
 
 
-def _new_id(moov: Box, index: FragmentIndex) -> int:
+def _new_id(moov: Box, index: Index) -> int:
     known = [box["track_ID"] for box in moov.find_all("trak/tkhd")]
     highest: int = max([0, *known, *(track.id for track in index.tracks)])
     return highest + 1

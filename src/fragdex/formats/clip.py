@@ -38,11 +38,11 @@ from fragdex.formats.embed import default_sizes
 from fragdex.formats.subsegments import have_own_bytes, period_of
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.indexing.moov import plain_init
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 
 
-def track_left_out(track: TrackIndex, why: str) -> str:
+def track_left_out(track: Track, why: str) -> str:
     """The sentence on a track that is not in a clip, view or package.
 
     >>> import fragdex
@@ -104,7 +104,7 @@ class Span:
         limit: ticks of composition time; samples before it are shown.
     """
 
-    track: TrackIndex
+    track: Track
     first: int
     last: int
     sample: int | None
@@ -116,7 +116,7 @@ class Span:
         return self.track.fragments.rows(slice(self.first, self.last))
 
 
-def period_at(index: FragmentIndex, start: Fraction | float, stop: Fraction | float) -> Period:
+def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> Period:
     """The period that shows something from `start` to `stop`; the first where none does.
 
     Raises:
@@ -176,19 +176,19 @@ def spans_of(
     return found
 
 
-def bound(track: TrackIndex, column: Any, pick: Callable[[Any], Any]) -> Fraction:
+def bound(track: Track, column: Any, pick: Callable[[Any], Any]) -> Fraction:
     """The least or greatest known composition time of a column, in seconds of presentation."""
     known = column[column != NULL]
     return track.presentation(int(pick(known)) if len(known) else 0).exact
 
 
-def delay(track: TrackIndex) -> Fraction:
+def delay(track: Track) -> Fraction:
     """Ticks by which empty edits delay a track (ISO/IEC 14496-12, 8.6.6)."""
     media_times = (edit.media_time for edit in track.info.edits if edit.media_time >= 0)
     return track.shift + next(media_times, 0)
 
 
-def moves(firsts: Sequence[tuple[TrackIndex, int, int]]) -> tuple[Fraction, dict[int, int]]:
+def moves(firsts: Sequence[tuple[Track, int, int]]) -> tuple[Fraction, dict[int, int]]:
     """What is taken off all times: seconds, and ticks of each track's media timeline.
 
     Args:
@@ -281,7 +281,7 @@ def _copied(
             yield piece
 
 
-def _firsts(spans: Sequence[Span], read: Read) -> list[tuple[TrackIndex, int, int]]:
+def _firsts(spans: Sequence[Span], read: Read) -> list[tuple[Track, int, int]]:
     """Each track with the decode time and the least composition time of its first fragment."""
     found = []
     for span in spans:
@@ -304,7 +304,7 @@ DOUBTS = ("sync-depends", "sync-reordered")
 
 
 def clip(
-    index: FragmentIndex,
+    index: Index,
     read: Read,
     start: TimeLike,
     stop: TimeLike,
@@ -325,7 +325,7 @@ def clip(
     Args:
         index: of the source.
         read: exactly the bytes of a range of the source. Called while the pieces are iterated, too.
-        start: a presentation time as `TrackIndex.seek` takes it; the clip begins at the sync
+        start: a presentation time as `Track.seek` takes it; the clip begins at the sync
             sample at or before it.
         stop: likewise, exclusive; infinity: to the end.
         tracks: track ids; None: all. Other tracks in the same fragments come along.
@@ -378,7 +378,7 @@ def clip(
 
 
 def clip_range(
-    index: FragmentIndex, start: Any, stop: Any, tracks: Iterable[int] | None = None
+    index: Index, start: Any, stop: Any, tracks: Iterable[int] | None = None
 ) -> ByteRange:
     """The bytes whose fragments a clip needs; for an index that does not know samples.
 
@@ -399,7 +399,7 @@ def clip_range(
 
 
 def _progressive(
-    tracks: Sequence[TrackIndex], start: Any, stop: Any, init: bytes, source: Reader
+    tracks: Sequence[Track], start: Any, stop: Any, init: bytes, source: Reader
 ) -> Clip | None:
     """A clip that presents exactly what is asked for; None where sample tables cannot say it."""
     media = [track for track in tracks if track.kind not in BESIDE]
@@ -421,7 +421,7 @@ def _progressive(
         first += Fraction(waiting, timescale)
         last = first + Fraction(max(part.duration for part in parts), timescale)
 
-    def timecode(track: TrackIndex, trak: Box) -> Part | str:
+    def timecode(track: Track, trak: Box) -> Part | str:
         part = timecode_part(track, trak, first, last, timescale, source)
         return part if isinstance(part, str) else unfit([part], boxes) or part
 
@@ -483,9 +483,9 @@ Made = TypeVar("Made", Part, Cut)
 
 
 def _beside(
-    tracks: Iterable[TrackIndex],
+    tracks: Iterable[Track],
     boxes: Sequence[Box],
-    make: Callable[[TrackIndex, Box], Made | str],
+    make: Callable[[Track, Box], Made | str],
 ) -> tuple[list[Made], tuple[str, ...]]:
     """What is made of timecode tracks, and which tracks are left out and why.
 

@@ -34,7 +34,7 @@ from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import BuildError
 from fragdex.formats.clip_movie import traks_of
 from fragdex.fragments.table import Int64, SampleTable
-from fragdex.seeking.model import TrackIndex
+from fragdex.seeking.model import Track
 
 Read = Callable[[ByteRange], bytes]
 
@@ -308,7 +308,7 @@ class Cut:
         numbers: of the samples in the track; None: they are neighbours.
     """
 
-    track: TrackIndex
+    track: Track
     samples: SampleTable
     first: int
     made: Mapping[int, bytes] = field(default_factory=dict)
@@ -441,7 +441,7 @@ def _numbers(cut: Cut) -> npt.NDArray[np.int64]:
     return cut.first + np.arange(len(cut.samples)) if cut.numbers is None else cut.numbers
 
 
-def with_bytes(track: TrackIndex, samples: SampleTable) -> Int64 | None:
+def with_bytes(track: Track, samples: SampleTable) -> Int64 | None:
     """Those of pictures and sound that have bytes; None: all, or it is not to be told.
 
     What stands before a sample of no bytes goes on. FFmpeg reads no trun that has one; to decrypt

@@ -20,7 +20,7 @@ from fragdex.errors import LimitExceeded, MalformedBox, NoSyncSample, Unverified
 from fragdex.fragments.table import NULL, Int64, SampleTable
 from fragdex.fragments.track_info import Segment
 from fragdex.indexing.samples import MAX_WITHOUT_BYTES
-from fragdex.seeking.model import TrackIndex
+from fragdex.seeking.model import Track
 from fragdex.seeking.seek import Hit
 from fragdex.sources import Source
 
@@ -46,7 +46,7 @@ class SampleBudget:
         self._size = FAR if size is None else size
         self.left = MAX_WITHOUT_BYTES + self._size
 
-    def take(self, track: TrackIndex, start: int, stop: int, wanted: int) -> SampleTable:
+    def take(self, track: Track, start: int, stop: int, wanted: int) -> SampleTable:
         """The samples of rows `start` to `stop` (exclusive) of a track's fragments, counted.
 
         Of a truncated file, no further than the first row behind `wanted` that is not in it.
@@ -130,7 +130,7 @@ class Part:
         made: bytes of samples that are not copied, by their number here.
     """
 
-    track: TrackIndex
+    track: Track
     samples: SampleTable
     numbers: Int64
     edits: tuple[tuple[int, int, Fraction], ...]
@@ -165,7 +165,7 @@ class _Stretch:
     samples: SampleTable
 
 
-def movie_timescale(tracks: Sequence[TrackIndex]) -> int:
+def movie_timescale(tracks: Sequence[Track]) -> int:
     """Ticks a second in which the times of all tracks are whole, if that is not too fine.
 
     >>> movie_timescale([])
@@ -180,7 +180,7 @@ def movie_timescale(tracks: Sequence[TrackIndex]) -> int:
 
 
 def part_of(
-    track: TrackIndex, start: Fraction, stop: Fraction, timescale: int, source: Reader
+    track: Track, start: Fraction, stop: Fraction, timescale: int, source: Reader
 ) -> Part | None:
     """What a track gives to a clip from `start` to `stop`; None where it has nothing to present.
 
@@ -291,7 +291,7 @@ def _begin_at(samples: SampleTable, rows: slice, tick: int) -> int:
     return tick
 
 
-def segments_of(track: TrackIndex) -> tuple[Segment, ...]:
+def segments_of(track: Track) -> tuple[Segment, ...]:
     """The edit list of a track; without one, everything from the first sample on."""
     if track.segments or track.start is None:
         return track.segments
@@ -300,7 +300,7 @@ def segments_of(track: TrackIndex) -> tuple[Segment, ...]:
 
 
 def _stretch(
-    track: TrackIndex, segment: Segment, start: Fraction, stop: Fraction, source: Reader
+    track: Track, segment: Segment, start: Fraction, stop: Fraction, source: Reader
 ) -> _Stretch | None:
     begin = max(start, segment.start)
     end = stop if segment.stop is None else min(stop, segment.stop)
@@ -361,7 +361,7 @@ def _stretch(
     )
 
 
-def _first_decoded(track: TrackIndex, time: Fraction, source: Reader) -> Hit:
+def _first_decoded(track: Track, time: Fraction, source: Reader) -> Hit:
     """Where a decoder can start to show a time: flags of pictures lie, the pictures do not."""
     if track.kind == "video" and source.worth_a_look(track.id):
         before = source.requests
@@ -374,7 +374,7 @@ def _first_decoded(track: TrackIndex, time: Fraction, source: Reader) -> Hit:
     return track.seek(time)
 
 
-def _row_before(track: TrackIndex, row: int, tick: int) -> int:
+def _row_before(track: Track, row: int, tick: int) -> int:
     """The fragment, from `row` backwards, that begins at or before a tick."""
     begins = track.fragments.cts_min
     while row and int(begins[row]) > tick:
@@ -382,14 +382,14 @@ def _row_before(track: TrackIndex, row: int, tick: int) -> int:
     return row
 
 
-def _preroll(track: TrackIndex) -> int:
+def _preroll(track: Track) -> int:
     """Ticks of sound to decode before what is heard."""
     codec = track.codec or track.info.format
     seconds = RESERVOIR if codec.lower() in SLOW else PREROLL
     return int(seconds * track.timescale)
 
 
-def _with_preroll(track: TrackIndex, samples: SampleTable, first: int, base: int, tick: int) -> int:
+def _with_preroll(track: Track, samples: SampleTable, first: int, base: int, tick: int) -> int:
     """The sample at which sound has to start, so that it is right at `tick`."""
     roll = max([-g.value for g in track.groups if g.grouping_type == "roll" and g.value < 0] + [1])
     early = np.flatnonzero(samples.dts[: first + 1] <= tick - _preroll(track))
@@ -416,7 +416,7 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _samples(track: TrackIndex, low: int, high: int) -> SampleTable:
+def _samples(track: Track, low: int, high: int) -> SampleTable:
     starts = track.fragments.sample_start
     first = int(np.searchsorted(starts, low, side="right")) - 1
     stop = int(np.searchsorted(starts, high, side="left"))

@@ -39,7 +39,7 @@ from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
 from fragdex.fragments.track_info import Segment
 from fragdex.indexing.movie import sample_tables
 from fragdex.indexing.progressive import read_sample_runs
-from fragdex.seeking.model import TrackIndex
+from fragdex.seeking.model import Track
 
 SIZE: Final = 4
 ONE: Final = Fraction(1)
@@ -114,7 +114,7 @@ class _Stretch:
 
 
 def timecode_part(
-    track: TrackIndex, trak: Box, start: Fraction, stop: Fraction, timescale: int, source: Reader
+    track: Track, trak: Box, start: Fraction, stop: Fraction, timescale: int, source: Reader
 ) -> Part | str:
     """What a timecode track gives to a clip from `start` to `stop`, or why it gives nothing.
 
@@ -167,7 +167,7 @@ def timecode_part(
 
 
 def timecode_cut(
-    track: TrackIndex, trak: Box, start: Fraction, stop: Fraction, source: Reader
+    track: Track, trak: Box, start: Fraction, stop: Fraction, source: Reader
 ) -> Cut | str:
     """The same for fragments: the first sample begins at `start`, or at the next tick.
 
@@ -196,7 +196,7 @@ def timecode_cut(
 
 
 def _stretches(
-    track: TrackIndex, trak: Box, start: Fraction, stop: Fraction, source: Reader
+    track: Track, trak: Box, start: Fraction, stop: Fraction, source: Reader
 ) -> Sequence[_Stretch] | str:
     """What is on show of a track, or why that cannot be told; "" where nothing is."""
     if track.info.encryption is not None:
@@ -218,7 +218,7 @@ def _stretches(
 
 
 def _stretch(
-    track: TrackIndex,
+    track: Track,
     trak: Box,
     segment: Segment,
     begin: Fraction,

@@ -25,7 +25,7 @@ from fragdex.formats.subsegments import (
     subsegments,
 )
 from fragdex.formats.wire import MIN_SEGMENT_MS
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.model import Index, Period, Track
 
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
@@ -38,7 +38,7 @@ LARGEST = 1 << 20
 
 
 def write(
-    index: FragmentIndex,
+    index: Index,
     *,
     uri: str | None = None,
     source: Any = None,
@@ -62,7 +62,7 @@ def write(
         InexactIndex: times of fragments are not known.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))[:38]
+    >>> write(Index(SourceInfo(), How("boxes", True), ()))[:38]
     b"<?xml version='1.0' encoding='utf-8'?>"
     """
     mpd = ET.Element("MPD", {"xmlns": NAMESPACE, "type": "static"})
@@ -103,9 +103,7 @@ def write(
     return text + b"\n"
 
 
-def index_range(
-    period: Period, pieces: Subsegments, track: TrackIndex, source: Any
-) -> ByteRange | None:
+def index_range(period: Period, pieces: Subsegments, track: Track, source: Any) -> ByteRange | None:
     """Where the sidx lies that a player can use, or None.
 
     It speaks of the reference track, stands between the initialization segment and the first
@@ -142,7 +140,7 @@ def index_range(
     return None
 
 
-def _lists_all(data: bytes, place: ByteRange, pieces: Subsegments, track: TrackIndex) -> bool:
+def _lists_all(data: bytes, place: ByteRange, pieces: Subsegments, track: Track) -> bool:
     try:
         box = parse_box(data, offset=place.start)
     except FormatError:
@@ -164,7 +162,7 @@ def _read(source: Any, at: int, size: int) -> bytes:
 def _adaptation(
     parent: ET.Element,
     period: Period,
-    chosen: TrackIndex,
+    chosen: Track,
     pieces: Subsegments,
     address: str,
     ready: ByteRange | None,
@@ -217,7 +215,7 @@ def _content(kind: str) -> str:
     return kind if kind in ("video", "audio", "text") else "application"
 
 
-def _describe(representation: ET.Element, tracks: list[TrackIndex]) -> None:
+def _describe(representation: ET.Element, tracks: list[Track]) -> None:
     """Size and frame rate of the pictures, sampling rate of the sound."""
     for track in tracks:
         info = track.info
@@ -232,12 +230,12 @@ def _describe(representation: ET.Element, tracks: list[TrackIndex]) -> None:
             representation.set("audioSamplingRate", str(info.sample_rate))
 
 
-def frame_rate(track: TrackIndex) -> Fraction | None:
+def frame_rate(track: Track) -> Fraction | None:
     """Samples a second on average, as a fraction of small numbers; None where it is not known.
 
     >>> from fragdex.fragments.table import FragmentTable, SyncTable
     >>> from fragdex.fragments.track_info import TrackInfo
-    >>> track = TrackIndex(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
+    >>> track = Track(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
     >>> frame_rate(track) is None
     True
     """
@@ -249,7 +247,7 @@ def frame_rate(track: TrackIndex) -> Fraction | None:
 
 def _segments(
     parent: ET.Element,
-    chosen: TrackIndex,
+    chosen: Track,
     pieces: Subsegments,
     ready: ByteRange | None,
     init: dict[str, str],

@@ -25,7 +25,7 @@ from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments, period_of, reference_track, subsegments
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
 from fragdex.indexing.moov import entries_elsewhere, plain_init
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.model import Index, Period, Track
 
 BASE_DATA_OFFSET = 0x1
 """base-data-offset-present in tfhd's flags (ISO/IEC 14496-12, 8.8.7)."""
@@ -258,7 +258,7 @@ MAX_MENDED = 1 << 29
 """Bytes of a moov, moof, meta or mfra that is read as a whole."""
 
 
-def moofs_of(index: FragmentIndex) -> Moofs:
+def moofs_of(index: Index) -> Moofs:
     """What is known of each moof, by offset and track_ID.
 
     First byte of the track's samples, byte behind the media data, whether its base is stale.
@@ -429,7 +429,7 @@ MENDING = {"moov": mended_box, "meta": mended_box, "mfra": mended_mfra}
 
 
 def embed(
-    index: FragmentIndex,
+    index: Index,
     read: Read,
     *,
     track: int | None = None,
@@ -454,7 +454,7 @@ def embed(
         InexactIndex: places or times of fragments are not known.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> embed(FragmentIndex(SourceInfo(), How("boxes", True), ()), lambda part: b"")
+    >>> embed(Index(SourceInfo(), How("boxes", True), ()), lambda part: b"")
     Traceback (most recent call last):
     ...
     fragdex.errors.BuildError: the index has no period
@@ -534,7 +534,7 @@ def obsolete(read: Read, start: int, stop: int) -> list[Edit]:
     return edits
 
 
-def _stretches(period: Period, track: TrackIndex, min_ms: float, own: bool) -> Subsegments:
+def _stretches(period: Period, track: Track, min_ms: float, own: bool) -> Subsegments:
     ticks = int(min_ms * track.timescale / 1000)
     return subsegments(period, track.id, min_ticks=ticks, at_sync=min_ms > 0, own=own)
 

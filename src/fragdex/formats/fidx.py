@@ -40,7 +40,7 @@ from fragdex.formats.records import from_plain, integer, item, refuse, to_plain
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import FAR, NULL, FragmentTable, SampleTable, SyncTable, Table
 from fragdex.fragments.track_info import Movie, SampleGroup, TrackInfo
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 from fragdex.seeking.track import TrackTables
 from fragdex.sources import Source, SourceLike, open_source
 from fragdex.sources.files import write_file
@@ -227,7 +227,7 @@ def _few(count: Int64, total: int) -> bool:
 # ---- writing
 
 
-def write(index: FragmentIndex, *, samples: bool = False) -> bytes:
+def write(index: Index, *, samples: bool = False) -> bytes:
     """The binary index as bytes.
 
     Args:
@@ -236,14 +236,14 @@ def write(index: FragmentIndex, *, samples: bool = False) -> bytes:
     Raises:
         InexactIndex: samples are asked for that the index does not hold.
 
-    >>> empty = FragmentIndex(SourceInfo("a.mp4"), How("boxes", True), ())
+    >>> empty = Index(SourceInfo("a.mp4"), How("boxes", True), ())
     >>> read(write(empty)).source.name
     'a.mp4'
     """
     return b"".join(pieces(index, samples=samples))
 
 
-def save(index: FragmentIndex, path: str | PathLike[str], *, samples: bool = False) -> None:
+def save(index: Index, path: str | PathLike[str], *, samples: bool = False) -> None:
     """Write the binary index to a file: atomically, never half of one.
 
     Args:
@@ -257,10 +257,10 @@ def save(index: FragmentIndex, path: str | PathLike[str], *, samples: bool = Fal
     write_file(path, pieces(index, samples=samples))
 
 
-def pieces(index: FragmentIndex, *, samples: bool = False) -> Iterator[bytes | memoryview]:
+def pieces(index: Index, *, samples: bool = False) -> Iterator[bytes | memoryview]:
     """`write` piece by piece: columns are handed on as they lie in memory.
 
-    >>> empty = FragmentIndex(SourceInfo(), How("boxes", True), ())
+    >>> empty = Index(SourceInfo(), How("boxes", True), ())
     >>> len(next(pieces(empty))) % 64
     0
     """
@@ -290,7 +290,7 @@ def _plain_period(period: Period, samples: bool, columns: ColumnWriter) -> dict[
 
 
 def _plain_track(
-    track: TrackIndex, known: Mapping[TrackInfo, int], samples: bool, columns: ColumnWriter
+    track: Track, known: Mapping[TrackInfo, int], samples: bool, columns: ColumnWriter
 ) -> dict[str, Any]:
     tables = [columns.add(track.fragments), columns.add(track.sync)]
     names = ["fragments", "sync"]
@@ -319,7 +319,7 @@ def open_index(
     media: SourceLike | None = None,
     ignore_mtime: bool = False,
     follow: bool = False,
-) -> FragmentIndex:
+) -> Index:
     """Open a binary index: one mmap for a file, no copy, whatever its size.
 
     Args:
@@ -344,7 +344,7 @@ def open_index(
         SourceError: it cannot be read.
         SourceChanged: `media` is not the file that was indexed, or has changed since.
 
-    >>> open_index(write(FragmentIndex(SourceInfo("a.mp4"), How("sidx", False), ()))).how.method
+    >>> open_index(write(Index(SourceInfo("a.mp4"), How("sidx", False), ()))).how.method
     'sidx'
     """
     named = None if follow else partial(name_in_file, file=_name_of(what))
@@ -354,16 +354,14 @@ def open_index(
     return index
 
 
-def refuse_other_media(
-    index: FragmentIndex, media: SourceLike, *, ignore_mtime: bool = False
-) -> None:
+def refuse_other_media(index: Index, media: SourceLike, *, ignore_mtime: bool = False) -> None:
     """Compare an index with the media file that it should describe, as `open_index` does.
 
     Raises:
         SourceChanged: it is not the file that was indexed, or has changed since.
         SourceNotFound: it is not there.
 
-    >>> refuse_other_media(FragmentIndex(SourceInfo(), How("boxes", True), ()), "pyproject.toml")
+    >>> refuse_other_media(Index(SourceInfo(), How("boxes", True), ()), "pyproject.toml")
     """
     source = open_source(media)
     try:
@@ -376,7 +374,7 @@ def refuse_other_media(
             source.close()
 
 
-def read(data: bytes | bytearray | memoryview) -> FragmentIndex:
+def read(data: bytes | bytearray | memoryview) -> Index:
     """The index in these bytes, which it goes on using: they must not change.
 
     Raises:
@@ -386,7 +384,7 @@ def read(data: bytes | bytearray | memoryview) -> FragmentIndex:
 
 
 def verify(
-    what: SourceLike | FragmentIndex,
+    what: SourceLike | Index,
 ) -> None:
     """Test all that opening leaves untested: the checksums of the columns, and what lies between.
 
@@ -398,9 +396,9 @@ def verify(
         DamagedIndex: something is wrong; the first thing found is told.
         SourceError: it cannot be read.
 
-    >>> verify(write(FragmentIndex(SourceInfo(), How("sidx", False), ())))
+    >>> verify(write(Index(SourceInfo(), How("sidx", False), ())))
     """
-    if isinstance(what, FragmentIndex):
+    if isinstance(what, Index):
         _check_all(what)
         return
     data = memoryview(_content(what)).cast("B")
@@ -427,7 +425,7 @@ def verify(
     _check_all(index)
 
 
-def _check_all(index: FragmentIndex) -> None:
+def _check_all(index: Index) -> None:
     for number, track in enumerate(index.tracks):
         pointer = f"/tracks/{number}"
         samples = track.samples if track.samples_ready else None
@@ -463,7 +461,7 @@ def _read(
     *,
     verifying: bool = False,
     named: Callable[[str], str] | None = None,
-) -> tuple[FragmentIndex, ColumnReader, int, int]:
+) -> tuple[Index, ColumnReader, int, int]:
     view = memoryview(data).cast("B").toreadonly()
     plain, text_end, start = parse_head(view)
     columns = ColumnReader(view[start:], verifying=verifying)
@@ -471,7 +469,7 @@ def _read(
     if not isinstance(complete, bool):
         raise refuse("/complete", "true or false", complete)
     source = from_plain(SourceInfo, item(plain, "source"), "/source")
-    index = FragmentIndex(
+    index = Index(
         source if named is None else replace(source, name=named(source.name)),
         from_plain(How, item(plain, "how"), "/how"),
         [
@@ -513,7 +511,7 @@ def _read_period(plain: Any, number: int, columns: ColumnReader, pointer: str) -
 
 def _read_track(
     plain: Any, movie: Movie, period: int, columns: ColumnReader, pointer: str
-) -> TrackIndex:
+) -> Track:
     info = item(plain, "info", pointer)
     if isinstance(info, dict):
         info = from_plain(TrackInfo, info, f"{pointer}/info")
@@ -522,7 +520,7 @@ def _read_track(
     exact = item(plain, "exact", pointer)
     if not isinstance(exact, bool):
         raise refuse(f"{pointer}/exact", "true or false", exact)
-    return TrackIndex.deferred(
+    return Track.deferred(
         info,
         _SavedTables(item(plain, "tables", pointer), info.id, columns, f"{pointer}/tables"),
         shift=_shift(item(plain, "shift", pointer), f"{pointer}/shift"),

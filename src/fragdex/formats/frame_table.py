@@ -9,7 +9,7 @@ import numpy as np
 
 from fragdex.errors import TrackNotFound
 from fragdex.formats.sample_csv import refuse_unheld
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 from fragdex.seeking.numbering import Numbering, Order
 
 COLUMNS = ("frame", "time", "ticks", "duration", "timescale", "sync", "sample", "offset", "size")
@@ -17,7 +17,7 @@ COLUMNS = ("frame", "time", "ticks", "duration", "timescale", "sync", "sample", 
 
 
 def write(
-    index: FragmentIndex,
+    index: Index,
     *,
     track: int | None = None,
     order: Order = "presentation",
@@ -49,7 +49,7 @@ def write(
 
 
 def write_json(
-    index: FragmentIndex,
+    index: Index,
     *,
     track: int | None = None,
     order: Order = "presentation",
@@ -80,7 +80,7 @@ def write_json(
 
 
 def _rows(
-    index: FragmentIndex, track: int | None, order: Order, hidden: bool
+    index: Index, track: int | None, order: Order, hidden: bool
 ) -> Iterator[tuple[int | float, ...]]:
     if order not in ("presentation", "decode"):
         raise ValueError(f"order is presentation or decode, not {order!r}")
@@ -97,7 +97,7 @@ def _rows(
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
+def _chosen(index: Index, track: int | None) -> Track:
     if track is not None:
         return index.track(track)
     pictures = [one for one in index.tracks if one.kind == "video" and one.timescale]

@@ -35,7 +35,7 @@ from fragdex.formats.subsegments import (
 from fragdex.formats.wire import MIN_SEGMENT_MS
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.model import Index, Period, Track
 
 WRITABLE_CODEC = re.compile(r"[!#-+\--~]+")
 """Printable ASCII without quotes and commas, which part a list of codecs (RFC 6381, 3.2)."""
@@ -139,7 +139,7 @@ def named_codecs(codecs: Iterable[str | None]) -> list[str]:
     return [f'CODECS="{",".join(map(str, known))}"']
 
 
-def picture_size(track: TrackIndex) -> list[str]:
+def picture_size(track: Track) -> list[str]:
     """The attribute RESOLUTION of a video track, where it is known."""
     info = track.info
     if track.kind != "video" or not info.width or not info.height:
@@ -147,7 +147,7 @@ def picture_size(track: TrackIndex) -> list[str]:
     return [f"RESOLUTION={info.width}x{info.height}"]
 
 
-def picture_rate(track: TrackIndex, segments: Sequence[Range]) -> list[str]:
+def picture_rate(track: Track, segments: Sequence[Range]) -> list[str]:
     """The attribute FRAME-RATE of a video track, where it is known."""
     seconds = sum(duration for duration, _, _ in segments)
     count = track.sample_count
@@ -156,7 +156,7 @@ def picture_rate(track: TrackIndex, segments: Sequence[Range]) -> list[str]:
     return [f"FRAME-RATE={float(count / seconds):.3f}"]
 
 
-def spoken(track: TrackIndex) -> str | None:
+def spoken(track: Track) -> str | None:
     """The language of a track as a BCP 47 tag, or None.
 
     >>> import fragdex
@@ -210,7 +210,7 @@ def media(
 _REFUSED = "players based on Media Source Extensions (hls.js, dash.js, Shaka Player …) refuse them"
 
 
-def playback_findings(index: FragmentIndex) -> tuple[Finding, ...]:
+def playback_findings(index: Index) -> tuple[Finding, ...]:
     """What keeps MSE players from playing the segments that `hls` and `dash` name.
 
     Of an index taken from a sidx or mfra nothing is known: make it with `exact=True`.
@@ -241,7 +241,7 @@ def playback_findings(index: FragmentIndex) -> tuple[Finding, ...]:
 
 
 def write(
-    index: FragmentIndex,
+    index: Index,
     *,
     uri: str | None = None,
     track: int | None = None,
@@ -270,7 +270,7 @@ def write(
         ValueError: there is no such playlist.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(FragmentIndex(SourceInfo("a.mp4"), How("boxes", True), ())).decode().splitlines()[-1]
+    >>> write(Index(SourceInfo("a.mp4"), How("boxes", True), ())).decode().splitlines()[-1]
     '#EXT-X-ENDLIST'
     """
     if playlist == "iframes":
@@ -296,7 +296,7 @@ def write(
 
 
 def write_iframes(
-    index: FragmentIndex,
+    index: Index,
     *,
     uri: str | None = None,
     track: int | None = None,
@@ -317,7 +317,7 @@ def write_iframes(
         InexactIndex: samples are not known.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write_iframes(FragmentIndex(SourceInfo(), How("boxes", True), ())).split()[3]
+    >>> write_iframes(Index(SourceInfo(), How("boxes", True), ())).split()[3]
     b'#EXT-X-MEDIA-SEQUENCE:0'
     """
     groups = []
@@ -330,7 +330,7 @@ def write_iframes(
 
 
 def write_master(
-    index: FragmentIndex,
+    index: Index,
     *,
     media_uri: str = "media.m3u8",
     iframes_uri: str | None = None,
@@ -353,7 +353,7 @@ def write_master(
     Raises: as `write`.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write_master(FragmentIndex(SourceInfo(), How("boxes", True), ()))
+    >>> write_master(Index(SourceInfo(), How("boxes", True), ()))
     Traceback (most recent call last):
     ...
     fragdex.errors.BuildError: the index has no period
@@ -392,7 +392,7 @@ def write_master(
     return ("\n".join(lines) + "\n").encode()
 
 
-def has_iframes(index: FragmentIndex, track: int | None = None) -> bool:
+def has_iframes(index: Index, track: int | None = None) -> bool:
     """Whether an I-frame playlist can be written: pictures, and a fragment that begins with one.
 
     >>> import fragdex
@@ -406,11 +406,11 @@ def has_iframes(index: FragmentIndex, track: int | None = None) -> bool:
     )
 
 
-def uri_of(index: FragmentIndex, uri: str | None) -> str:
+def uri_of(index: Index, uri: str | None) -> str:
     """The address of the file in a playlist: as given, its URL, or the last part of its path.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> uri_of(FragmentIndex(SourceInfo("/films/a film.mp4"), How("boxes", True), ()), None)
+    >>> uri_of(Index(SourceInfo("/films/a film.mp4"), How("boxes", True), ()), None)
     'a%20film.mp4'
     """
     if uri is not None:
@@ -464,7 +464,7 @@ def media_segments(listed: Subsegments, timescale: int) -> Iterator[Range]:
         yield Fraction(duration, timescale), offset, size
 
 
-def _iframes(track: TrackIndex) -> Iterator[Range]:
+def _iframes(track: Track) -> Iterator[Range]:
     if not track.has_samples:
         raise InexactIndex(
             f"the samples of track {track.id} are not in this index",
@@ -500,16 +500,16 @@ class Rendition:
         name: what people choose it by; no other of its kind has the same.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> Rendition(FragmentIndex(SourceInfo(), How("boxes", True), ()), "a.m3u8", "English").name
+    >>> Rendition(Index(SourceInfo(), How("boxes", True), ()), "a.m3u8", "English").name
     'English'
     """
 
-    index: FragmentIndex
+    index: Index
     uri: str
     name: str
 
     @property
-    def track(self) -> TrackIndex:
+    def track(self) -> Track:
         """The track."""
         return reference_track(period_of(self.index, None))
 

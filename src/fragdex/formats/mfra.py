@@ -19,13 +19,13 @@ from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.formats.subsegments import first_access, period_of
 from fragdex.fragments.table import NULL, Int64
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 
 FIRST_GUESS = 4096
 """Bytes read of a moof at once; a larger one takes a second read."""
 
 
-def write(index: FragmentIndex, *, period: int | None = None, source: Any = None) -> bytes:
+def write(index: Index, *, period: int | None = None, source: Any = None) -> bytes:
     """The mfra box, to be put at the very end of the file.
 
     Args:
@@ -39,7 +39,7 @@ def write(index: FragmentIndex, *, period: int | None = None, source: Any = None
         BuildError: the file has no movie fragments.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))
+    >>> write(Index(SourceInfo(), How("boxes", True), ()))
     Traceback (most recent call last):
     ...
     fragdex.errors.BuildError: the index has no period
@@ -64,7 +64,7 @@ def write(index: FragmentIndex, *, period: int | None = None, source: Any = None
 
 
 def _tfra(
-    track: TrackIndex, rows: Int64, before: Mapping[int, int], source: Any, moofs: dict[int, Box]
+    track: Track, rows: Int64, before: Mapping[int, int], source: Any, moofs: dict[int, Box]
 ) -> Box:
     """The tfra of a track; `before`: offset of a moof → tracks in it that come before this one."""
     in_row, access = (column[rows] for column in first_access(track))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.indexing.samples import MAX_WITHOUT_BYTES
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 
 ROWS_AT_ONCE = 16_384
 """So that the bytes of one turn (about 60 a row) stay in the processor's cache."""
@@ -81,7 +81,7 @@ HEADER = "track_id,timescale,dts,pts,duration,size,pos,key"
 
 
 def write(
-    index: FragmentIndex, *, presentation: bool = False, tracks: Iterable[int] | None = None
+    index: Index, *, presentation: bool = False, tracks: Iterable[int] | None = None
 ) -> bytes:
     r"""One line a sample, track after track, in decode order; lines end with a line feed.
 
@@ -99,19 +99,19 @@ def write(
         LimitExceeded: a track claims more samples than any bytes of the file stand for.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))
+    >>> write(Index(SourceInfo(), How("boxes", True), ()))
     b'track_id,timescale,dts,pts,duration,size,pos,key\n'
     """
     return b"".join(pieces(index, presentation=presentation, tracks=tracks))
 
 
 def pieces(
-    index: FragmentIndex, *, presentation: bool = False, tracks: Iterable[int] | None = None
+    index: Index, *, presentation: bool = False, tracks: Iterable[int] | None = None
 ) -> Iterator[bytes]:
     """`write` piece by piece.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> len(list(pieces(FragmentIndex(SourceInfo(), How("boxes", True), ()))))
+    >>> len(list(pieces(Index(SourceInfo(), How("boxes", True), ()))))
     1
     """
     several = len(index.periods) > 1
@@ -135,7 +135,7 @@ def whole_ticks(shift: Fraction) -> int:
     return (2 * shift.numerator + shift.denominator) // (2 * shift.denominator)
 
 
-def _lines(track: TrackIndex, presentation: bool, several: bool) -> Iterator[bytes]:
+def _lines(track: Track, presentation: bool, several: bool) -> Iterator[bytes]:
     shift = np.int64(whole_ticks(track.shift) if presentation else 0)
     end = f",{track.period}\n" if several else "\n"
     for samples in _blocks(track):
@@ -151,7 +151,7 @@ def _lines(track: TrackIndex, presentation: bool, several: bool) -> Iterator[byt
         yield from text_rows([f"{track.id},{track.timescale}".encode(), *separated, end.encode()])
 
 
-def refuse_unheld(tracks: Sequence[TrackIndex], size: int | None) -> None:
+def refuse_unheld(tracks: Sequence[Track], size: int | None) -> None:
     """Refuse to write a line for each of samples that no byte of the file stands for.
 
     Raises:
@@ -175,7 +175,7 @@ def refuse_unheld(tracks: Sequence[TrackIndex], size: int | None) -> None:
         )
 
 
-def _blocks(track: TrackIndex) -> Iterator[SampleTable]:
+def _blocks(track: Track) -> Iterator[SampleTable]:
     """The samples of a track, those of some fragments at a time."""
     counts = track.fragments.sample_count
     if track.samples_ready or not track.has_samples or (counts == NULL).any():

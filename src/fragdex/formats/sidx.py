@@ -15,7 +15,7 @@ from fragdex.boxes import Box, build, make_box
 from fragdex.errors import BuildError
 from fragdex.formats.subsegments import Subsegments, period_of, reference_track, subsegments
 from fragdex.fragments.table import NULL
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 
 MAX_REFERENCES = 65535
 """reference_count has 16 bits."""
@@ -25,7 +25,7 @@ MAX_DELTA = (1 << 28) - 1
 
 
 def write(
-    index: FragmentIndex,
+    index: Index,
     *,
     track: int | None = None,
     period: int | None = None,
@@ -47,7 +47,7 @@ def write(
         InexactIndex: times of fragments are not known.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))
+    >>> write(Index(SourceInfo(), How("boxes", True), ()))
     Traceback (most recent call last):
     ...
     fragdex.errors.BuildError: the index has no period

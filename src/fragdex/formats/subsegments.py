@@ -17,7 +17,7 @@ from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.indexing.sync import expanded
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.model import Index, Period, Track
 
 KINDS_FIRST = ("video", "audio")
 
@@ -55,14 +55,14 @@ class Subsegments:
         return int(self.offset[-1] + self.size[-1])
 
 
-def period_of(index: FragmentIndex, number: int | None) -> Period:
+def period_of(index: Index, number: int | None) -> Period:
     """The period of this number; None: the only one.
 
     Raises:
         BuildError: there is no such period, or none was named and there are several.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> period_of(FragmentIndex(SourceInfo(), How("boxes", True), ()), None)
+    >>> period_of(Index(SourceInfo(), How("boxes", True), ()), None)
     Traceback (most recent call last):
     ...
     fragdex.errors.BuildError: the index has no period
@@ -84,7 +84,7 @@ def period_of(index: FragmentIndex, number: int | None) -> Period:
     )
 
 
-def reference_track(period: Period, track: int | None = None) -> TrackIndex:
+def reference_track(period: Period, track: int | None = None) -> Track:
     """The track whose times count: the one named, or the first video or audio track with fragments.
 
     Raises:
@@ -120,7 +120,7 @@ def reference_track(period: Period, track: int | None = None) -> TrackIndex:
     )
 
 
-def _moofs(track: TrackIndex) -> Int64:
+def _moofs(track: Track) -> Int64:
     """Rows of the fragment table that are movie fragments with samples."""
     table = track.fragments
     virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
@@ -220,7 +220,7 @@ def have_own_bytes(period: Period) -> bool:
     return not (shared & (moof[1:] != moof[:-1])).any()
 
 
-def timed(track: TrackIndex) -> None:
+def timed(track: Track) -> None:
     """Make sure that the times of a track's fragments are known, in seconds.
 
     Raises:
@@ -302,7 +302,7 @@ def _first_in(access: Int64, cuts: Int64) -> Int64:
     return np.where((place < len(known)) & (first < ends), first, cuts)
 
 
-def first_access(track: TrackIndex) -> tuple[Int64, Int64]:
+def first_access(track: Track) -> tuple[Int64, Int64]:
     """The first sync sample of each row of the fragment table.
 
     Returns: its number in the row, counted from 0, -1 where the row has none and NULL where it is
@@ -310,7 +310,7 @@ def first_access(track: TrackIndex) -> tuple[Int64, Int64]:
 
     >>> from fragdex.fragments.table import SyncTable
     >>> from fragdex.fragments.track_info import TrackInfo
-    >>> track = TrackIndex(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
+    >>> track = Track(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
     >>> first_access(track)[1]
     array([], dtype=int64)
     """

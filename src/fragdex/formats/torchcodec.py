@@ -20,10 +20,10 @@ import numpy.typing as npt
 from fragdex.errors import BuildError, TrackNotFound
 from fragdex.formats.sample_csv import text_rows, whole_ticks
 from fragdex.fragments.table import FragmentFlags
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 
 
-def write(index: FragmentIndex, *, track: int | None = None) -> bytes:
+def write(index: Index, *, track: int | None = None) -> bytes:
     """The frame mappings of one video track as JSON.
 
     Samples of a progressive file that the edit list hides are left out, as FFmpeg's libraries drop
@@ -39,7 +39,7 @@ def write(index: FragmentIndex, *, track: int | None = None) -> bytes:
         InexactIndex: the index holds fragments only.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))
+    >>> write(Index(SourceInfo(), How("boxes", True), ()))
     Traceback (most recent call last):
     ...
     fragdex.errors.TrackNotFound: there is no video track
@@ -68,7 +68,7 @@ def write(index: FragmentIndex, *, track: int | None = None) -> bytes:
 
 
 def _frame_times(
-    track: TrackIndex, movie_timescale: int
+    track: Track, movie_timescale: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
     """Times of all samples as FFmpeg's libraries tell them, and the numbers of those they show.
 
@@ -99,7 +99,7 @@ def _frame_times(
     return pts, shown
 
 
-def _refuse_hidden_keys(track: TrackIndex, shown: npt.NDArray[np.intp]) -> None:
+def _refuse_hidden_keys(track: Track, shown: npt.NDArray[np.intp]) -> None:
     sync = np.flatnonzero(track.samples.sync)
     place = np.searchsorted(sync, shown, side="right") - 1
     known = place >= 0  # what no key frame stands before is decoded from nothing anyhow
@@ -116,7 +116,7 @@ def _refuse_hidden_keys(track: TrackIndex, shown: npt.NDArray[np.intp]) -> None:
         )
 
 
-def _first_video(index: FragmentIndex) -> TrackIndex:
+def _first_video(index: Index) -> Track:
     for track in index.tracks:
         if track.kind == "video":
             return track

@@ -26,7 +26,7 @@ from fragdex.formats.sample_csv import whole_ticks
 from fragdex.formats.subsegments import init_place
 from fragdex.formats.wire_reading import WireIndex, read, read_pieces
 from fragdex.fragments.table import NULL, FragmentTable
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 
 __all__ = ["MIN_SEGMENT_MS", "Segments", "WireIndex", "read", "read_pieces", "segments", "write"]
 
@@ -54,7 +54,7 @@ class Segments:
 
     >>> from fragdex.fragments.table import SyncTable
     >>> from fragdex.fragments.track_info import TrackInfo
-    >>> track = TrackIndex(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
+    >>> track = Track(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
     >>> len(segments(track, 1).row)
     0
     """
@@ -67,7 +67,7 @@ class Segments:
     size: Int64
 
 
-def segments(track: TrackIndex, min_ticks: int, *, size: int | None = None) -> Segments:
+def segments(track: Track, min_ticks: int, *, size: int | None = None) -> Segments:
     """The segments of a track: each begins at a row whose first sample is sync.
 
     Together they hold every row of the fragment table that has samples. Rows before the first sync
@@ -133,7 +133,7 @@ def _starts(table: FragmentTable, min_ticks: int) -> Int64:
 
 
 def write(
-    index: FragmentIndex,
+    index: Index,
     *,
     min_segment_ms: float | None = None,
     period: int | None = None,
@@ -155,7 +155,7 @@ def write(
         BuildError: a track id is in several periods.
 
     >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))
+    >>> write(Index(SourceInfo(), How("boxes", True), ()))
     b'{}'
     """
     if min_segment_ms is None:
@@ -189,7 +189,7 @@ def write(
 
 
 def _track(
-    track: TrackIndex,
+    track: Track,
     init: ByteRange,
     size: int | None,
     min_segment_ms: float,

@@ -21,7 +21,7 @@ from fragdex.errors import DamagedIndex, LimitExceeded
 from fragdex.formats.records import integer
 from fragdex.fragments.table import FAR, NULL, FragmentFlags, FragmentTable, SyncTable
 from fragdex.fragments.track_info import Movie, TrackInfo
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 
 MAX_VALUE_SIZE = 1 << 20
 """Characters of one value that is decoded whole, such as one segment: real ones take 100."""
@@ -250,7 +250,7 @@ _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-class WireIndex(FragmentIndex):
+class WireIndex(Index):
     """An index read from JSON: fragments only, inexact; it remembers the keys it did not know.
 
     Attributes:
@@ -314,7 +314,7 @@ class _Reading:
         self._kept_size = 0
 
     def index(self) -> WireIndex:
-        tracks: list[tuple[ByteRange, TrackIndex]] = []
+        tracks: list[tuple[ByteRange, Track]] = []
         for key in self.stream.names():
             track_id = _track_id(key)
             if track_id is None:
@@ -340,7 +340,7 @@ class _Reading:
         index.kept, index.unknown = self.kept, self.unknown
         return index
 
-    def _track(self, key: str, track_id: int) -> tuple[ByteRange, TrackIndex]:
+    def _track(self, key: str, track_id: int) -> tuple[ByteRange, Track]:
         stream = self.stream
         kept = self.kept[key] = {}
         fields: dict[str, Any] = {}
@@ -465,7 +465,7 @@ def _track_id(key: str) -> int | None:
 
 def _track_index(
     track_id: int, found: Mapping[str, Any], columns: Mapping[str, array[int]]
-) -> TrackIndex:
+) -> Track:
     codec = found.get("codec")
     shape: dict[str, Any] = {name: found.get(name) for name in SHAPE}
     info = TrackInfo(
@@ -489,16 +489,16 @@ def _track_index(
     )
     none, one = np.zeros(rows, np.int64), np.ones(rows, np.int64)
     sync = SyncTable(values["cts"], values["dts"], none, one, unknown, none, np.arange(rows))
-    return TrackIndex(info, fragments, sync, exact=False)
+    return Track(info, fragments, sync, exact=False)
 
 
 def _end(fragments: FragmentTable) -> int:
     return int(fragments.offset[-1] + fragments.size[-1]) if len(fragments) else 0
 
 
-def _periods(tracks: list[tuple[ByteRange, TrackIndex]]) -> Iterator[Period]:
+def _periods(tracks: list[tuple[ByteRange, Track]]) -> Iterator[Period]:
     """Tracks with the same initialization segment stand in one period: each plays with its own."""
-    by_init: dict[ByteRange, list[TrackIndex]] = {}
+    by_init: dict[ByteRange, list[Track]] = {}
     for init, track in tracks:
         by_init.setdefault(init, []).append(track)
     for number, (init, members) in enumerate(by_init.items()):

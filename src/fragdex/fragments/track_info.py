@@ -227,7 +227,7 @@ class TrackInfo:
         mastering_display, content_light: HDR metadata of mdcv and clli (SmDm, CoLL), or None.
         dolby_vision: from dvcC, dvvC or dvwC, or None.
         declared_bit_rate, declared_peak_bit_rate: bits a second that btrt or esds declare, or
-            None; `TrackIndex.rates` counts them.
+            None; `Track.rates` counts them.
         chapter_tracks: track_IDs of tracks whose samples name chapters of this one (tref, chap).
 
     >>> TrackInfo.unknown(3).id

@@ -19,11 +19,11 @@ from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sa
 from fragdex.indexing.making import index_source, read_init
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Numbering, Order
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike
-from fragdex.seeking.track import TrackIndex
+from fragdex.seeking.track import Track
 from fragdex.sources import Source
 
 
@@ -56,8 +56,8 @@ class FrameTrack:
     def __init__(
         self,
         source: Source,
-        index: FragmentIndex | None,
-        track: int | TrackIndex | None,
+        index: Index | None,
+        track: int | Track | None,
         *,
         period: int | None,
         init: bytes | None,
@@ -75,9 +75,9 @@ class FrameTrack:
             index.source.refuse_other(source.name, size=source.size, etag=source.etag)
             source.expect(index.source.size, index.source.etag)
         self._period = period
-        if not isinstance(track, TrackIndex):
+        if not isinstance(track, Track):
             index = self._of_period(index)
-        chosen = track if isinstance(track, TrackIndex) else chosen_track(index, track)
+        chosen = track if isinstance(track, Track) else chosen_track(index, track)
         if chosen.info.encryption is not None:
             raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")
         self.index, self.track = decodable(index, chosen, source, init)
@@ -131,7 +131,7 @@ class FrameTrack:
         except CannotTell:
             return True
 
-    def _of_period(self, index: FragmentIndex) -> FragmentIndex:
+    def _of_period(self, index: Index) -> Index:
         several = self._period is not None and len(index.periods) > 1
         return index.of_period(self._period or 0) if several else index
 
@@ -157,7 +157,7 @@ class FrameTimes(ABC):
         """The open track."""
 
     @property
-    def track(self) -> TrackIndex:
+    def track(self) -> Track:
         """The track whose frames these are."""
         return self._ready().track
 
@@ -204,7 +204,7 @@ class FrameTimes(ABC):
         """The frame that is shown at each time: before the first that one, after the end the last.
 
         Args:
-            times: an array of seconds, or times as `TrackIndex.seek` takes them.
+            times: an array of seconds, or times as `Track.seek` takes them.
 
         Raises:
             ValueError, TypeError: what is no time.

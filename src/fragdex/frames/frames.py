@@ -21,10 +21,10 @@ from fragdex.frames.frame_batch import Frame, FrameBatch
 from fragdex.frames.frame_reader import FrameReader
 from fragdex.frames.frame_track import FrameTimes, FrameTrack
 from fragdex.frames.pixels import Converter, Gathering, PixelFormat
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Order
 from fragdex.seeking.times import TimeLike, exact_time
-from fragdex.seeking.track import TrackIndex
+from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class Frames(FrameTimes):
     def __init__(
         self,
         what: SourceLike,
-        index: FragmentIndex | str | os.PathLike[str] | None = None,
-        track: int | TrackIndex | None = None,
+        index: Index | str | os.PathLike[str] | None = None,
+        track: int | Track | None = None,
         *,
         format: PixelFormat = "rgb",
         size: tuple[int, int] | None = None,
@@ -127,7 +127,7 @@ class Frames(FrameTimes):
             raise ValueError("at least one thread, and a cache of 0 bytes or more")
         self._what, self._track_wanted, self._init = what, track, init
         self._period = period
-        self._index = index if isinstance(index, FragmentIndex | None) else open_index(index)
+        self._index = index if isinstance(index, Index | None) else open_index(index)
         self._format, self._size, self._rotate = format, size, rotate
         self._order: Order = order
         self._hidden, self._blank = hidden, damaged == "blank"
@@ -187,7 +187,7 @@ class Frames(FrameTimes):
     # -- what there is
 
     @property
-    def index(self) -> FragmentIndex:
+    def index(self) -> Index:
         """Index of the file, with every sample of the track."""
         return self._ready().index
 
@@ -229,7 +229,7 @@ class Frames(FrameTimes):
         """The frame that is shown at a time, or those of many times, in their order.
 
         Args:
-            times: one time as `TrackIndex.seek` takes it, or a list or array of them. Before the
+            times: one time as `Track.seek` takes it, or a list or array of them. Before the
                 first frame that one is given, after the end the last.
 
         Raises: as `numbers_at` and `[]`.

@@ -23,7 +23,7 @@ from fragdex.indexing.positions import LEAD, MDAT, MOOF, lay_out
 from fragdex.indexing.samples import MoofStore
 from fragdex.indexing.scan import Scan
 from fragdex.indexing.sync import Expansion
-from fragdex.seeking.model import Period, TrackIndex
+from fragdex.seeking.model import Period, Track
 
 Told = tuple[Period, Section]
 """A period, and the section that it was made of."""
@@ -89,7 +89,7 @@ def _covers(fuller: Period, other: Period) -> bool:
     )
 
 
-def _begins_with(fuller: TrackIndex, other: TrackIndex) -> bool:
+def _begins_with(fuller: Track, other: Track) -> bool:
     count, room = other.sample_count, fuller.sample_count
     if count is None or room is None or not count <= room <= MOST_COMPARED:
         return False

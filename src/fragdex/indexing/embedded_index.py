@@ -24,7 +24,7 @@ from fragdex.indexing.remote import FIRST_GUESS
 from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.scan import MEDIA_TYPES, SIDX, Scan
 from fragdex.indexing.sync import expanded
-from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
 from fragdex.sources import Source
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ LEADS = frozenset(LEAD.tolist()) - {SIDX}
 """Boxes beside sidx that introduce a fragment."""
 
 
-def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> FragmentIndex | None:
+def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Index | None:
     """The index that the sidx boxes in front of a file tell, or None where they are not trusted."""
     moov = scan.movies[0] if scan.movies else init
     if not any(box.type == SIDX for box in scan.captured):
@@ -112,7 +112,7 @@ def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
     )
 
 
-def by_mfra(source: Source, scan: Scan, head: Head, init: Moov | None) -> FragmentIndex | None:
+def by_mfra(source: Source, scan: Scan, head: Head, init: Moov | None) -> Index | None:
     """The index that the mfra at the end of a remote file tells, or None where it is not trusted.
 
     Local files are walked: that costs milliseconds, and knows every sample.
@@ -232,7 +232,7 @@ def _approximate(
     found: dict[int, Tables],
     covered: int,
     findings: Findings,
-) -> FragmentIndex | None:
+) -> Index | None:
     """An index of fragments alone; what lies behind `covered` is walked.
 
     None where another moov is there.
@@ -284,7 +284,7 @@ def _approximate(
         info = infos.get(track_id) or TrackInfo.unknown(track_id)
         fragments, sync = found.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
         tracks.append(
-            TrackIndex(
+            Track(
                 info,
                 fragments,
                 sync,
@@ -303,7 +303,7 @@ def _approximate(
         source.bytes_read,
     )
     period = Period(0, init_ranges(moov if scan.movies else None, scan), movie, tuple(tracks))
-    return FragmentIndex(
+    return Index(
         SourceInfo(source.name, size, None, source.etag, source.mtime_ns),
         how,
         [period],
@@ -317,7 +317,7 @@ def _end(fragments: FragmentTable) -> int:
     return int(fragments.cts_end[-1]) if len(fragments) and fragments.cts_end[-1] != NULL else 0
 
 
-def _behind(before: Tables | None, track: TrackIndex) -> Tables:
+def _behind(before: Tables | None, track: Track) -> Tables:
     """Walked fragments behind approximate ones: their samples have no number in the track."""
     fragments = FragmentTable.of(
         track.fragments.columns() | {"sample_start": np.full(len(track.fragments), NULL)}

@@ -27,7 +27,7 @@ from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.scan import FTYP, MOOV, Captured, Scan
 from fragdex.indexing.sync import expanded, merged
 from fragdex.seeking import registry
-from fragdex.seeking.model import FragmentIndex, Period, SampleLoader, SourceInfo, TrackIndex
+from fragdex.seeking.model import Index, Period, SampleLoader, SourceInfo, Track
 from fragdex.sources import Source, SourceLike, open_source
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Indexer:
         self,
         *,
         md5: bool = False,
-        init: SourceLike | FragmentIndex | None = None,
+        init: SourceLike | Index | None = None,
         strict: bool = False,
     ) -> None:
         self._init = read_init(init) if init is not None else None
@@ -135,7 +135,7 @@ class Indexer:
             data, self._gathered = self._gathered, bytearray()
             self._scan.feed(data, self._gathered_at)
 
-    def finish(self, size: int | None = None) -> FragmentIndex:
+    def finish(self, size: int | None = None) -> Index:
         """The index of what was fed.
 
         Args:
@@ -160,7 +160,7 @@ READ_AHEAD = 1 << 14
 """Bytes asked for at least: a moof, and the header behind it."""
 
 
-def exact_part(index: FragmentIndex, source: Source, part: ByteRange) -> FragmentIndex:
+def exact_part(index: Index, source: Source, part: ByteRange) -> Index:
     """The index of the fragments in `part`, with their samples.
 
     What lies between the initialization segment and them is taken for free space and never read;
@@ -225,7 +225,7 @@ AGEING = frozenset({"data-outside", "samples-past-end"})
 """Findings about a moov that a larger file may settle."""
 
 
-def extend(index: FragmentIndex, what: SourceLike) -> FragmentIndex:
+def extend(index: Index, what: SourceLike) -> Index:
     """The index of a file that has grown: the one that indexing all of it would give.
 
     Of a regular file only the last known fragment and what lies behind it are read; where that
@@ -257,7 +257,7 @@ def extend(index: FragmentIndex, what: SourceLike) -> FragmentIndex:
             source.close()
 
 
-def _grown(index: FragmentIndex, source: Source) -> FragmentIndex | None:
+def _grown(index: Index, source: Source) -> Index | None:
     """The index, with what has come; None where the whole file must be seen."""
     period = index.periods[-1]
     last = _last_fragment(period)
@@ -289,7 +289,7 @@ def _grown(index: FragmentIndex, source: Source) -> FragmentIndex | None:
             findings.add(
                 f.code, f.message, offset=f.offset, path=f.path, track=f.track, count=f.count
             )
-    return FragmentIndex(
+    return Index(
         replace(more.source, name=more.source.name or index.source.name),
         replace(more.how, method=index.how.method, reason=index.how.reason),
         (*index.periods[:-1], replace(period, tracks=tuple(tracks))),
@@ -313,7 +313,7 @@ def _last_fragment(period: Period) -> tuple[int, int] | None:
     return max((end for end in ends if end[0] != NULL), default=None)
 
 
-def _regular(index: FragmentIndex, start: int) -> bool:
+def _regular(index: Index, start: int) -> bool:
     """Whether nothing that comes can change what is known of the fragments before `start`."""
     period = index.periods[-1]
     return (
@@ -348,13 +348,13 @@ def _state(rows: FragmentTable, moof: int) -> TrackState:
     return TrackState(int(rows.dts[-1] + rows.duration[-1]), end, first)
 
 
-def _one(old: TrackIndex, new: TrackIndex, rows: int, samples: int) -> TrackIndex:
+def _one(old: Track, new: Track, rows: int, samples: int) -> Track:
     """A track of its first rows, with so many samples, and of those that were read."""
     kept = old.fragments.rows(slice(rows))
     fragments = FragmentTable.concat([kept, new.fragments])
     sync = merged([_before(old.sync, samples, kept.sample_start), new.sync], fragments.sample_start)
     load = _Pieces.of(old, rows).then(new._load or new.samples_of) if old.has_samples else None
-    return TrackIndex(
+    return Track(
         old.info,
         fragments,
         sync,
@@ -392,7 +392,7 @@ class _Pieces:
     loads: tuple[SampleLoader, ...]
 
     @classmethod
-    def of(cls, track: TrackIndex, rows: int) -> _Pieces:
+    def of(cls, track: Track, rows: int) -> _Pieces:
         """The first rows of a track."""
         load = track._load  # a chain of indexes, each asking the one before, would only grow
         if not isinstance(load, cls):

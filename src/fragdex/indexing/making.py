@@ -18,7 +18,7 @@ from fragdex.indexing.embedded_index import by_mfra, by_sidx
 from fragdex.indexing.periods import Moov
 from fragdex.indexing.reading import Head, read_all, read_on
 from fragdex.indexing.scan import MDAT, MEDIA_TYPES, META, MOOF, MOOV, Captured, Scan
-from fragdex.seeking.model import FragmentIndex, How, SourceInfo
+from fragdex.seeking.model import How, Index, SourceInfo
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def index(
     strict: bool = False,
     partial: bool = False,
     md5: bool = False,
-    init: SourceLike | FragmentIndex | None = None,
+    init: SourceLike | Index | None = None,
     max_bytes: int | None = None,
     max_requests: int | None = None,
     **options: Unpack[SourceOptions],
-) -> FragmentIndex:
+) -> Index:
     """Index a file.
 
     Args:
@@ -54,7 +54,7 @@ def index(
         options: passed on to `open_source`: retries, timeout, connections, headers, client,
             store.
 
-    Returns: a `FragmentIndex`. `index.how` says how it was made: `boxes`, `sidx`, `mfra`,
+    Returns: a `Index`. `index.how` says how it was made: `boxes`, `sidx`, `mfra`,
     `stbl` or `stbl+boxes`.
 
     Raises:
@@ -98,7 +98,7 @@ def index_source(
     strict: bool = False,
     partial: bool = False,
     head: Head | None = None,
-) -> FragmentIndex:
+) -> Index:
     """`index` of an open source.
 
     Args:
@@ -133,7 +133,7 @@ def finished(
     partial: bool = False,
     going_on: bool = False,
     known: tuple[Finding, ...] = (),
-) -> FragmentIndex:
+) -> Index:
     """The index of a scan that has seen everything.
 
     Raises:
@@ -179,7 +179,7 @@ def finished(
             if source
             else SourceInfo("", end)
         )
-    return FragmentIndex(
+    return Index(
         info,
         how,
         assembled.periods,
@@ -238,13 +238,13 @@ def _refuse_the_hopeless(scan: Scan, size: int) -> None:
         )
 
 
-def read_init(what: SourceLike | FragmentIndex) -> Moov:
+def read_init(what: SourceLike | Index) -> Moov:
     """The moov of an initialization segment, or what an index knows of it.
 
     Raises:
         NotISOBMFF: it has no moov.
     """
-    if isinstance(what, FragmentIndex):
+    if isinstance(what, Index):
         movie = what.periods[0].movie if what.periods else Movie(0, 0, True, ())
         return Captured(0, int(MOOV), b""), movie
     with open_source(what) as source:

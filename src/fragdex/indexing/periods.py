@@ -42,7 +42,7 @@ from fragdex.indexing.runs import DECIDING, column_of, fixed_fields
 from fragdex.indexing.samples import BothSamples, FragmentSamples, MoofBytes, MoofDecoder
 from fragdex.indexing.scan import Captured, Scan
 from fragdex.indexing.sync import Expansion, merged
-from fragdex.seeking.model import Period, SampleLoader, TrackIndex
+from fragdex.seeking.model import Period, SampleLoader, Track
 
 FRAGMENTS = 4
 """Fragments of a track whose flags are looked at: the first, the last, and between."""
@@ -300,7 +300,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
     infos = infos_of(movie)
     for track_id in sorted(tables):
         infos.setdefault(track_id, TrackInfo.unknown(track_id))
-    tracks: list[TrackIndex] = []
+    tracks: list[Track] = []
     doubted: Known = {}
     for track_id, info in infos.items():
         _note_info(info, rules.findings)
@@ -320,7 +320,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
         stbl = section.stbls.get(track_id) if head is not None else None
         note_doubts(info, fragments, sync, stbl, rules.source, rules.findings, doubted)
         tracks.append(
-            TrackIndex(
+            Track(
                 info,
                 fragments,
                 sync,

@@ -398,7 +398,7 @@ MOST_MOOF = 64 << 20
 
 
 class _Track(Protocol):
-    """What is asked of a track here; `TrackIndex` is one."""
+    """What is asked of a track here; `Track` is one."""
 
     @property
     def id(self) -> int: ...

@@ -137,7 +137,7 @@ marked sync, those that are looked at next lie there."""
 
 
 class _Track(Protocol):
-    """What is asked of a track here; `TrackIndex` is one."""
+    """What is asked of a track here; `Track` is one."""
 
     @property
     def info(self) -> TrackInfo: ...
@@ -164,7 +164,7 @@ def verifier(
         track: of an index.
         seeker: its tables, ready for seeks.
         source: the media, in any form that `open_source` takes; None: what the index was made of.
-        look_back: as `TrackIndex.seek`.
+        look_back: as `Track.seek`.
 
     Raises:
         SourceNotFound: no source is given, and the index does not say where its media are.

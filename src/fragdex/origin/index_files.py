@@ -10,7 +10,7 @@ from pathlib import Path
 import fragdex
 from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.errors import DamagedIndex, FormatError, SourceChanged
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.sources import Source
 
 SUFFIX = ".fidx"
@@ -35,10 +35,10 @@ class IndexFiles:
         self,
         place: str,
         source: Source,
-        known: FragmentIndex | None = None,
+        known: Index | None = None,
         *,
         growing: bool = False,
-    ) -> FragmentIndex:
+    ) -> Index:
         """The index of a film: one that was kept, if it is of these very bytes, or a new one.
 
         Args:
@@ -77,7 +77,7 @@ class IndexFiles:
         return Path(place + SUFFIX) if self.beside and not remote else None
 
 
-def _of(path: Path, place: str, source: Source) -> FragmentIndex | None:
+def _of(path: Path, place: str, source: Source) -> Index | None:
     """The index in a file, if it is of this film and knows its samples."""
     if not path.is_file():
         return None

@@ -22,7 +22,7 @@ from fragdex.decoding.thumbnails import thumbnail
 from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.lru_cache import LRUCache
 from fragdex.origin.addresses import PREVIEW, Query, flag, number, seconds
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import exact_time
 from fragdex.sources import Source, open_source
@@ -58,7 +58,7 @@ class Preview:
     """
 
     media_type: str
-    index: FragmentIndex
+    index: Index
     recipe: Any
     kind: Literal["text", "picture", "sound"]
     make: Callable[[Source], bytes]
@@ -96,7 +96,7 @@ class Preview:
             sources.source(0)
 
 
-def preview_of(index: FragmentIndex, name: str, asked: Query) -> Preview:
+def preview_of(index: Index, name: str, asked: Query) -> Preview:
     """What a name and a query ask for.
 
     Args:
@@ -127,7 +127,7 @@ def preview_of(index: FragmentIndex, name: str, asked: Query) -> Preview:
     return _sheet(index, int(what.rpartition("-")[2]), suffix, track, asked)
 
 
-def _thumbnail(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -> Preview:
+def _thumbnail(index: Index, suffix: str, track: int | None, asked: Query) -> Preview:
     time = seconds(asked, "t", 0)
     options: dict[str, Any] = {
         "exact": flag(asked, "exact", False),
@@ -154,7 +154,7 @@ def _thumbnail(index: FragmentIndex, suffix: str, track: int | None, asked: Quer
     )  # fmt: skip
 
 
-def _storyboard_list(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -> Preview:
+def _storyboard_list(index: Index, suffix: str, track: int | None, asked: Query) -> Preview:
     layout = _layout(index, "jpg", track, asked)
     query = {name: asked[name] for name in ("every", "width", "columns", "rows", "track")
              if name in asked}  # fmt: skip
@@ -166,9 +166,7 @@ def _storyboard_list(index: FragmentIndex, suffix: str, track: int | None, asked
                    lambda _: text)  # fmt: skip
 
 
-def _sheet(
-    index: FragmentIndex, sheet: int, suffix: str, track: int | None, asked: Query
-) -> Preview:
+def _sheet(index: Index, sheet: int, suffix: str, track: int | None, asked: Query) -> Preview:
     layout = _layout(index, suffix, track, asked)
     if sheet >= layout.sheet_count:
         raise TrackNotFound(
@@ -188,7 +186,7 @@ def _sheet(
     return Preview(layout.media_type, index, recipe, "picture", made)
 
 
-def _layout(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -> Layout:
+def _layout(index: Index, suffix: str, track: int | None, asked: Query) -> Layout:
     columns, rows = (number(asked, name, 1, _TILES) or 10 for name in ("columns", "rows"))
     if columns * rows > _TILES:
         raise ValueError(f"columns × rows: expected at most {_TILES}, found {columns} × {rows}")
@@ -202,7 +200,7 @@ def _known(layout: Layout) -> list[Any]:
     return [str(layout.every), layout.width, layout.columns, layout.rows, layout.format]
 
 
-def _peaks(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -> Preview:
+def _peaks(index: Index, suffix: str, track: int | None, asked: Query) -> Preview:
     from fragdex.decoding.peaks import peaks
 
     chosen = _track(index, track, "audio")
@@ -235,7 +233,7 @@ def _peaks(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -
     return Preview(kind, index, ["peaks", suffix, chosen.id, fine, bits, split], "sound", made)
 
 
-def _loudness(index: FragmentIndex, track: int | None, source: Source) -> bytes:
+def _loudness(index: Index, track: int | None, source: Source) -> bytes:
     from fragdex.decoding.loudness import loudness
 
     measured: Mapping[str, Any] = asdict(loudness(index, source, track=track))
@@ -246,11 +244,11 @@ def _format(suffix: str) -> Any:
     return "jpeg" if suffix == "jpg" else suffix
 
 
-def _pictures(index: FragmentIndex, track: int | None) -> TrackIndex:
+def _pictures(index: Index, track: int | None) -> Track:
     return _track(index, track, "video")
 
 
-def _track(index: FragmentIndex, track: int | None, kind: str) -> TrackIndex:
+def _track(index: Index, track: int | None, kind: str) -> Track:
     for one in index.tracks:
         if one.kind == kind and track in (None, one.id):
             return one
@@ -350,7 +348,7 @@ IMAGES: Final = "images.m3u8"
 _PERIOD_ENDS: Final = "</Period>"
 
 
-def package_file(package: Package, index: FragmentIndex, name: str) -> View:
+def package_file(package: Package, index: Index, name: str) -> View:
     """A file of a package; its lists name the storyboard of the first film, unless that grows.
 
     Raises:
@@ -362,7 +360,7 @@ def package_file(package: Package, index: FragmentIndex, name: str) -> View:
     return package.kept(f"{name} with its storyboard", lambda: _listing(package, index, name))
 
 
-def _listing(package: Package, index: FragmentIndex, name: str) -> View:
+def _listing(package: Package, index: Index, name: str) -> View:
     layout = _first_layout(index)
     sheets = f"../{SHEETS}"
     if name == IMAGES:
@@ -382,7 +380,7 @@ def _listing(package: Package, index: FragmentIndex, name: str) -> View:
     return _text(view.media_type, view.sources, [name, view.recipe], text)
 
 
-def _first_layout(index: FragmentIndex) -> Layout | None:
+def _first_layout(index: Index) -> Layout | None:
     """The storyboard of a film, if it can have one."""
     for track in index.tracks:
         if track.kind == "video":

@@ -30,7 +30,7 @@ from fragdex.errors import (
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.origin.film_list import FilmList, film_list, is_name
 from fragdex.origin.index_files import IndexFiles
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.sources import Source, open_source
 from fragdex.views.package import Package, package
 from fragdex.views.subtitles import Captions, read_captions
@@ -58,7 +58,7 @@ class Film:
     """
 
     names: tuple[str, ...]
-    indexes: tuple[FragmentIndex, ...]
+    indexes: tuple[Index, ...]
     titles: Titles
     _views: OrderedDict[str, View] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -83,7 +83,7 @@ class Film:
         else:
             _close(opened)
 
-    def continued(self, sources: list[Source]) -> list[FragmentIndex | None]:
+    def continued(self, sources: list[Source]) -> list[Index | None]:
         """Its indexes, where it grew and files are the same with more; None for others."""
         if not self.growing:
             return [None] * len(sources)
@@ -378,7 +378,7 @@ def growing_until(place: str, seconds: float) -> float:
     return written + seconds if abs(time.time() - written) < seconds else 0.0
 
 
-def may_grow(index: FragmentIndex, source: Source) -> bool:
+def may_grow(index: Index, source: Source) -> bool:
     """Whether a file has fragments, or none yet, and no mfra, which writers put behind them.
 
     Others do not grow: their moov says all.
@@ -391,7 +391,7 @@ def may_grow(index: FragmentIndex, source: Source) -> bool:
     return source.read_up_to(ByteRange(max(size - _MFRO, 0), size))[4:8] != b"mfro"
 
 
-def fingerprint(index: FragmentIndex, source: Source) -> str:
+def fingerprint(index: Index, source: Source) -> str:
     """A hash of the moov and of the last fragment's begin: a file that grew still has them.
 
     Raises: as `Source.read_up_to`.

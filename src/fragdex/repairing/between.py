@@ -12,7 +12,7 @@ import numpy as np
 from fragdex.fragments.table import SampleTable
 from fragdex.repairing.syntax import Found, Syntax
 from fragdex.repairing.window import Window
-from fragdex.seeking.model import TrackIndex
+from fragdex.seeking.model import Track
 
 Fits: TypeAlias = Callable[[int], bool]
 
@@ -107,7 +107,7 @@ class Pace:
         self._base = (-FOREVER, FOREVER)
 
 
-def pace_of(sound: TrackIndex, pictures: TrackIndex) -> Pace | None:
+def pace_of(sound: Track, pictures: Track) -> Pace | None:
     """The pace of a good film; None where its times say nothing.
 
     >>> import fragdex
@@ -134,7 +134,7 @@ def pace_of(sound: TrackIndex, pictures: TrackIndex) -> Pace | None:
     return Pace(packet, picture, least, most) if most - least < FEW * packet else None
 
 
-def first_samples(track: TrackIndex) -> SampleTable:
+def first_samples(track: Track) -> SampleTable:
     """As many samples of a good film as are looked at."""
     counts = np.cumsum(track.fragments.sample_count)
     rows = int(np.searchsorted(counts, MOST_SAMPLES)) + 1

@@ -21,7 +21,7 @@ from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.sound import Aac, Ac3, MpegAudio
 from fragdex.repairing.syntax import HOLE, Syntax
 from fragdex.repairing.window import Window
-from fragdex.seeking.model import TrackIndex
+from fragdex.seeking.model import Track
 from fragdex.sources import Source
 
 LOOKED_AT: Final = 256
@@ -43,7 +43,7 @@ class Pattern:
         negative: whether it has composition offsets below 0.
     """
 
-    track: TrackIndex
+    track: Track
     trak: Box
     duration: int
     steady: bool
@@ -51,7 +51,7 @@ class Pattern:
     negative: bool = False
 
 
-def pattern_of(track: TrackIndex, trak: Box) -> Pattern:
+def pattern_of(track: Track, trak: Box) -> Pattern:
     """What the times of a good track say."""
     samples = first_samples(track) if track.sample_count else SampleTable.empty()
     if not len(samples):
@@ -69,7 +69,7 @@ AAC_FRAME: Final = 1024
 GUESSED_RATE: Final = 25
 
 
-def _default_duration(track: TrackIndex) -> int:
+def _default_duration(track: Track) -> int:
     """Ticks of a sample where no sample is there to say it."""
     info = track.info
     if info.defaults is not None and info.defaults.duration:
@@ -79,7 +79,7 @@ def _default_duration(track: TrackIndex) -> int:
     return track.timescale // GUESSED_RATE
 
 
-def syntax_of(track: TrackIndex, trak: Box, source: Source, *, tried: bool = True) -> Syntax | str:
+def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) -> Syntax | str:
     """How samples of such a track are found, or why they cannot be.
 
     Args:
@@ -122,7 +122,7 @@ def syntax_of(track: TrackIndex, trak: Box, source: Source, *, tried: bool = Tru
     return made
 
 
-def _video(track: TrackIndex, entries: Any) -> Syntax | None:
+def _video(track: Track, entries: Any) -> Syntax | None:
     family = family_of(track.info.format)
     if family in ("avc", "hevc"):
         kind = {"avc": Avc, "hevc": Hevc}[family]
@@ -137,7 +137,7 @@ def _video(track: TrackIndex, entries: Any) -> Syntax | None:
     return None
 
 
-def _sound(track: TrackIndex, entry: Box) -> Syntax | None:
+def _sound(track: Track, entry: Box) -> Syntax | None:
     info = track.info
     if info.format in ("ac-3", "ec-3"):
         return Ac3()

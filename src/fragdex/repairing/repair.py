@@ -32,9 +32,9 @@ from fragdex.repairing.tables import (
 from fragdex.repairing.times import timed
 from fragdex.repairing.walk import Lane, Lost, Walk
 from fragdex.repairing.window import Window
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.origin import SourceInfo
-from fragdex.seeking.track import TrackIndex
+from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
 from fragdex.views.view import View
 
@@ -123,7 +123,7 @@ class Repair:
         """Bytes of the source that are in no sample and no box."""
         return sum(span.stop - span.start for span in self.spans if span.state == "lost")
 
-    def index(self, source: Any = None) -> FragmentIndex:
+    def index(self, source: Any = None) -> Index:
         """The index of the mended film.
 
         Args:
@@ -213,7 +213,7 @@ def _repair(
 class _Model:
     """A moov that says what tracks there are."""
 
-    index: FragmentIndex
+    index: Index
     boxes: Sequence[Box]
     moov: Box
 
@@ -253,10 +253,10 @@ class _Model:
         return replace(self, index=made) if known else None
 
     @property
-    def tracks(self) -> Sequence[TrackIndex]:
+    def tracks(self) -> Sequence[Track]:
         return self.index.periods[0].tracks
 
-    def trak(self, track: TrackIndex) -> Box:
+    def trak(self, track: Track) -> Box:
         return traks_of(self.boxes)[track.id]
 
 

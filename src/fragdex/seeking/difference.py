@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 
 MAX_SYNC = 1 << 26
 """Sync samples of a track that are compared one by one; a day of sound has 4 million."""
 
 
-def differences(claimed: FragmentIndex, true: FragmentIndex) -> tuple[Finding, ...]:
+def differences(claimed: Index, true: Index) -> tuple[Finding, ...]:
     """What differs, the same thing in the same track counted once.
 
     Args:
@@ -62,7 +62,7 @@ def differences(claimed: FragmentIndex, true: FragmentIndex) -> tuple[Finding, .
     return found.all()
 
 
-def _info(found: Findings, claimed: TrackIndex, true: TrackIndex) -> None:
+def _info(found: Findings, claimed: Track, true: Track) -> None:
     for name in ("timescale", "codec", "width", "height", "sample_rate", "language"):
         said, is_ = getattr(claimed.info, name), getattr(true.info, name)
         # forms that know less leave values out
@@ -82,8 +82,8 @@ class _Rows:
     def __init__(
         self,
         found: Findings,
-        claimed: TrackIndex,
-        true: TrackIndex,
+        claimed: Track,
+        true: Track,
         edges: tuple[Int64, Int64],
         *,
         by_moof: bool = False,
@@ -242,14 +242,14 @@ def _spans(pick: np.ufunc, values: Int64, first: Int64, last: Int64) -> Int64:
     return result
 
 
-def _edges(index: FragmentIndex, period: int) -> tuple[Int64, Int64]:
+def _edges(index: Index, period: int) -> tuple[Int64, Int64]:
     """Where the fragments of all tracks of a period start, and where they end."""
     tables = [track.fragments for track in index.tracks if track.period == period]
     offsets = np.concatenate([table.offset for table in tables])
     return offsets, np.concatenate([table.offset + table.size for table in tables])
 
 
-def _presentation_starts(track: TrackIndex) -> tuple[int, ...]:
+def _presentation_starts(track: Track) -> tuple[int, ...]:
     """Composition times at which the presentation of a track can be said to start.
 
     Presentation time 0, before which a sidx cannot name a time, and where the first edit begins.
@@ -259,7 +259,7 @@ def _presentation_starts(track: TrackIndex) -> tuple[int, ...]:
     return (zero,) if shown is None else (zero, shown)
 
 
-def _sync_times(track: TrackIndex) -> Int64:
+def _sync_times(track: Track) -> Int64:
     sync = track.sync
     starts = np.repeat(np.cumsum(sync.count) - sync.count, sync.count)
     turn = np.arange(len(starts)) - starts

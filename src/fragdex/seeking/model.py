@@ -17,17 +17,17 @@ from fragdex.seeking.forms import Exporting
 from fragdex.seeking.origin import Home, How, SourceInfo
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
-from fragdex.seeking.track import SampleLoader, TrackIndex
+from fragdex.seeking.track import SampleLoader, Track
 from fragdex.sources import SourceLike
 
 __all__ = [
-    "FragmentIndex",
     "How",
+    "Index",
     "Period",
     "SampleGroup",
     "SampleLoader",
     "SourceInfo",
-    "TrackIndex",
+    "Track",
 ]
 
 
@@ -50,9 +50,9 @@ class Period:
     number: int
     init: tuple[ByteRange, ...]
     movie: Movie
-    tracks: tuple[TrackIndex, ...]
+    tracks: tuple[Track, ...]
 
-    def track(self, track_id: int) -> TrackIndex:
+    def track(self, track_id: int) -> Track:
         """The track of this id.
 
         Raises:
@@ -68,7 +68,7 @@ class Period:
         )
 
 
-def _named(tracks: Sequence[TrackIndex]) -> str:
+def _named(tracks: Sequence[Track]) -> str:
     """The track_IDs that there are, as an error names them."""
     if not tracks:
         return "one of none"
@@ -76,7 +76,7 @@ def _named(tracks: Sequence[TrackIndex]) -> str:
     return "one of " + ", ".join(str(track.id) for track in tracks[:MOST_NAMED]) + more
 
 
-class FragmentIndex(Exporting):
+class Index(Exporting):
     """The index of one file.
 
     Attributes:
@@ -124,13 +124,13 @@ class FragmentIndex(Exporting):
             )
             for track in period.tracks:
                 track.home = home
-        self._by_id: dict[int, list[TrackIndex]] = {}
+        self._by_id: dict[int, list[Track]] = {}
         for track in self.tracks:
             self._by_id.setdefault(track.id, []).append(track)
 
     def __eq__(self, other: object) -> bool:
         """Equal in all attributes; whether samples are at hand is not compared."""
-        if not isinstance(other, FragmentIndex):
+        if not isinstance(other, Index):
             return NotImplemented
         if self is other:
             return True
@@ -144,11 +144,11 @@ class FragmentIndex(Exporting):
         return hash((self.resume_offset, len(self.periods)))
 
     @property
-    def tracks(self) -> tuple[TrackIndex, ...]:
+    def tracks(self) -> tuple[Track, ...]:
         """The tracks of all periods, in file order."""
         return tuple(track for period in self.periods for track in period.tracks)
 
-    def track(self, which: int | TrackKind) -> TrackIndex:
+    def track(self, which: int | TrackKind) -> Track:
         """The track of this id, or the first one of this kind.
 
         Args:
@@ -178,17 +178,17 @@ class FragmentIndex(Exporting):
         raise TrackNotFound(f"there is no track {which}", expected=_named(self.tracks), found=which)
 
     @property
-    def video(self) -> TrackIndex | None:
+    def video(self) -> Track | None:
         """The first track of video; None where there is none."""
         return next((track for track in self.tracks if track.kind == "video"), None)
 
     @property
-    def audio(self) -> TrackIndex | None:
+    def audio(self) -> Track | None:
         """The first track of audio; None where there is none."""
         return next((track for track in self.tracks if track.kind == "audio"), None)
 
     def seek(self, time: TimeLike, *, verified: bool = False, source: Any = None) -> Hit:
-        """Where decoding must start to show a moment: `TrackIndex.seek` of the first video track.
+        """Where decoding must start to show a moment: `Track.seek` of the first video track.
 
         Of a file without video, of the first track that can be seeked in.
 
@@ -208,7 +208,7 @@ class FragmentIndex(Exporting):
         track = next((track for track in able if track.kind == "video"), able[0])
         return track.seek(time, verified=verified, source=source)
 
-    def of_period(self, number: int) -> FragmentIndex:
+    def of_period(self, number: int) -> Index:
         """The index of one period alone, as if the file had no other; it becomes number 0.
 
         Args:
@@ -235,7 +235,7 @@ class FragmentIndex(Exporting):
         tracks = tuple(copy(track) for track in self.periods[number].tracks)
         for track in tracks:
             track.period = 0
-        return FragmentIndex(
+        return Index(
             self.source,
             self.how,
             [replace(self.periods[number], number=0, tracks=tracks)],
@@ -269,7 +269,7 @@ class FragmentIndex(Exporting):
         """The bytes that play a span of presentation time.
 
         Args:
-            start: a time as for `TrackIndex.seek`, inclusive; decoding starts at the sync
+            start: a time as for `Track.seek`, inclusive; decoding starts at the sync
                 sample at or before it.
             stop: likewise, exclusive; infinity: to the end.
             tracks: track ids; None: all.
@@ -279,7 +279,7 @@ class FragmentIndex(Exporting):
         file order), `clamped` (the span is longer than the presentation), `plays` (whether these
         bytes, one behind the other, play alone) and `obstacle` (why not, and which view does).
 
-        Raises: as `TrackIndex.seek`; ValueError where stop lies before start.
+        Raises: as `Track.seek`; ValueError where stop lies before start.
         """
         chosen = self._chosen(tracks)
         periods = {track.period for track in chosen}
@@ -291,19 +291,19 @@ class FragmentIndex(Exporting):
     def plan(self, time: TimeLike, *, tracks: Iterable[int] | None = None) -> plan.Plan:
         """What a seek would read: requests, bytes, samples to decode, and why.
 
-        Raises: as `TrackIndex.seek`.
+        Raises: as `Track.seek`.
         """
         chosen = self._chosen(tracks)
         return plan.plan(chosen, self._inits(chosen), time)
 
-    def _chosen(self, tracks: Iterable[int] | None) -> list[TrackIndex]:
+    def _chosen(self, tracks: Iterable[int] | None) -> list[Track]:
         if isinstance(tracks, (int, str)):
             raise TypeError(f"tracks are several track ids: write tracks=[{tracks}]")
         if tracks is not None:
             return [self.track(track_id) for track_id in tracks]
         return [track for track in self.tracks if track.timescale and len(track.sync)]
 
-    def _inits(self, tracks: Iterable[TrackIndex]) -> tuple[ByteRange, ...]:
+    def _inits(self, tracks: Iterable[Track]) -> tuple[ByteRange, ...]:
         periods = {track.period for track in tracks}
         return tuple(r for period in self.periods if period.number in periods for r in period.init)
 
@@ -316,7 +316,7 @@ class FragmentIndex(Exporting):
         """
         registry.offered("save")(self, path, samples=samples)
 
-    def extend(self, source: SourceLike) -> FragmentIndex:
+    def extend(self, source: SourceLike) -> Index:
         """The index of a file that has grown, continued from `resume_offset`.
 
         Args:
@@ -325,7 +325,7 @@ class FragmentIndex(Exporting):
         Raises:
             SourceChanged: it is shorter than what is indexed already.
         """
-        grown: FragmentIndex = registry.offered("extend")(self, source)
+        grown: Index = registry.offered("extend")(self, source)
         return grown
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
 from fragdex.seeking.times import TimeLike, exact_time, ticks_of_many
-from fragdex.seeking.track import TrackIndex
+from fragdex.seeking.track import Track
 
 Order = Literal["presentation", "decode"]
 _FAR: Final = 1 << 62
@@ -35,7 +35,7 @@ class Numbering:
         hidden: whether samples that the edit list hides are frames, too.
 
     A sample is hidden if no moment of it is in an edit (ISO/IEC 14496-12, 8.6.6). Times are those
-    of `TrackIndex.seek`: later edits hide and show, but do not move what they show.
+    of `Track.seek`: later edits hide and show, but do not move what they show.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -47,7 +47,7 @@ class Numbering:
 
     def __init__(
         self,
-        track: TrackIndex,
+        track: Track,
         samples: SampleTable,
         *,
         size: int | None = None,
@@ -129,7 +129,7 @@ def _most(values: Int64) -> int:
     return max((abs(int(values[0])), abs(int(values[-1])))) if len(values) else 0
 
 
-def _in_edits(track: TrackIndex, samples: SampleTable) -> npt.NDArray[np.bool_]:
+def _in_edits(track: Track, samples: SampleTable) -> npt.NDArray[np.bool_]:
     """Samples of which at least a moment is in an edit."""
     segments = track.segments
     if not segments:

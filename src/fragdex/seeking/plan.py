@@ -28,7 +28,7 @@ class _Extent(Protocol):
 
 
 class _Track(Protocol):
-    """What is asked of a track here; `TrackIndex` is one."""
+    """What is asked of a track here; `Track` is one."""
 
     fragments: FragmentTable
     shift: Fraction
@@ -215,7 +215,7 @@ def span(
     Args:
         tracks: those that are wanted.
         init: the ranges of their initialization segment.
-        start, stop, max_gap: as `FragmentIndex.ranges` takes them.
+        start, stop, max_gap: as `Index.ranges` takes them.
         beside: all tracks that the same moovs describe.
         file: where the bytes are.
     """

@@ -28,8 +28,8 @@ WIDTH, LEFT, RIGHT, LANE, RATE = 760, 120, 32, 22, 60
 FRAGMENT, SYNC, BYTES = "#0072B2", "#D55E00", "#009E73"
 
 
-class Track(Protocol):
-    """What this module wants of a `TrackIndex`."""
+class _Track(Protocol):
+    """What this module wants of a `Track`."""
 
     @property
     def info(self) -> TrackInfo:
@@ -63,7 +63,7 @@ class Track(Protocol):
         """Presentation time of a composition time."""
 
 
-def fragment_spans(track: Track) -> tuple[Floats, Floats]:
+def fragment_spans(track: _Track) -> tuple[Floats, Floats]:
     """Seconds at which the fragments of a track start and stop, in file order.
 
     A fragment that does not tell its end lasts until the next; fragments without times are left
@@ -85,7 +85,7 @@ def fragment_spans(track: Track) -> tuple[Floats, Floats]:
     return starts / scale + shift, ends / scale + shift
 
 
-def sync_times(track: Track, most: int = 1_000_000) -> Floats:
+def sync_times(track: _Track, most: int = 1_000_000) -> Floats:
     """Seconds of the sync samples of a track, in order; at most so many, evenly left out."""
     sync = track.sync
     if not track.info.timescale or not len(sync):
@@ -99,13 +99,13 @@ def sync_times(track: Track, most: int = 1_000_000) -> Floats:
     return seconds
 
 
-def main_track(tracks: Sequence[Track]) -> Track | None:
+def main_track(tracks: Sequence[_Track]) -> _Track | None:
     """The track whose fragments pace the file: the first of pictures, else the first with any."""
     timed = [t for t in tracks if len(t.fragments) and len(fragment_spans(t)[0])]
     return next((t for t in timed if t.info.kind == "video"), timed[0] if timed else None)
 
 
-def rate_steps(tracks: Sequence[Track]) -> tuple[Floats, Floats]:
+def rate_steps(tracks: Sequence[_Track]) -> tuple[Floats, Floats]:
     """Bits a second of the whole file as steps: n + 1 times in seconds, n rates.
 
     The bytes from one fragment of the main track to the next are what a player must fetch in that
@@ -173,7 +173,7 @@ def bit_rate(value: float) -> str:
     return f"{value:,.3g} Tbit/s"
 
 
-def timeline_svg(tracks: Sequence[Track]) -> str:
+def timeline_svg(tracks: Sequence[_Track]) -> str:
     """Lanes over one axis of presentation time; "" where no track has times."""
     drawn = [(track, *fragment_spans(track)) for track in tracks]
     drawn = [lane for lane in drawn if len(lane[1])]
@@ -217,7 +217,7 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="currentColor">{text}</text>'
 
 
-def _rate_path(tracks: Sequence[Track], x: Callable[[Floats], Floats]) -> str:
+def _rate_path(tracks: Sequence[_Track], x: Callable[[Floats], Floats]) -> str:
     edges, rates = rate_steps(tracks)
     if not rates.any():
         return ""
@@ -299,8 +299,8 @@ class Way(Protocol):
         """Bytes that were read."""
 
 
-class Index(Protocol):
-    """What this module wants of a `FragmentIndex`."""
+class _Index(Protocol):
+    """What this module wants of a `Index`."""
 
     @property
     def source(self) -> Source:
@@ -311,7 +311,7 @@ class Index(Protocol):
         """How it came to be."""
 
     @property
-    def tracks(self) -> Sequence[Track]:
+    def tracks(self) -> Sequence[_Track]:
         """The tracks of all periods."""
 
     @property
@@ -331,26 +331,24 @@ class Index(Protocol):
         """Seconds."""
 
 
-def track_line(track: Track) -> str:
+def track_line(track: _Track) -> str:
     """One line on one track: kind, codec, picture or sound, fragments, samples, span.
 
     >>> from fragdex.fragments.table import FragmentTable, SyncTable
     >>> from fragdex.fragments.track_info import TrackInfo
-    >>> from fragdex.seeking.model import TrackIndex
-    >>> print(
-    ...     track_line(TrackIndex(TrackInfo.unknown(3), FragmentTable.empty(), SyncTable.empty()))
-    ... )
+    >>> from fragdex.seeking.model import Track
+    >>> print(track_line(Track(TrackInfo.unknown(3), FragmentTable.empty(), SyncTable.empty())))
     track 3: other, 0 fragments, 0 samples, 0 sync
     """
     cells = [cell for cell in _cells(track)[1:] if cell]
     return f"track {track.info.id}: {', '.join(cells)}"
 
 
-def index_text(index: Index) -> str:
+def index_text(index: _Index) -> str:
     """A few lines on a whole index, as `print(index)` shows them.
 
-    >>> from fragdex.seeking.model import FragmentIndex, How, SourceInfo
-    >>> print(index_text(FragmentIndex(SourceInfo("a.mp4", 2048), How("boxes", True), [])))
+    >>> from fragdex.seeking.model import Index, How, SourceInfo
+    >>> print(index_text(Index(SourceInfo("a.mp4", 2048), How("boxes", True), [])))
     a.mp4: 2.0 KiB, 0 tracks, exact, from the movie fragments (moof); 0 B read in 0 requests
     """
     lines = [_headline(index)]
@@ -370,15 +368,15 @@ def index_text(index: Index) -> str:
     return "\n".join(lines)
 
 
-def index_html(index: Index) -> str:
+def index_html(index: _Index) -> str:
     """The index as an HTML fragment: a summary table and a timeline drawn as inline SVG.
 
     The timeline shows, over presentation time, the bytes a second, the fragments of each track and
     their sync samples. Every text that comes from the file is escaped. At most a few hundred marks
     are drawn, however long the file is.
 
-    >>> from fragdex.seeking.model import FragmentIndex, How, SourceInfo
-    >>> html = index_html(FragmentIndex(SourceInfo("<a>.mp4", 9), How("boxes", True), []))
+    >>> from fragdex.seeking.model import Index, How, SourceInfo
+    >>> html = index_html(Index(SourceInfo("<a>.mp4", 9), How("boxes", True), []))
     >>> "&lt;a&gt;.mp4" in html, "<a>" in html
     (True, False)
     """
@@ -442,7 +440,7 @@ def counted(count: int | None, word: str) -> str:
     return f"{'?' if count is None else f'{count:,}'} {word}{'' if count == 1 else 's'}"
 
 
-def _headline(index: Index) -> str:
+def _headline(index: _Index) -> str:
     how, size = index.how, index.source.size
     parts = [] if size is None else [byte_count(size)]
     with contextlib.suppress(DamagedIndex):
@@ -455,7 +453,7 @@ def _headline(index: Index) -> str:
     return f"{name}: {', '.join(parts)}, from {ORIGINS.get(how.method, how.method)}; {read}"
 
 
-def _damage(track: Track) -> str:
+def _damage(track: _Track) -> str:
     """Where a saved index contradicts itself; "" where it does not.
 
     Its tables are read when they are first asked for. Whoever prints it wants to see what is wrong.
@@ -467,12 +465,12 @@ def _damage(track: Track) -> str:
     return ""
 
 
-def _cells(track: Track) -> tuple[str, ...]:
+def _cells(track: _Track) -> tuple[str, ...]:
     """The cells of a track's line; texts of the file are made safe for a terminal."""
     return tuple(map(printable, _texts(track)))
 
 
-def _texts(track: Track) -> tuple[str, ...]:
+def _texts(track: _Track) -> tuple[str, ...]:
     info = track.info
     if info.width and info.height:
         shape = f"{info.width}×{info.height}"
@@ -512,7 +510,7 @@ def _bare(cell: str) -> str:
     return head if word.rstrip("s") in ("fragment", "sample", "sync") else cell
 
 
-def _rest(index: Index) -> list[str]:
+def _rest(index: _Index) -> list[str]:
     lines = []
     if not index.complete:
         lines.append(f"  not complete: it can be resumed at byte {index.resume_offset:,}")

@@ -53,7 +53,7 @@ class Rates:
 
 
 class _Track(Protocol):
-    """What is asked of a track here; `TrackIndex` is one."""
+    """What is asked of a track here; `Track` is one."""
 
     @property
     def info(self) -> TrackInfo: ...
@@ -119,7 +119,7 @@ _PLAIN = ("info", "movie_timescale", "shift", "period", "exact")
 
 
 class TrackTables(NamedTuple):
-    """The tables of one track, as `TrackIndex` has them.
+    """The tables of one track, as `Track` has them.
 
     Attributes:
         fragments: one row a fragment, in file order.
@@ -147,7 +147,7 @@ class SavedTables(Protocol):
         """Check rows of the sample table."""
 
 
-class TrackIndex:
+class Track:
     """One track of one period: its tables, and seeking in it.
 
     Attributes:
@@ -223,7 +223,7 @@ class TrackIndex:
         period: int,
         exact: bool,
         movie_timescale: int = 0,
-    ) -> TrackIndex:
+    ) -> Track:
         """A track whose tables are asked for when they are first used.
 
         Args:
@@ -274,7 +274,7 @@ class TrackIndex:
 
     def __eq__(self, other: object) -> bool:
         """Equal in all attributes; whether samples are at hand is not compared."""
-        if not isinstance(other, TrackIndex):
+        if not isinstance(other, Track):
             return NotImplemented
         if self is other:
             return True

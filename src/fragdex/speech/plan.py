@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fragdex import NULL, TrackIndex
+from fragdex import NULL, Track
 from fragdex.decoding.open_track import TrackSamples
 from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.speech.cutting import FRAME_MS, REACH, UNIT
@@ -164,7 +164,7 @@ def plan_of(
     return replace(plan, slices=tuple(sorted({plan.slice_of(unit) for unit in units})))
 
 
-def spans_of(track: TrackIndex, samples: TrackSamples) -> list[tuple[int, int]]:
+def spans_of(track: Track, samples: TrackSamples) -> list[tuple[int, int]]:
     """Frames [low, high) in which the track has sound, joined where they touch.
 
     A fragment that says it is long may hold little: its samples are looked at, and none of them
@@ -189,7 +189,7 @@ def spans_of(track: TrackIndex, samples: TrackSamples) -> list[tuple[int, int]]:
 
 
 def _joined(
-    track: TrackIndex, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
+    track: Track, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
 ) -> list[tuple[int, int]]:
     if not len(starts):
         return []

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex import FragmentIndex, Source
+from fragdex import Index, Source
 from fragdex.errors import EngineUnavailable, Unprocessable
 from fragdex.formats import fidx
 from fragdex.sandbox.channel import Channel, opened
@@ -106,7 +106,7 @@ class SpeechProcess(ChildProcess):
 
     def take(
         self,
-        index: FragmentIndex,
+        index: Index,
         source: Source,
         track: int | None = None,
         *,

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from fragdex import FragmentIndex, Source, TrackIndex
+from fragdex import Index, Source, Track
 from fragdex.decoding import AudioReader
 from fragdex.speech.cutting import (
     FRAME,
@@ -67,7 +67,7 @@ class Listener:
 
     def __init__(
         self,
-        index: FragmentIndex,
+        index: Index,
         source: Source,
         track: int | None = None,
         *,
@@ -79,7 +79,7 @@ class Listener:
         )
 
     @property
-    def track(self) -> TrackIndex:
+    def track(self) -> Track:
         """The track that is heard."""
         return self._reader.track
 

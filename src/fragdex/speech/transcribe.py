@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import fragdex
-from fragdex import FragmentIndex, Source, open_source
+from fragdex import Index, Source, open_source
 from fragdex.errors import Unavailable
 from fragdex.speech.engines import EngineChoice
 from fragdex.speech.plan import TranscriptionPlan
@@ -31,7 +31,7 @@ OnSlice = Callable[[SliceTranscript, int, int], None]
 def transcribe(
     source: Any,
     *,
-    index: FragmentIndex | None = None,
+    index: Index | None = None,
     track: int | None = None,
     choice: EngineChoice | None = None,
     language: str | None = None,
@@ -89,7 +89,7 @@ class _Children:
 
     def __init__(
         self,
-        index: FragmentIndex,
+        index: Index,
         source: Source,
         choice: EngineChoice,
         track: int | None,

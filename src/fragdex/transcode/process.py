@@ -229,7 +229,7 @@ class _Tracks:
         )
 
 
-def _duration_ms(track: fragdex.TrackIndex) -> int:
+def _duration_ms(track: fragdex.Track) -> int:
     if track.start is None or track.end is None:
         return 0
     return round(1000 * (float(track.end) - float(track.start)))

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from fragdex import TrackIndex
+from fragdex import Track
 from fragdex.fragments.table import Int64
 
 SCRUB_TRACK: Final = -1
@@ -58,7 +58,7 @@ _LEAST: Final = 24
 """Shorter ranges cost more to name than to repeat."""
 
 
-def copied_ranges(track: TrackIndex, path: Path, told: Sequence[int], source: BinaryIO) -> Int64:
+def copied_ranges(track: Track, path: Path, told: Sequence[int], source: BinaryIO) -> Int64:
     """The ranges of a track's file that a source has, as rows of `COPIED_RANGE`, ascending.
 
     Args:

@@ -16,7 +16,7 @@ from fragdex.formats.captions_track import Cues, with_captions
 from fragdex.formats.clip import Clip, Read, clip
 from fragdex.formats.clip_samples import Ranges
 from fragdex.formats.embed import MENDING, Shifts, embed, joined, mended_box, walked, whole
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import Source
 from fragdex.views.media import media_type
@@ -52,7 +52,7 @@ class ClipRequest:
     period: int | None = None
 
 
-def clip_view(index: FragmentIndex, source: Source, cut: ClipRequest) -> tuple[View, Clip]:
+def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Clip]:
     """A clip, and what it really shows; the clip's blocks are used up.
 
     Raises: as `fragdex.formats.clip.clip`.
@@ -75,7 +75,7 @@ def clip_view(index: FragmentIndex, source: Source, cut: ClipRequest) -> tuple[V
     return copied(index, cut_clip.blocks, recipe, cut_clip.tracks, cut_clip.left_out), cut_clip
 
 
-def embedded(index: FragmentIndex, source: Source, **options: Any) -> View:
+def embedded(index: Index, source: Source, **options: Any) -> View:
     """A fragmented file with a segment index in front of its fragments.
 
     Args:
@@ -88,7 +88,7 @@ def embedded(index: FragmentIndex, source: Source, **options: Any) -> View:
     return copied(index, embed(index, source.read, **options), recipe)
 
 
-def captioned(index: FragmentIndex, source: Source, cues: Cues, language: str | None) -> View:
+def captioned(index: Index, source: Source, cues: Cues, language: str | None) -> View:
     """A file with a track of captions.
 
     Args: as those of `fragdex.formats.captions_track.with_captions`.
@@ -100,7 +100,7 @@ def captioned(index: FragmentIndex, source: Source, cues: Cues, language: str | 
 
 
 def copied(
-    index: FragmentIndex,
+    index: Index,
     blocks: Iterable[bytes | ByteRange | Ranges],
     recipe: Any,
     tracks: Collection[int] | None = None,
@@ -156,7 +156,7 @@ def _ahead(source: Source) -> Read:
     return read
 
 
-def faststart(index: FragmentIndex, source: Source) -> View:
+def faststart(index: Index, source: Source) -> View:
     """The file with its moov in front of the media.
 
     Raises:

@@ -19,7 +19,7 @@ from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError
 from fragdex.formats.clip_movie import traks_of, with_next_id
 from fragdex.fragments.table import FAR, FragmentTable, Int64, SampleTable, SyncTable
-from fragdex.seeking.model import TrackIndex
+from fragdex.seeking.model import Track
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.media import Media
 from fragdex.views.segmentation import cut, reference
@@ -66,7 +66,7 @@ class Lane:
     """
 
     id: int
-    first: TrackIndex
+    first: Track
     members: dict[int, Media] = field(default_factory=dict)
     entries: list[Box] = field(default_factory=list)
     trak: Box | None = None
@@ -109,15 +109,15 @@ def lanes_of(pieces: Sequence[Piece]) -> list[Lane]:
     return lanes
 
 
-def _same_language(one: TrackIndex, other: TrackIndex) -> bool:
+def _same_language(one: Track, other: Track) -> bool:
     return _same_kind(one, other) and _language(one) == _language(other)
 
 
-def _same_kind(one: TrackIndex, other: TrackIndex) -> bool:
+def _same_kind(one: Track, other: Track) -> bool:
     return one.kind == other.kind
 
 
-def _language(track: TrackIndex) -> str | None:
+def _language(track: Track) -> str | None:
     return track.info.extended_language or track.info.language
 
 
@@ -182,7 +182,7 @@ def _without_rates(value: Any) -> Any:
     return [_without_rates(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def _refuse_other(lane: Lane, entry: Box, other: Box, track: TrackIndex, piece: Piece) -> None:
+def _refuse_other(lane: Lane, entry: Box, other: Box, track: Track, piece: Piece) -> None:
     """Several configurations of a codec of pictures are fine; all else no player can change."""
     if lane.first.kind == "video" and entry.type == other.type:
         return
@@ -199,7 +199,7 @@ def _refuse_other(lane: Lane, entry: Box, other: Box, track: TrackIndex, piece: 
     )
 
 
-def _sentence(track: TrackIndex) -> str:
+def _sentence(track: Track) -> str:
     info = track.info
     words = [info.codec or info.format]
     if info.width and info.height:
@@ -373,7 +373,7 @@ class _Placed:
         self, lane: Lane, begins: Sequence[Fraction], closed: bool, pieces: Sequence[Piece]
     ) -> None:
         info = replace(lane.first.info, id=lane.id, timescale=lane.timescale, edits=())
-        self._track = TrackIndex(info, FragmentTable.empty(), SyncTable.empty())
+        self._track = Track(info, FragmentTable.empty(), SyncTable.empty())
         self._closed, self._pieces = closed, pieces
         kept = {n: self._moved(lane.members[n], begins[n]) for n in sorted(lane.members)}
         delay = max(_delay(media) for media, _, _ in kept.values())

@@ -11,7 +11,7 @@ from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.copies import ClipRequest, clip_view, faststart
 from fragdex.views.joined_files import Piece, Starts, segments_of
@@ -28,7 +28,7 @@ Kind: TypeAlias = Literal[
 
 
 def view(
-    index: FragmentIndex | Sequence[FragmentIndex],
+    index: Index | Sequence[Index],
     kind: Kind = "fragmented",
     *,
     source: Any = None,
@@ -61,7 +61,7 @@ def view(
         source: the media in any form that `fragdex.open_source` takes, of a timeline one for each
             index; None: the files that the indexes were made from. Only moovs are read here.
         tracks: track ids; None: all, of fragments those of video, audio and text.
-        start, stop: of a clip, presentation times as `TrackIndex.seek` takes them.
+        start, stop: of a clip, presentation times as `Track.seek` takes them.
         exact: a clip shows exactly its span, by an edit list; False: it begins at the sync sample
             at or before `start`, in fragments, for readers that do not know edit lists.
         seconds: wanted length of fragments and segments; None: one for each sync sample.
@@ -91,9 +91,9 @@ def view(
         raise ValueError(f"no kind {kind!r}: expected one of {', '.join(Kind.__args__)}")  # type: ignore[attr-defined]
     ids = None if tracks is None else list(dict.fromkeys(tracks))
     if kind == "timeline":
-        many = [index] if isinstance(index, FragmentIndex) else list(index)
+        many = [index] if isinstance(index, Index) else list(index)
         return _timeline(many, source, ids, seconds, starts)
-    if not isinstance(index, FragmentIndex):
+    if not isinstance(index, Index):
         raise ValueError(f"a view of kind {kind} has one index: give several for a timeline")
     with Sources([index.source], source) as sources:
         opened = sources.source(0)
@@ -137,12 +137,12 @@ def view(
     return parts.view(number, index.source, recipe)
 
 
-def _has_fragments(index: FragmentIndex) -> bool:
+def _has_fragments(index: Index) -> bool:
     """Whether samples lie in moofs; those of a moov have virtual fragments."""
     return any(not (t.fragments.flags & FragmentFlags.VIRTUAL).all() for t in index.tracks)
 
 
-def _chosen(period: Period, ids: Sequence[int] | None) -> list[TrackIndex]:
+def _chosen(period: Period, ids: Sequence[int] | None) -> list[Track]:
     if ids is not None:
         return [period.track(track) for track in ids]
     played = [t for t in period.tracks if t.kind in KEPT and t.timescale and t.sample_count != 0]
@@ -156,7 +156,7 @@ def _text(seconds: TimeLike | None) -> str:
 
 
 def _timeline(
-    indexes: Sequence[FragmentIndex],
+    indexes: Sequence[Index],
     given: Any,
     ids: Sequence[int] | None,
     seconds: TimeLike | None,

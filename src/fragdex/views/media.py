@@ -36,13 +36,13 @@ from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
 from fragdex.formats.clip import track_left_out
 from fragdex.formats.clip_samples import with_bytes
 from fragdex.fragments.table import FAR, NULL, FragmentFlags, Int64, SampleTable
-from fragdex.seeking.model import Period, TrackIndex
+from fragdex.seeking.model import Period, Track
 
 KEPT: Final = ("video", "audio", "text")
 """Kinds of tracks that players of fragments know; others are left out unless they are named."""
 
 
-def media_type(tracks: Iterable[TrackIndex]) -> str:
+def media_type(tracks: Iterable[Track]) -> str:
     """The media type of an MP4 with some tracks, with their codecs where all are known.
 
     >>> import fragdex
@@ -74,7 +74,7 @@ _MOST_AT_ONCE: Final = 1 << 20
 """Samples that are written out at once."""
 
 
-def grouped(track: TrackIndex) -> tuple[SampleTable, int] | None:
+def grouped(track: Track) -> tuple[SampleTable, int] | None:
     """Groups of a track's samples, and bytes of each sample; None where samples are not alike.
 
     Each row has the place, size and duration of its samples together, and the times of its first.
@@ -175,7 +175,7 @@ class Media:
     (True, 0)
     """
 
-    track: TrackIndex
+    track: Track
     source: Int64
     samples: SampleTable
     presentation: Int64
@@ -224,7 +224,7 @@ class Media:
 
 
 def media_of(
-    track: TrackIndex,
+    track: Track,
     *,
     size: int | None = None,
     source: int = 0,
@@ -373,7 +373,7 @@ def _first_second(sync: npt.NDArray[np.bool_], presentation: Int64, timescale: i
     return int(later.argmax()) if later.any() else len(presentation)
 
 
-def _why_hidden(track: TrackIndex, last: int) -> str:
+def _why_hidden(track: Track, last: int) -> str:
     """Why nothing of a track is shown behind time 0, where its last sample has this duration."""
     if track.info.edits:
         return f"the edit list hides all of track {track.id}"
@@ -382,7 +382,7 @@ def _why_hidden(track: TrackIndex, last: int) -> str:
     return f"all of track {track.id} lies before time 0, by its composition offsets"
 
 
-def _until(samples: SampleTable, stop: Fraction, track: TrackIndex, unit: int) -> SampleTable:
+def _until(samples: SampleTable, stop: Fraction, track: Track, unit: int) -> SampleTable:
     """Without samples at the end that begin at `stop` or later, a composition time in ticks."""
     # The edit list counts in the movie's timescale: a tick of it is rounding.
     stop += Fraction(track.timescale, track.movie_timescale or track.timescale)

@@ -21,10 +21,10 @@ from fragdex.formats.clip_samples import Ranges
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentTable, SampleTable
 from fragdex.indexing.moov import plain_init
-from fragdex.seeking.model import FragmentIndex, Period
+from fragdex.seeking.model import Index, Period
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time
-from fragdex.seeking.track import TrackIndex
+from fragdex.seeking.track import Track
 from fragdex.sources import Source
 from fragdex.views.media import KEPT, Media, left_out_of_fragments, media_of, media_type
 from fragdex.views.segments import Segments, seconds_of
@@ -32,7 +32,7 @@ from fragdex.views.view import Block, Scattered, Sources, View, size_of
 
 
 def clip_of_several(
-    indexes: Sequence[FragmentIndex],
+    indexes: Sequence[Index],
     *,
     source: Any = None,
     start: TimeLike = 0,
@@ -72,7 +72,7 @@ def clip_of_several(
 
 
 def _exact_clip(
-    indexes: Sequence[FragmentIndex],
+    indexes: Sequence[Index],
     sources: Sources,
     start: TimeLike,
     stop: TimeLike,
@@ -83,7 +83,7 @@ def _exact_clip(
     bases = [0]
     for one in known:
         bases.append(bases[-1] + int(one.size or 0))
-    joined: list[TrackIndex] = []
+    joined: list[Track] = []
     inits, findings = [], []
     for number, (index, ids) in enumerate(zip(indexes, _numbered(indexes), strict=True)):
         period = period_of(index, None)
@@ -97,7 +97,7 @@ def _exact_clip(
     joined.sort(key=lambda track: track.id)
     period = Period(0, (), period_of(indexes[0], None).movie, tuple(joined))
     known_size = SourceInfo("", bases[-1])
-    whole = FragmentIndex(known_size, indexes[0].how, [period], findings=findings)
+    whole = Index(known_size, indexes[0].how, [period], findings=findings)
 
     def read(part: ByteRange) -> bytes:
         number = bisect_right(bases, part.start) - 1
@@ -134,7 +134,7 @@ def _placed(blocks: Iterable[Any], bases: list[int]) -> Iterator[Block]:
                 yield Scattered(number, places, block.size[low:high])
 
 
-def _numbered(indexes: Sequence[FragmentIndex]) -> list[dict[int, int]]:
+def _numbered(indexes: Sequence[Index]) -> list[dict[int, int]]:
     """New track_IDs of the tracks of each file, from 1; first of those that fragments can have."""
     periods = [period_of(index, None) for index in indexes]
     numbers: list[dict[int, int]] = [{} for _ in periods]
@@ -147,11 +147,11 @@ def _numbered(indexes: Sequence[FragmentIndex]) -> list[dict[int, int]]:
     return numbers
 
 
-def _is_kept(track: TrackIndex) -> bool:
+def _is_kept(track: Track) -> bool:
     return track.kind in KEPT and bool(track.timescale) and track.sample_count != 0
 
 
-def _moved(track: TrackIndex, number: int, base: int) -> TrackIndex:
+def _moved(track: Track, number: int, base: int) -> Track:
     """The track under another track_ID, in a file that begins so many bytes earlier."""
     columns = track.fragments.columns()
     places = {
@@ -165,7 +165,7 @@ def _moved(track: TrackIndex, number: int, base: int) -> TrackIndex:
         return SampleTable.of(own.columns() | {"offset": offset})
 
     moved = _renumbered(track, number)
-    return TrackIndex(
+    return Track(
         moved.info,
         FragmentTable.of(columns | places),
         track.sync,
@@ -178,7 +178,7 @@ def _moved(track: TrackIndex, number: int, base: int) -> TrackIndex:
 
 
 def muxed(
-    indexes: Sequence[FragmentIndex],
+    indexes: Sequence[Index],
     *,
     source: Any = None,
     start: TimeLike = 0,
@@ -240,7 +240,7 @@ def muxed(
     return segments.whole(known, recipe, findings=left_out)
 
 
-def _known(indexes: Sequence[FragmentIndex], tracks: Collection[int]) -> set[int]:
+def _known(indexes: Sequence[Index], tracks: Collection[int]) -> set[int]:
     numbers = [number for ids in _numbered(indexes) for number in ids.values()]
     for track in tracks:
         if track not in numbers:
@@ -256,9 +256,9 @@ def _init(source: Source, period: Period) -> bytes:
     return plain_init(b"".join(source.read(part) for part in period.init))
 
 
-def _renumbered(track: TrackIndex, number: int) -> TrackIndex:
+def _renumbered(track: Track, number: int) -> Track:
     """The track under another track_ID; files beside each other may use one twice."""
-    return TrackIndex(
+    return Track(
         replace(track.info, id=number),
         track.fragments,
         track.sync,

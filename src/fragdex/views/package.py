@@ -25,7 +25,7 @@ from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.lru_cache import LRUCache
-from fragdex.seeking.model import FragmentIndex, Period
+from fragdex.seeking.model import Index, Period
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike
 from fragdex.views import playlists
@@ -237,7 +237,7 @@ def _found(view: View | None, name: str) -> View:
 
 
 def package(
-    indexes: FragmentIndex | Iterable[FragmentIndex],
+    indexes: Index | Iterable[Index],
     *,
     source: Any = None,
     seconds: TimeLike | None = 4,
@@ -286,7 +286,7 @@ def package(
     >>> [one.name for one in made.title.renditions]
     ['v1', 'a1']
     """
-    given = [indexes] if isinstance(indexes, FragmentIndex) else list(indexes)
+    given = [indexes] if isinstance(indexes, Index) else list(indexes)
     length = seconds_of(seconds)
     if single_file and growing:
         raise ValueError("a title that grows has a file for each segment, not one for all")

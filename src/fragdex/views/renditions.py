@@ -12,7 +12,7 @@ import numpy as np
 
 from fragdex.formats.hls import spoken
 from fragdex.fragments.table import Int64
-from fragdex.seeking.model import TrackIndex
+from fragdex.seeking.model import Track
 from fragdex.seeking.origin import SourceInfo
 from fragdex.views.media import Media
 from fragdex.views.protection import Keys, Protected
@@ -70,7 +70,7 @@ class Rendition:
     single_file: bool = False
 
     @property
-    def track(self) -> TrackIndex:
+    def track(self) -> Track:
         """The track."""
         return self.media.track
 

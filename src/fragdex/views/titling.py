@@ -15,7 +15,7 @@ from fragdex.boxes import Box, find
 from fragdex.errors import BuildError
 from fragdex.formats.hls import spoken
 from fragdex.fragments.table import Int64
-from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.model import Index
 from fragdex.seeking.origin import SourceInfo
 from fragdex.views.media import Media
 from fragdex.views.protection import Keys, Protected
@@ -265,7 +265,7 @@ def growth(
     length: Fraction | None,
     growing: object,
     began: datetime | None,
-    indexes: Sequence[FragmentIndex],
+    indexes: Sequence[Index],
 ) -> Growth:
     """How a title grows, by what does not change while it does: the first segments."""
     first = max(one.segments[0].seconds for one in title.renditions)

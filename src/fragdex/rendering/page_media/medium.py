@@ -34,7 +34,7 @@ from fragdex.errors import FragdexError, UndecodableMedia
 from fragdex.fragments.table import NULL
 from fragdex.rendering.page_media.opening import OpenMedia
 from fragdex.rendering.page_media.strips import SAMPLE_RATE
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.model import Index, Track
 from fragdex.sources import Source
 from fragdex.transcode.probe import LONGEST_SECONDS, opened, probe, streams_of
 
@@ -433,7 +433,7 @@ class _Half:
         self.duration: float | None = None
         self.start = 0.0
         self.has_sound = False
-        self._index: FragmentIndex | None = None
+        self._index: Index | None = None
 
     def look(self) -> None:
         """Find out what is in it."""
@@ -493,12 +493,12 @@ class _Half:
         self.source.close()
 
 
-def _lacks_times(track: TrackIndex) -> bool:
+def _lacks_times(track: Track) -> bool:
     """Whether only the file's own index (sidx, mfra) was read, which tells no decode times."""
     return bool((track.fragments.dts == NULL).any())
 
 
-def _end(index: FragmentIndex, track: TrackIndex) -> float | None:
+def _end(index: Index, track: Track) -> float | None:
     """When a track ends, as its edit list has it: an encoder's padding is not played."""
     movie = index.periods[track.period].movie
     edits = track.info.edits

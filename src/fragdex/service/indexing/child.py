@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import fragdex
-from fragdex import FragmentIndex, Source, index, open_index, open_source, package
+from fragdex import Index, Source, index, open_index, open_source, package
 from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.sources import ParentSource
@@ -53,7 +53,7 @@ def sampled(
     """
     found = index(source, exact=True)
     known = SourceInfo(name, source.size, md5, etag)
-    made = FragmentIndex(
+    made = Index(
         known, found.how, found.periods, findings=found.findings, complete=found.complete,
         resume_offset=found.resume_offset,
     )  # fmt: skip
@@ -86,7 +86,7 @@ def main(channel: Channel) -> None:
 
 
 def true_time(
-    index: FragmentIndex, source: Source, track_id: int, kind: str | None, time: Fraction
+    index: Index, source: Source, track_id: int, kind: str | None, time: Fraction
 ) -> Fraction:
     """The presentation time of the true sync sample for a moment; raises as a verified `seek`.
 

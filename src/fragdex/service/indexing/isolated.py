@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import fragdex
-from fragdex import FragmentIndex, Source, open_index
+from fragdex import Index, Source, open_index
 from fragdex.errors import Unavailable
 from fragdex.sandbox.child import ChildProcess, Failures
 from fragdex.sandbox.folders import OwnFolder, take_file
@@ -192,7 +192,7 @@ def exact_index(
     size: int,
     *,
     check: Callable[[], None] = lambda: None,
-) -> FragmentIndex:
+) -> Index:
     """The exact index of a stored file, made in a process of its own unless the file is small.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import sqlalchemy as sa
 from typing_extensions import TypeAliasType
 
-from fragdex import ByteRange, TrackIndex
+from fragdex import ByteRange, Track
 from fragdex.formats import export as written
 from fragdex.formats import hls
 from fragdex.lru_cache import LRUCache
@@ -130,7 +130,7 @@ def _multivariant(context: ServiceContext, keys: IndexKeys, of: Shown, address: 
     return hls.write_renditions(renditions)
 
 
-def _name(track_id: int, track: TrackIndex) -> str:
+def _name(track_id: int, track: Track) -> str:
     language = f" ({track.info.language})" if track.info.language else ""
     return f"{track.kind.capitalize()} {track_id}{language}"
 

@@ -16,7 +16,7 @@ from typing import IO
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from fragdex import FragmentIndex
+from fragdex import Index
 from fragdex.errors import FormatError, IndexMismatch, Unavailable, Unprocessable
 from fragdex.formats import fidx, wire
 from fragdex.service.context import ServiceContext
@@ -87,7 +87,7 @@ def receive_index(
 
 
 def store_index(
-    context: ServiceContext, tenant_id: str, index: FragmentIndex, *, samples: bool = False
+    context: ServiceContext, tenant_id: str, index: Index, *, samples: bool = False
 ) -> StoredIndex:
     """Write an index that was made here; `set_index` makes it that of a file."""
     return _store(context, tenant_id, _ids(index), fidx.pieces(index, samples=samples))
@@ -175,12 +175,12 @@ def _binary(
     return _store(context, tenant_id, _ids(index), [sent])
 
 
-def _need_tracks(index: FragmentIndex) -> None:
+def _need_tracks(index: Index) -> None:
     if not index.tracks:
         raise Unprocessable("the index tells of no track", pointer="")
 
 
-def _inside(index: FragmentIndex, sizes: Sizes) -> None:
+def _inside(index: Index, sizes: Sizes) -> None:
     for number, track in enumerate(index.tracks):
         size = sizes.get(track.id) if isinstance(sizes, Mapping) else sizes
         if size is None:
@@ -199,7 +199,7 @@ def _inside(index: FragmentIndex, sizes: Sizes) -> None:
             )
 
 
-def _ids(index: FragmentIndex) -> tuple[int, ...]:
+def _ids(index: Index) -> tuple[int, ...]:
     return tuple(track.id for track in index.tracks)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from fragdex import ByteRange, FragmentIndex, TrackIndex, open_index
+from fragdex import ByteRange, Index, Track, open_index
 from fragdex.errors import RecordNotFound, TrackNotFound
 from fragdex.formats.subsegments import init_place
 from fragdex.lru_cache import LRUCache
@@ -33,7 +33,7 @@ from fragdex.service.records.blobs import Blob
 class Opened:
     """An index that is open, and the initialization segment of each period, looked for once."""
 
-    index: FragmentIndex
+    index: Index
     inits: tuple[ByteRange, ...]
 
 
@@ -66,7 +66,7 @@ def etag_md5(keys: IndexKeys) -> bytes:
     return hashlib.md5(repr(keys).encode(), usedforsecurity=False).digest()
 
 
-def chosen_track(index: FragmentIndex, track_id: int | None) -> TrackIndex:
+def chosen_track(index: Index, track_id: int | None) -> Track:
     """The track of this id; None: the first video track, or else the first audio track.
 
     The scrub track is never chosen by itself.
@@ -84,7 +84,7 @@ def chosen_track(index: FragmentIndex, track_id: int | None) -> TrackIndex:
     raise TrackNotFound("the index tells of no video and no audio track")
 
 
-def alone(context: ServiceContext, keys: IndexKeys, track_id: int, apart: bool) -> FragmentIndex:
+def alone(context: ServiceContext, keys: IndexKeys, track_id: int, apart: bool) -> Index:
     """The index of the one file that a track lies in; there the track may have another id.
 
     Args:
@@ -99,10 +99,10 @@ def alone(context: ServiceContext, keys: IndexKeys, track_id: int, apart: bool) 
         if any(track.id == track_id for track in period.tracks):
             tracks = tuple(one for one in period.tracks if not apart or one.id == track_id)
             periods.append(_period(len(periods), period, None, tracks))
-    return FragmentIndex(SourceInfo(), index.how, periods)
+    return Index(SourceInfo(), index.how, periods)
 
 
-def joined(context: ServiceContext, keys: IndexKeys) -> FragmentIndex:
+def joined(context: ServiceContext, keys: IndexKeys) -> Index:
     """The index of a file, opened anew, for the caller alone."""
     whole = None if keys.file is None else _open_one(context, keys.file)
     if not keys.tracks and whole is not None:
@@ -118,19 +118,17 @@ def joined(context: ServiceContext, keys: IndexKeys) -> FragmentIndex:
             periods.append(_period(len(periods), period, None, left))
     exact = all(track.exact for period in periods for track in period.tracks)
     how = How("index", exact, "put together from the indexes of single tracks")
-    return FragmentIndex(SourceInfo(), how, periods)
+    return Index(SourceInfo(), how, periods)
 
 
-def _period(
-    number: int, period: Period, track_id: int | None, tracks: tuple[TrackIndex, ...]
-) -> Period:
+def _period(number: int, period: Period, track_id: int | None, tracks: tuple[Track, ...]) -> Period:
     """A period of another number, its tracks of another id."""
     moved = []
     for track in tracks:
         info = track.info if track_id is None else replace(track.info, id=track_id)
         samples = track.samples if track.has_samples else None
         moved.append(
-            TrackIndex(
+            Track(
                 info,
                 track.fragments,
                 track.sync,
@@ -146,7 +144,7 @@ def _period(
     return Period(number, period.init, movie, tuple(moved))
 
 
-def _open_one(context: ServiceContext, key: str) -> FragmentIndex:
+def _open_one(context: ServiceContext, key: str) -> Index:
     # Of an object store it is a copy, mapped and then unlinked: pages that are not read cost no
     # memory, and the bytes go with the last mapping.
     with context.store.local(key) as path:
@@ -163,7 +161,7 @@ def cached_for(context: ServiceContext) -> timedelta:
     return timedelta(hours=context.settings.derived_hours)
 
 
-def sampled_index(context: ServiceContext, tenant_id: str, blob: Blob) -> FragmentIndex:
+def sampled_index(context: ServiceContext, tenant_id: str, blob: Blob) -> Index:
     """The index of stored bytes, every sample known.
 
     Raises:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from fractions import Fraction
 
 import fragdex
-from fragdex import NULL, TrackIndex
+from fragdex import NULL, Track
 from fragdex.errors import BudgetExceeded, InvalidRequest
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.sandbox.folders import OwnFolder
@@ -28,7 +28,7 @@ def verified_time(
     tenant_id: str,
     file_id: str,
     keys: IndexKeys,
-    track: TrackIndex,
+    track: Track,
     time: Fraction,
 ) -> Fraction:
     """The presentation time of the true sync sample for a moment of a track of a file.

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex import TrackIndex
+from fragdex import Track
 from fragdex.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff import operations
@@ -254,7 +254,7 @@ def record_of(row: Any) -> TrackRecord:
     )
 
 
-def record_of_indexed(file_id: str, track: TrackIndex) -> TrackRecord:
+def record_of_indexed(file_id: str, track: Track) -> TrackRecord:
     """What is told of a track that the index alone tells of."""
     start, end = track.start, track.end
     lasts = None if start is None or end is None else round((end.exact - start.exact) * 1000)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 import fragdex
-from fragdex import ByteRange, FragmentIndex, Source
+from fragdex import ByteRange, Index, Source
 from fragdex.errors import InvalidRequest, SourceChanged, SourceError, Unprocessable
 from fragdex.rendering.page_media.opening import OutsideSource
 from fragdex.rendering.site import Blocked
@@ -48,7 +48,7 @@ class RemoteTitle:
     """
 
     url: str
-    index: FragmentIndex
+    index: Index
     open: Callable[[], Source]
 
     @cached_property

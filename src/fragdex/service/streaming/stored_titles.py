@@ -12,7 +12,7 @@ from typing import IO, Any, Final, Protocol
 import sqlalchemy as sa
 
 import fragdex
-from fragdex import FragmentIndex, Source, TrackIndex
+from fragdex import Index, Source, Track
 from fragdex.errors import NotReady, TrackNotFound
 from fragdex.lru_cache import LRUCache
 from fragdex.service.context import ServiceContext
@@ -46,7 +46,7 @@ class Medium:
     """
 
     blob: Blob
-    track: TrackIndex
+    track: Track
     opened: Callable[[], AbstractContextManager[Source]]
     size: int
     index: Callable[[], AbstractContextManager[IO[bytes]]]
@@ -100,7 +100,7 @@ class Title:
     context: ServiceContext
     tenant_id: str
     media: tuple[Blob, ...]
-    indexes: tuple[FragmentIndex, ...]
+    indexes: tuple[Index, ...]
 
     @property
     def key(self) -> Any:

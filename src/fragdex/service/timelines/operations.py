@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 import fragdex
-from fragdex import ByteRange, FragmentIndex, Source
+from fragdex import ByteRange, Index, Source
 from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, TrackNotFound
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.seeking.model import SourceInfo
@@ -151,13 +151,13 @@ class _Described:
     """A view and its index."""
 
     view: View
-    index: FragmentIndex
+    index: Index
 
 
 def _described(view: View, path: Path) -> _Described:
     found = fragdex.open_index(path)  # mapped: it stays when the folder goes
     known = SourceInfo("", view.size, etag=view.etag)
-    return _Described(view, FragmentIndex(known, found.how, found.periods))
+    return _Described(view, Index(known, found.how, found.periods))
 
 
 class JoinedTitle:
@@ -215,7 +215,7 @@ class JoinedTitle:
         with self._opened_members() as members:
             yield self._whole.view.as_source(source=members)
 
-    def _made(self, make: Callable[[FragmentIndex, Source], T]) -> T:
+    def _made(self, make: Callable[[Index, Source], T]) -> T:
         with self._opened() as source:
             return make(self._whole.index, source)
 

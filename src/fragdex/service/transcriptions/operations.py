@@ -9,7 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex import TrackIndex
+from fragdex import Track
 from fragdex.errors import Conflict, NotReady, RecordNotFound
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
@@ -119,7 +119,7 @@ def made_of(context: ServiceContext, tenant_id: str, file_id: str) -> str:
         raise NotReady(error.message, more=error.more) from None
 
 
-def _row(tenant_id: str, file_id: str, track: TrackIndex, engine: str) -> dict[str, Any]:
+def _row(tenant_id: str, file_id: str, track: Track, engine: str) -> dict[str, Any]:
     return {
         "id": new_id(),
         "tenant_id": tenant_id,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from fragdex import FragmentIndex, TrackIndex
+from fragdex import Index, Track
 from fragdex.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import exact_index
@@ -34,7 +34,7 @@ class TrackSound:
     """
 
     blob: Blob
-    index: FragmentIndex
+    index: Index
     track_id: int
 
 
@@ -44,7 +44,7 @@ def need_sound_of(
     file_id: str,
     track_id: int | None,
     field: str = "track_id",
-) -> TrackIndex:
+) -> Track:
     """The track of a file that is to be heard.
 
     Args:
@@ -70,7 +70,7 @@ def need_sound_of(
     return track
 
 
-def _chosen(tracks: Sequence[TrackIndex], track_id: int | None, field: str) -> TrackIndex:
+def _chosen(tracks: Sequence[Track], track_id: int | None, field: str) -> Track:
     sounds = [track for track in tracks if track.kind == "audio"]
     if track_id is None:
         if not sounds:
@@ -94,7 +94,7 @@ def _chosen(tracks: Sequence[TrackIndex], track_id: int | None, field: str) -> T
     return found
 
 
-def end_ms(track: TrackIndex) -> int:
+def end_ms(track: Track) -> int:
     """Where a track ends on the presentation's time line."""
     end = track.end
     return 0 if end is None else max(0, round(end.exact * 1000))

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fragdex import FragmentIndex, Indexer
+from fragdex import Index, Indexer
 from fragdex.errors import FragdexError, NotISOBMFF
 from fragdex.indexing.headers import WHOLE
 from fragdex.service.indexing.isolated import IN_THREAD
@@ -73,7 +73,7 @@ class Structure:
             else:
                 at += self._header(data, at, start + at)
 
-    def index(self) -> FragmentIndex:
+    def index(self) -> Index:
         """The index of all that was fed; raises as `Indexer.finish` and `Indexer.feed`."""
         if self._none:
             raise NotISOBMFF(
@@ -157,7 +157,7 @@ class Inspector:
         """Whether it has to be indexed in a process of its own."""
         return self._structure.large
 
-    def index(self, md5: bytes) -> FragmentIndex | None:
+    def index(self, md5: bytes) -> Index | None:
         """The index of the whole file; None where it is no ISO base media file, or a broken one."""
         try:
             index = self._structure.index()
@@ -186,7 +186,7 @@ class Inspector:
         return "the file is text, not a media file"
 
 
-def usable(index: FragmentIndex | None, md5: bytes) -> FragmentIndex | None:
+def usable(index: Index | None, md5: bytes) -> Index | None:
     """The index of a file of this md5, if all of the file is there and can be found by it."""
     if index is None or not (index.complete and index.tracks):
         return None

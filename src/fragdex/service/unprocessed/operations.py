@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex import FragmentIndex, open_index
+from fragdex import Index, open_index
 from fragdex.errors import Conflict, FragdexError, Unavailable, Unprocessable
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import IN_THREAD
@@ -287,7 +287,7 @@ def start(
 
 
 def why_processed(
-    context: ServiceContext, tenant_id: str, index: FragmentIndex | None, key: str
+    context: ServiceContext, tenant_id: str, index: Index | None, key: str
 ) -> str | None:
     """Why a complete file must be processed; None where it is a track as it came.
 
@@ -321,7 +321,7 @@ def why_processed(
 def track_of(
     context: ServiceContext,
     tenant_id: str,
-    index: FragmentIndex,
+    index: Index,
     key: str,
     md5: bytes,
     sha256: bytes,

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fragdex import Box, ByteRange, FragmentIndex, Source, TrackIndex, index, parse
+from fragdex import Box, ByteRange, Index, Source, Track, index, parse
 from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
@@ -37,7 +37,7 @@ MOST_REMOTE: Final = 32
 MOST_MOOF: Final = 1 << 20
 
 
-def why_not(index: FragmentIndex, source: Source, *, remote: bool = False) -> str | None:
+def why_not(index: Index, source: Source, *, remote: bool = False) -> str | None:
     """Why a file must be processed; None where it is a track as it came.
 
     Args:
@@ -54,7 +54,7 @@ def why_not(index: FragmentIndex, source: Source, *, remote: bool = False) -> st
         return "its fragments could not be read"
 
 
-def why_not_told(index: FragmentIndex, *, remote: bool = False) -> str | None:
+def why_not_told(index: Index, *, remote: bool = False) -> str | None:
     """The same, as far as the index tells it."""
     if len(index.tracks) != 1:
         return "it has several tracks"
@@ -78,7 +78,7 @@ def why_not_told(index: FragmentIndex, *, remote: bool = False) -> str | None:
     return None
 
 
-def _why_not_inside(index: FragmentIndex, track: TrackIndex, source: Source) -> str | None:
+def _why_not_inside(index: Index, track: Track, source: Source) -> str | None:
     size = 0
     if codec_name(track.codec) == "h264":
         size = _length_size(index, source)
@@ -114,7 +114,7 @@ def _closed(source: Source, start: int, stop: int, size: int) -> bool:
         return False
 
 
-def _length_size(index: FragmentIndex, source: Source) -> int:
+def _length_size(index: Index, source: Source) -> int:
     """Bytes of a NAL unit's length (ISO/IEC 14496-15, 5.3.3); 0 where no header tells."""
     found = _sample_entry(index, source, "avc1/avcC")
     if found is not None and "lengthSizeMinusOne" in found.fields:
@@ -122,7 +122,7 @@ def _length_size(index: FragmentIndex, source: Source) -> int:
     return 0
 
 
-def _why_not_channels(index: FragmentIndex, source: Source) -> str | None:
+def _why_not_channels(index: Index, source: Source) -> str | None:
     """Why browsers refuse the channels of AAC; None where they do not."""
     entry = _sample_entry(index, source, "mp4a")
     try:
@@ -134,7 +134,7 @@ def _why_not_channels(index: FragmentIndex, source: Source) -> str | None:
         return "its header does not say how it is decoded"
 
 
-def _sample_entry(index: FragmentIndex, source: Source, path: str) -> Box | None:
+def _sample_entry(index: Index, source: Source, path: str) -> Box | None:
     """The first box at a path below stsd; None where there is none."""
     for init in index.periods[0].init:
         for box in parse(source.read(init)):

@@ -1,0 +1,90 @@
+"""Old names: each works, warns with the new one, and is told in docs/moving.md."""
+
+import inspect
+import operator
+import re
+from pathlib import Path
+
+import pytest
+
+import fragdex
+from fragdex import renamed
+
+MOVING = Path(__file__).parent.parent / "docs" / "moving.md"
+
+
+def rows():
+    """What docs/moving.md tells: {before: now}."""
+    text = MOVING.read_text("utf-8")
+    return dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", text, re.MULTILINE))
+
+
+def test_the_docs_tell_every_old_name_and_no_other():
+    told = {f"fragdex.{old}": f"fragdex.{new}" for old, new in renamed.NAMES.items()}
+    for old, new in renamed.ATTRIBUTES.items():
+        told[old] = f"{old.rpartition('.')[0]}.{new}"
+    for old, new in renamed.ARGUMENTS.items():
+        function, _, name = old.rpartition(".")
+        told[f"{function}({name}=)"] = f"{function}({new}=)"
+    assert rows() == told
+
+
+@pytest.mark.parametrize("old", renamed.NAMES)
+def test_an_old_name_of_the_module_is_the_new_one_with_a_warning(old):
+    with pytest.warns(DeprecationWarning, match=rf"fragdex\.{old} is now fragdex\.\S+;") as caught:
+        value = getattr(fragdex, old)
+    assert value is operator.attrgetter(renamed.NAMES[old])(fragdex)
+    assert caught[0].filename == __file__, "it names the line that uses the old name"
+    assert old not in dir(fragdex)
+
+
+def test_a_name_that_never_was_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'seeek'"):
+        fragdex.seeek  # noqa: B018
+
+
+def thing_class():
+    class Thing:
+        def __init__(self):
+            self.stop = 3
+
+        end = renamed.OldName()
+
+    return Thing
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.setattr(renamed, "ATTRIBUTES", {"Thing.end": "stop"})
+    monkeypatch.setattr(renamed, "ARGUMENTS", {"cut.exact": "at", "cut.end": "stop"})
+
+
+def test_an_old_attribute_is_the_new_one_with_a_warning(tables):
+    thing = thing_class()()
+    with pytest.warns(DeprecationWarning, match=r"Thing\.end is now stop;") as caught:
+        assert thing.end == 3
+    assert caught[0].filename == __file__
+
+
+def test_an_old_attribute_that_no_table_tells_cannot_be_made():
+    with pytest.raises((KeyError, RuntimeError)):
+        thing_class()
+
+
+def test_an_old_argument_is_the_new_one_with_a_warning(tables):
+    @renamed.old_arguments(end=None, exact={True: "frame", False: "key"})
+    def cut(start, *, stop=0, at="key"):
+        """What it does."""
+        return start, stop, at
+
+    with pytest.warns(DeprecationWarning, match=r"cut\(end=\) is now stop=;") as caught:
+        assert cut(1, end=5) == (1, 5, "key")
+    assert caught[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="at="):
+        assert cut(1, exact=True) == (1, 0, "frame")
+    both = pytest.raises(TypeError, match="both are given")
+    with pytest.warns(DeprecationWarning, match="stop="), both:
+        cut(1, end=5, stop=6)
+    assert cut(1, stop=5) == (1, 5, "key")
+    assert list(inspect.signature(cut).parameters) == ["start", "stop", "at"]
+    assert cut.__doc__ == "What it does."
