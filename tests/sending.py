@@ -7,7 +7,7 @@ import fragdex
 
 def describe(index):
     """Everything an index answers, as plain values, or the error it answers with."""
-    told = [index.source, index.how, index.findings, index.complete, index.resume_offset]
+    told = [index.file, index.how, index.findings, index.complete, index.resume_offset]
     for track in index.tracks:
         told += [track.info, track.shift, track.period, track.exact]
         for ask in (

@@ -200,7 +200,7 @@ def test_values_are_the_same_behind_a_pickle(states):
         fragdex.ByteRange(0, 10),
         fragdex.FragmentFlags(3),
         fragdex.Finding("code", "message", offset=3),
-        index.source,
+        index.file,
         index.how,
         index.periods[0],
         track,

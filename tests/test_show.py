@@ -12,7 +12,7 @@ import fragdex
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.track_info import Encryption, TrackInfo
-from fragdex.seeking.model import How, Index, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Track
 from fragdex.seeking.show import (
     bit_rate,
     byte_count,
@@ -44,7 +44,7 @@ def test_a_line_a_track():
 
 def test_what_is_odd_is_printed():
     index = Index(
-        SourceInfo("a.mp4", 100),
+        FileInfo("a.mp4", 100),
         How("boxes", True),
         [],
         findings=[Finding(f"odd-{n}", "an oddity") for n in range(60)],
@@ -79,7 +79,7 @@ def test_periods_are_named_where_there_are_several(root):
 
 def test_html_escapes_what_files_say():
     index = fragdex.index(movie())
-    index.source = SourceInfo("<img src=x onerror=alert(1)>.mp4", 10)
+    index.file = FileInfo("<img src=x onerror=alert(1)>.mp4", 10)
     html = index._repr_html_()
     assert "<img" not in html
     assert "&lt;img" in html
@@ -275,14 +275,14 @@ def test_the_line_of_a_track_says_what_it_is():
 
 def test_the_headline_says_how_much_there_is_and_what_it_cost():
     index = fragdex.index(movie(fragments=3, samples=5, fps=25, tracks=2), exact=True)
-    index.source = SourceInfo("a\x1b.mp4", 3 << 20)
+    index.file = FileInfo("a\x1b.mp4", 3 << 20)
     index.how = How("sidx", False, requests=2, bytes_read=1500)
     head = repr(index).splitlines()[0]
     assert "\x1b" not in head
     assert head.endswith(
         ".mp4: 3.0 MiB, 0.619 s, 2 tracks, fragments only, from sidx; 1.5 KiB read in 2 requests"
     )
-    index.source = SourceInfo("", None)
+    index.file = FileInfo("", None)
     index.how = How("stbl+boxes", True, requests=1)
     assert repr(index).splitlines()[0] == (
         "index: 0.619 s, 2 tracks, exact, from the sample tables and movie fragments (stbl, moof);"
@@ -297,7 +297,7 @@ def test_long_lists_are_cut_and_counted():
     tracks = [Track(one, FragmentTable.empty(), SyncTable.empty()) for one in info]
     index = fragdex.index(movie())
     period = type(index.periods[0])(0, (), index.periods[0].movie, tuple(tracks))
-    lines = repr(Index(SourceInfo(), How("boxes", True), [period])).splitlines()
+    lines = repr(Index(FileInfo(), How("boxes", True), [period])).splitlines()
     assert len(lines) == 52
     assert lines[50].split()[:2] == ["track", "49"]
     assert lines[51].strip() == "and 3 more tracks"

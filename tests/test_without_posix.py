@@ -10,7 +10,7 @@ from pathlib import Path
 import fragdex
 from test_fixtures import FIXTURES
 
-PARTS = ("source", "periods", "findings", "complete", "resume_offset")
+PARTS = ("file", "periods", "findings", "complete", "resume_offset")
 MADE = sorted((FIXTURES / "made").glob("*.mp4"))
 
 # What Windows does not have is taken away before the library is imported.

@@ -24,7 +24,9 @@ NAMES: Final[Mapping[str, str]] = {
 }
 """Of the module `fragdex`: the old name, and the new one with the modules before it."""
 
-ATTRIBUTES: Final[Mapping[str, str]] = {}
+ATTRIBUTES: Final[Mapping[str, str]] = {
+    "Index.source": "file",
+}
 """`Class.old` → the new name of the attribute."""
 
 ARGUMENTS: Final[Mapping[str, str]] = {}

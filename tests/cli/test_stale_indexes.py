@@ -80,7 +80,7 @@ def test_the_library_compares_what_it_is_given(tmp_path):
     media, saved = tmp_path / "a.mp4", tmp_path / "b.fidx"
     media.write_bytes(movie())
     fragdex.index(media).save(saved)
-    assert fragdex.open_index(saved, media=media).source.mtime_ns == media.stat().st_mtime_ns
+    assert fragdex.open_index(saved, media=media).file.mtime_ns == media.stat().st_mtime_ns
     os.utime(media, ns=(0, 1))
     with pytest.raises(SourceChanged, match="modification time"):
         fragdex.open_index(saved, media=media)
@@ -96,7 +96,7 @@ def test_an_index_of_an_older_version_is_opened(tmp_path):
     index = fragdex.index(media.read_bytes())
     data = fidx.write(index)
     assert b"mtime_ns" not in data
-    assert fragdex.open_index(data, media=media).source.mtime_ns is None
+    assert fragdex.open_index(data, media=media).file.mtime_ns is None
     media.write_bytes(movie(fragments=9))
     with pytest.raises(SourceChanged, match="bytes"):
         fragdex.open_index(data, media=media)

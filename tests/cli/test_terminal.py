@@ -97,7 +97,7 @@ def test_playlists_hold_no_codec_that_leaves_its_quotes(codec):
 @pytest.mark.parametrize("name", ['a"b\n#X.mp4', "a\x00b.mp4", "caf\udce9.mp4", "\ud800.mp4"])
 def test_playlists_and_manifests_quote_names(name):
     index = fragdex.index(movie(fragments=2))
-    index.source = type(index.source)(name, index.source.size)
+    index.file = type(index.file)(name, index.file.size)
     for line in hls.write(index).decode("ascii").splitlines():
         assert line.startswith("#EXT") or re.fullmatch(r"[\w.%-]+", line)
     assert ET.fromstring(dash.write(index, uri=name)) is not None

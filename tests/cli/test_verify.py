@@ -120,7 +120,7 @@ def changed(index, **columns):
     kept = fragdex.Track(track.info, wrong, track.sync, shift=track.shift, samples=track.samples)
     period = index.periods[0]
     other = type(period)(0, period.init, period.movie, (kept, *period.tracks[1:]))
-    return fragdex.Index(index.source, index.how, [other])
+    return fragdex.Index(index.file, index.how, [other])
 
 
 def test_each_kind_of_difference(files):
@@ -148,7 +148,7 @@ def test_twice_and_fewer(files):
         kept = fragdex.Track(track.info, table.rows(rows), track.sync, exact=False)
         period = true.periods[0]
         other = type(period)(0, period.init, period.movie, (kept,))
-        index = fragdex.Index(true.source, true.how, [other])
+        index = fragdex.Index(true.file, true.how, [other])
         assert {finding.code for finding in differences(index, true)} == codes
 
 
@@ -171,5 +171,5 @@ def test_samples_are_compared_where_both_know_them(files):
         kept = fragdex.Track(track.info, track.fragments, track.sync, samples=table)
         period = true.periods[0]
         other = type(period)(0, period.init, period.movie, (kept,))
-        index = fragdex.Index(true.source, true.how, [other])
+        index = fragdex.Index(true.file, true.how, [other])
         assert {finding.code for finding in differences(index, true)} == {code}

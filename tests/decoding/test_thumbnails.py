@@ -206,7 +206,7 @@ def test_a_track_without_sync_samples_says_so():
         track.info, track.fragments, SyncTable.empty(), shift=track.shift, samples=track.samples
     )
     period = type(index.periods[0])(0, index.periods[0].init, index.periods[0].movie, (bare,))
-    bare_index = type(index)(index.source, index.how, (period,))
+    bare_index = type(index)(index.file, index.how, (period,))
     with pytest.raises(NoSyncSample):
         fragdex.thumbnail(bare_index, film, 0)
     with pytest.raises(NoSyncSample):

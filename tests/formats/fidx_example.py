@@ -1,7 +1,7 @@
 from fragdex.formats import fidx
 from fragdex.fragments.table import FragmentTable, SyncTable
 from fragdex.fragments.track_info import Movie, TrackInfo
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 
 info = TrackInfo(1, "vide", "video", 25, "avc1", "avc1.42c01e")
 fragments = FragmentTable.of(
@@ -20,5 +20,5 @@ sync = SyncTable.of(
 )  # fmt: skip
 track = Track(info, fragments, sync)
 period = Period(0, (), Movie(25, 0, True, (info,)), (track,))
-index = Index(SourceInfo("a.mp4", 1000), How("boxes", True), [period])
+index = Index(FileInfo("a.mp4", 1000), How("boxes", True), [period])
 data = fidx.write(index)

@@ -16,7 +16,7 @@ from fragdex.errors import InexactIndex, TrackNotFound
 from fragdex.formats import arrow
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.fragments.track_info import Movie, TrackInfo
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from strategies.indexes import indexes, tables_from_samples
 
 pa = pytest.importorskip("pyarrow")
@@ -46,7 +46,7 @@ def test_every_row_of_every_track_comes_back(index: Index, of: str) -> None:
 
 
 def test_units_and_meanings_stand_in_the_metadata() -> None:
-    index = Index(SourceInfo("a.mp4", 9), How("boxes", True), ())
+    index = Index(FileInfo("a.mp4", 9), How("boxes", True), ())
     schema = arrow.table(index).schema
     assert schema.field("dts").metadata == {
         b"unit": b"tick",
@@ -62,7 +62,7 @@ def vague() -> Index:
     fragments = type(fragments).of({name: [NULL] for name in fragments.columns()} | {"flags": [0]})
     track = Track(TrackInfo.unknown(3), fragments, sync)
     period = Period(0, (), Movie(0, 0, True, ()), (track,))
-    return Index(SourceInfo(), How("sidx", False), [period])
+    return Index(FileInfo(), How("sidx", False), [period])
 
 
 def test_what_is_not_known_is_null() -> None:
@@ -87,7 +87,7 @@ def test_without_pyarrow_the_extra_is_named() -> None:
         "import sys; sys.modules['pyarrow'] = None\n"
         "from fragdex.formats import arrow\n"
         "from fragdex.seeking.model import *\n"
-        "arrow.write(Index(SourceInfo(), How('boxes', True), ()))\n"
+        "arrow.write(Index(FileInfo(), How('boxes', True), ()))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False

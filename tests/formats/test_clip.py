@@ -80,7 +80,7 @@ def test_a_clip_in_fragments_begins_at_zero_with_what_comes_along(source):
 def test_a_source_of_unknown_size_gives_the_same_clip(fragmented):
     data = movie(fragments=4, tracks=2, fragmented=False)
     index = fragdex.index(data)
-    source = replace(index.source, size=None)
+    source = replace(index.file, size=None)
     unknown = fragdex.Index(source, index.how, index.periods)
     files = []
     for one in (index, unknown):
@@ -98,7 +98,7 @@ def test_a_track_that_has_ended_is_not_in_a_clip():
     sync = type(short.sync).of(short.sync.columns() | {"count": rows.sample_count})
     ended = fragdex.Track(short.info, rows, sync)
     period = type(period)(0, period.init, period.movie, (long, ended))
-    index = fragdex.Index(index.source, index.how, [period])
+    index = fragdex.Index(index.file, index.how, [period])
     assert ended.end.exact < Fraction(1, 2) < long.end.exact
     for start, tracks in ((0, (1, 2)), (Fraction(1, 2), (1,))):
         got = clip(index, reader(data), start, 1, keep_times=True)
@@ -368,7 +368,7 @@ def test_a_value_that_does_not_fit_is_an_error():
     )
     period = index.periods[0]
     other = type(period)(0, period.init, period.movie, (long,))
-    wrong = fragdex.Index(index.source, index.how, [other])
+    wrong = fragdex.Index(index.file, index.how, [other])
     with pytest.raises(BuildError, match="sample_duration does not fit"):
         list(clip(wrong, reader(data), 0, 1, fragmented=True).pieces)
 

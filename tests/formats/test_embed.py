@@ -19,7 +19,7 @@ from fragdex.errors import BuildError, FragdexError, InexactIndex
 from fragdex.formats.clip_fragments import moved_moof, rebased
 from fragdex.formats.embed import Shifts, embed, mended_box, mended_mfra, needs_rebasing
 from fragdex.fragments.table import FragmentTable
-from fragdex.seeking.model import Index, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, Index, Track
 from fragdex.testing import make_file, movie
 from strategies.files import fragmented_parts
 
@@ -345,7 +345,7 @@ def test_a_moov_that_grows_moves_what_it_speaks_of_once_more() -> None:
         small.periods[0],
         tracks=(Track(track.info, table, track.sync, shift=track.shift),),
     )
-    index = Index(SourceInfo("", 2**32 + 10), small.how, [period])
+    index = Index(FileInfo("", 2**32 + 10), small.how, [period])
     content = front + data[moov.stop :]
 
     def read(part: ByteRange) -> bytes:

@@ -22,7 +22,7 @@ from fragdex.errors import DamagedIndex, InexactIndex, SourceNotFound
 from fragdex.formats import fidx
 from fragdex.formats.fidx_columns import HEADER, build_head, parse_head
 from fragdex.fragments.table import SampleTable
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from strategies.indexes import (
     indexes,
     sample_tables,
@@ -35,7 +35,7 @@ def same(a: Index, b: Index, *, samples: bool) -> bool:
     def told(index: Index) -> tuple[object, ...]:
         periods = [(p.number, p.init, p.movie, len(p.tracks)) for p in index.periods]
         tracks = [(t.info, t.shift, t.period, t.exact, t.groups) for t in index.tracks]
-        rest = (index.source, index.how, index.findings, index.complete, index.resume_offset)
+        rest = (index.file, index.how, index.findings, index.complete, index.resume_offset)
         return (*rest, periods, tracks)
 
     return told(a) == told(b) and all(
@@ -84,7 +84,7 @@ def small() -> Index:
     track = Track(info, fragments, sync, samples=samples)
     movie = fidx.Movie(25, 0, True, (info,))
     how = How("boxes", True, "no sidx and no mfra")
-    return Index(SourceInfo("a.mp4", 350), how, [Period(0, (), movie, (track,))])
+    return Index(FileInfo("a.mp4", 350), how, [Period(0, (), movie, (track,))])
 
 
 def test_every_single_byte_counts(small: Index) -> None:
@@ -260,7 +260,7 @@ def test_tables_that_contradict_each_other_are_found_by_verify(small: Index) -> 
         parts = {"fragments": track.fragments, "sync": track.sync, name: table}
         wrong = Track(track.info, parts["fragments"], parts["sync"], samples=track.samples)
         period = replace(small.periods[0], tracks=(wrong,))
-        data = fidx.write(Index(small.source, small.how, [period]), samples=True)
+        data = fidx.write(Index(small.file, small.how, [period]), samples=True)
         fidx.read(data)
         with pytest.raises(DamagedIndex, match=r"contradict|numbers that no file has"):
             fidx.verify(data)
@@ -294,7 +294,7 @@ def test_saving_replaces_the_file_and_keeps_its_mode(small: Index, tmp_path: Pat
     path.chmod(0o640)
     (tmp_path / "link").symlink_to(path)
     fidx.save(small, tmp_path / "link")
-    assert fidx.open_index(path).source == small.source
+    assert fidx.open_index(path).file == small.file
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert (tmp_path / "link").is_symlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.fidx", "link"]
@@ -314,7 +314,7 @@ def test_saving_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) 
     fragments, sync = tables_from_samples(SampleTable.empty(), [])
     track = Track(info, fragments, sync)  # it holds no samples
     index = Index(
-        SourceInfo(), How("sidx", False), [Period(0, (), fidx.Movie(0, 0, True, ()), (track,))]
+        FileInfo(), How("sidx", False), [Period(0, (), fidx.Movie(0, 0, True, ()), (track,))]
     )
     path = tmp_path / "a.fidx"
     path.write_bytes(b"old")
@@ -328,9 +328,9 @@ def test_an_index_stays_good_when_its_file_is_replaced(small: Index, tmp_path: P
     path = tmp_path / "a.fidx"
     fidx.save(small, path, samples=True)
     opened = fidx.open_index(path)
-    fidx.save(Index(SourceInfo("other"), small.how, ()), path)
+    fidx.save(Index(FileInfo("other"), small.how, ()), path)
     assert same(small, opened, samples=True)
-    assert fidx.open_index(path).source.name == "other"
+    assert fidx.open_index(path).file.name == "other"
 
 
 def test_a_missing_file_and_an_empty_one(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_track_met_in_fragments_alone_is_spelled_out(samples: SampleTable, inf
     fragments, sync = tables_from_samples(samples, [])
     track = Track(info, fragments, sync, samples=samples)
     index = Index(
-        SourceInfo(), How("boxes", True), [Period(0, (), fidx.Movie(0, 0, True, ()), (track,))]
+        FileInfo(), How("boxes", True), [Period(0, (), fidx.Movie(0, 0, True, ()), (track,))]
     )
     assert same(index, fidx.read(fidx.write(index, samples=True)), samples=True)
 

@@ -18,7 +18,7 @@ from fragdex.data import VideoSet, write_set
 from fragdex.errors import SourceError
 from fragdex.formats import fidx
 from fragdex.seeking.model import Index
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.testing import RangeServer
 
 FILM = Path(__file__).parents[2] / "fixtures" / "open-gop.mp4"
@@ -63,7 +63,7 @@ def outside(folder, address):
 def saved_elsewhere(folder, name):
     """An index that names its media so, as a stranger sends it."""
     made = fragdex.index(FILM, exact=True)
-    named = Index(SourceInfo(name), made.how, made.periods)
+    named = Index(FileInfo(name), made.how, made.periods)
     (folder / "evil.fidx").write_bytes(fidx.write(named, samples=True))
     return folder / "evil.fidx"
 
@@ -120,7 +120,7 @@ def test_an_index_names_media_below_its_folder_alone(folder, listener, monkeypat
     for name in outside(folder, address):
         file = saved_elsewhere(folder, name)
         for opened in (fragdex.open_index(file), fragdex.open_index(file.read_bytes())):
-            assert opened.source.name == name
+            assert opened.file.name == name
             with pytest.raises(SourceError, match="outside"):
                 fragdex.view(opened, "fragmented").read()
             with pytest.raises(SourceError, match="outside"):

@@ -177,6 +177,6 @@ def test_columns_that_overlap_are_refused() -> None:
 
 def test_a_name_that_is_no_utf_8_comes_back() -> None:
     index = fragdex.index(movie())
-    index.source = fidx.SourceInfo("caf\udce9.mp4", 1)
-    assert fidx.read(fidx.write(index)).source.name == "caf\udce9.mp4"
+    index.file = fidx.FileInfo("caf\udce9.mp4", 1)
+    assert fidx.read(fidx.write(index)).file.name == "caf\udce9.mp4"
     ask_everything(index)

@@ -15,9 +15,9 @@ import pytest
 from fragdex.formats import export
 from fragdex.formats.fidx import open_index
 from fragdex.seeking.forms import FORMS, Exporting
-from fragdex.seeking.model import How, Index, SourceInfo
+from fragdex.seeking.model import FileInfo, How, Index
 
-EMPTY = Index(SourceInfo("a.mp4"), How("boxes", True), ())
+EMPTY = Index(FileInfo("a.mp4"), How("boxes", True), ())
 
 
 SIGNATURES = {
@@ -50,7 +50,7 @@ def test_an_unknown_form_is_refused() -> None:
 def test_an_index_offers_export_and_save(tmp_path: Path) -> None:
     assert EMPTY.export("csv").startswith(b"track_id,")
     EMPTY.save(tmp_path / "a.fidx")
-    assert open_index(tmp_path / "a.fidx").source.name == "a.mp4"
+    assert open_index(tmp_path / "a.fidx").file.name == "a.mp4"
 
 
 def test_forms_are_imported_when_they_are_used() -> None:

@@ -17,7 +17,7 @@ import fragdex
 from fragdex.errors import BuildError, InexactIndex, NoSyncSample
 from fragdex.formats import hls
 from fragdex.formats.hls import bandwidths
-from fragdex.seeking.model import How, Index, SourceInfo
+from fragdex.seeking.model import FileInfo, How, Index
 from fragdex.testing import movie
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -126,7 +126,7 @@ def test_periods_are_parted() -> None:
 def test_addresses_stand_on_one_line_and_in_quotes(
     name: str, given: str | None, address: str
 ) -> None:
-    assert hls.uri_of(Index(SourceInfo(name), How("boxes", True), ()), given) == address
+    assert hls.uri_of(Index(FileInfo(name), How("boxes", True), ()), given) == address
 
 
 def test_each_entry_of_the_iframe_playlist_is_one_picture() -> None:

@@ -8,7 +8,7 @@ import fragdex
 from fragdex.errors import BuildError
 from fragdex.formats import hls
 from fragdex.formats.hls import Rendition
-from fragdex.seeking.model import How, Index, SourceInfo
+from fragdex.seeking.model import FileInfo, How, Index
 from fragdex.testing import movie
 
 FILM = fragdex.index(movie(4))
@@ -65,7 +65,7 @@ def test_what_stands_in_quotes_cannot_leave_them():
 
 
 def test_nothing_to_play():
-    empty = Index(SourceInfo(), How("boxes", True), ())
+    empty = Index(FileInfo(), How("boxes", True), ())
     with pytest.raises(BuildError, match="a video or an audio"):
         hls.write_renditions([])
     with pytest.raises(BuildError, match="no period"):

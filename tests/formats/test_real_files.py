@@ -42,14 +42,14 @@ def check(index: Index) -> None:
         text = wire.write(index)
     except (BuildError, InexactIndex):  # several periods, or no moov
         return
-    again = wire.read(text, size=index.source.size)
+    again = wire.read(text, size=index.file.size)
     assert wire.write(again) == text
     for key, told in json.loads(text).items():
         track = index.track(int(key))
         for segment in told["segments"]:
             # who starts at this segment's decoding time finds its bytes
             stop = segment["offset"] + segment["size"]
-            assert segment["offset"] <= stop <= (index.source.size or stop)
+            assert segment["offset"] <= stop <= (index.file.size or stop)
         assert told["sample_count"] == track.sample_count
 
 

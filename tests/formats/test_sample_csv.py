@@ -16,7 +16,7 @@ from fragdex.formats import sample_csv
 from fragdex.formats.sample_csv import ROWS_AT_ONCE, text_rows
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Movie, TrackInfo
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from strategies.indexes import indexes, tables_from_samples
 
 
@@ -41,16 +41,14 @@ def test_every_sample_stands_in_it_in_decode_order(index: Index, edited: bool) -
 def test_the_header_line() -> None:
     one = Period(0, (), Movie(0, 0, True, ()), ())
     for periods, header in ([one], b"key"), ([one, replace(one, number=1)], b"key,period"):
-        text = sample_csv.write(Index(SourceInfo(), How("boxes", True), periods))
+        text = sample_csv.write(Index(FileInfo(), How("boxes", True), periods))
         assert text == b"track_id,timescale,dts,pts,duration,size,pos," + header + b"\n"
 
 
 def test_an_index_without_samples_says_so_and_a_missing_track_too() -> None:
     fragments, sync = tables_from_samples(SampleTable.empty(), [])
     track = Track(TrackInfo.unknown(4), fragments, sync)
-    index = Index(
-        SourceInfo(), How("sidx", False), [Period(0, (), Movie(0, 0, True, ()), (track,))]
-    )
+    index = Index(FileInfo(), How("sidx", False), [Period(0, (), Movie(0, 0, True, ()), (track,))])
     with pytest.raises(InexactIndex):
         sample_csv.write(index)
     with pytest.raises(TrackNotFound):

@@ -14,7 +14,7 @@ from fragdex.errors import BuildError, InexactIndex, TrackNotFound
 from fragdex.formats import torchcodec
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from fragdex.views.kinds import view
 from strategies.indexes import indexes, tables_from_samples
 
@@ -35,7 +35,7 @@ def index_of(info: TrackInfo, samples: SampleTable | None = SAMPLES) -> Index:
     fragments, sync = tables_from_samples(SAMPLES, [3])
     track = Track(info, fragments, sync, shift=info.shift(1000), samples=samples)
     period = Period(0, (), Movie(1000, 0, True, (info,)), (track,))
-    return Index(SourceInfo(), How("boxes", True), [period])
+    return Index(FileInfo(), How("boxes", True), [period])
 
 
 INFO = TrackInfo(1, "vide", "video", 30_000, "avc1", None, edits=(Edit(0, 1001),))

@@ -19,7 +19,7 @@ from fragdex.errors import BuildError, DamagedIndex, FragdexError, InexactIndex,
 from fragdex.formats import wire, wire_reading
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from strategies.indexes import (
     indexes,
     sample_tables,
@@ -56,7 +56,7 @@ def index_of(
 ) -> Index:
     fragments, sync = tables_from_samples(samples, cuts)
     track = Track(info, fragments, sync, shift=info.shift(1000), samples=samples)
-    return Index(SourceInfo(), HOW, [Period(0, init, Movie(1000, 0, True, (info,)), (track,))])
+    return Index(FileInfo(), HOW, [Period(0, init, Movie(1000, 0, True, (info,)), (track,))])
 
 
 def told(index: Index, **options: Any) -> Any:
@@ -177,7 +177,7 @@ def test_an_index_without_samples_and_sync_says_so() -> None:
     track = index.tracks[0]
     rows = replace(track.fragments, sync=np.full(2, NULL))
     vague = Track(track.info, rows, track.sync, exact=False)
-    index = Index(SourceInfo(), HOW, [replace(index.periods[0], tracks=(vague,))])
+    index = Index(FileInfo(), HOW, [replace(index.periods[0], tracks=(vague,))])
     with pytest.raises(InexactIndex, match="exact=True"):
         wire.write(index)
 
@@ -200,7 +200,7 @@ def test_fragments_without_samples_are_passed_over() -> None:
 
 def test_what_lies_behind_the_end_of_a_cut_file_is_left_out() -> None:
     index = index_of(samples_of(8), list(range(20, 80, 20)))
-    index.source = SourceInfo(size=1550)
+    index.file = FileInfo(size=1550)
     assert [s["offset"] for s in told(index)["1"]["segments"]] == [1000, 1200]
     assert wire.read(wire.write(index), size=1550).complete
 
@@ -208,7 +208,7 @@ def test_what_lies_behind_the_end_of_a_cut_file_is_left_out() -> None:
 def test_a_track_in_two_periods_needs_a_choice() -> None:
     one = index_of(samples_of(2), [])
     other = replace(one.periods[0], number=1, init=(ByteRange(9000, 9100),))
-    index = Index(SourceInfo(), HOW, [one.periods[0], other])
+    index = Index(FileInfo(), HOW, [one.periods[0], other])
     with pytest.raises(BuildError, match="several periods"):
         wire.write(index)
     assert told(index, period=1)["1"]["initSegment"] == {"offset": 9000, "size": 100}

@@ -151,9 +151,9 @@ def test_the_module_answers_as_the_library_does(page):
         for number, track in enumerate(index.tracks):
             if track.kind != "video" or not track.timescale or not len(track.fragments):
                 continue
-            asked = moments(Numbering(track, track.samples, size=index.source.size))
+            asked = moments(Numbering(track, track.samples, size=index.file.size))
             found = page.evaluate(ASK, ["film.fidx", number, asked])
-            for one, right in zip(found, expected(track, index.source.size, asked), strict=True):
+            for one, right in zip(found, expected(track, index.file.size, asked), strict=True):
                 assert one == right, (path.name, number, one["order"], one["hidden"])
             seen += 1
     assert seen > 100

@@ -124,7 +124,7 @@ def test_runs_that_contradict_themselves_are_refused(run, rule):
     )
     endless = Track(track.info, track.fragments, sync)
     hostile = Period(0, period.init, period.movie, (endless,))
-    saved = fidx.write(Index(index.source, index.how, [hostile]))
+    saved = fidx.write(Index(index.file, index.how, [hostile]))
     with pytest.raises(DamagedIndex, match=rule):
         fidx.verify(saved)
 
@@ -391,7 +391,7 @@ def test_lines_of_samples_are_written_a_few_fragments_at_a_time(monkeypatch):
 def test_lines_of_many_tracks_that_claim_the_same_bytes_are_not_written():
     """Each track of a file of half a megabyte claimed half a million samples of one byte."""
     index = fragdex.index(repeated("samples-of-one-number", 500))
-    assert sum(track.sample_count for track in index.tracks) > 10 * index.source.size
+    assert sum(track.sample_count for track in index.tracks) > 10 * index.file.size
     with pytest.raises(LimitExceeded, match="more samples than the file has bytes") as caught:
         index.export("csv")
     assert caught.value.path == "moov/trak/mdia/minf/stbl"

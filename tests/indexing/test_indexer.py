@@ -22,8 +22,8 @@ def test_the_index_is_there_at_the_last_byte():
         assert indexer.position >= min(at, len(DATA))
     index = indexer.finish()
     brute.same(index, fragdex.index(DATA))
-    assert index.source.md5 == hashlib.md5(DATA).hexdigest()
-    assert index.source.size == len(DATA)
+    assert index.file.md5 == hashlib.md5(DATA).hexdigest()
+    assert index.file.size == len(DATA)
 
 
 def test_media_may_be_jumped_over():

@@ -143,7 +143,7 @@ def test_a_source_that_does_not_tell_its_length(made, data):
         assert found is told
     else:
         brute.same(found, told)
-        assert found.source.size == len(cut)
+        assert found.file.size == len(cut)
 
 
 @pytest.mark.parametrize("gap", [0, 1, 70_000, 5_000_000])
@@ -152,7 +152,7 @@ def test_the_end_behind_what_was_passed_over_is_found(gap):
     free = (6_000_000).to_bytes(4, "big") + b"free" + bytes(gap)
     source = Untold(movie(fragments=2) + free)
     found = fragdex.index(source)
-    assert (found.source.size, found.complete) == (len(source.data), False)
+    assert (found.file.size, found.complete) == (len(source.data), False)
     assert found.resume_offset == len(movie(fragments=2))
     assert source.requests < 60
 
@@ -162,7 +162,7 @@ def test_media_data_to_an_end_that_is_not_told():
     at = data.rindex(b"mdat") - 4
     source = Untold(data[:at] + bytes(4) + data[at + 4 :] + bytes(100_000))
     found = fragdex.index(source)
-    assert (found.source.size, found.complete) == (len(source.data), True)
+    assert (found.file.size, found.complete) == (len(source.data), True)
 
 
 HEADERS = {
@@ -200,7 +200,7 @@ def test_a_box_too_large_is_refused_once_all_of_it_is_there():
     assert indexer.need is None
     indexer.feed(b"\0", end - 2)
     cut = indexer.finish()
-    assert (cut.complete, cut.source.size) == (False, end - 1)
+    assert (cut.complete, cut.file.size) == (False, end - 1)
     with pytest.raises(LimitExceeded, match="too large"):
         indexer.finish(end)
     with pytest.raises(LimitExceeded, match="too large"):

@@ -250,6 +250,6 @@ def test_a_server_that_never_tells_the_length(cut):
     whole = film()
     data = whole[: len(whole) - cut]
     made, requests = asked(data, faults=Faults(unknown_total=True))
-    assert (made.source.size, made.complete) == (len(data), not cut)
+    assert (made.file.size, made.complete) == (len(data), not cut)
     same_answers(made, data, (0.0, 7.3))
     assert sum(one.range == "bytes=-1" for one in requests) <= 1

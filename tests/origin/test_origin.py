@@ -236,11 +236,11 @@ def test_indexes_beside_films(tmp_path):
     kept = tmp_path / "film.mp4.fidx"
     # one that somebody made is used, and one of other bytes is not
     index = fragdex.open_index(kept)
-    assert Titles(tmp_path).open(("film.mp4",)).indexes[0].source == index.source
+    assert Titles(tmp_path).open(("film.mp4",)).indexes[0].file == index.file
     path.write_bytes(movie(7, tracks=2))
     os.utime(path, ns=(1, 1))
     made = Titles(tmp_path).open(("film.mp4",)).indexes[0]
-    assert made.source.size == path.stat().st_size
+    assert made.file.size == path.stat().st_size
 
 
 def test_segments_that_change_while_they_are_ready(tmp_path):
@@ -378,10 +378,10 @@ def test_how_long_a_film_of_another_server_is_trusted():
     with RangeServer(files) as far:
         trusting, asking = (Titles(far.at("films"), trust=trust) for trust in (1000, 0))
         for titles in (trusting, asking):
-            assert titles.open(("film.mp4",)).indexes[0].source.size == len(first)
+            assert titles.open(("film.mp4",)).indexes[0].file.size == len(first)
         far.content = {"films/film.mp4": second}
-        assert trusting.open(("film.mp4",)).indexes[0].source.size == len(first)
-        assert asking.open(("film.mp4",)).indexes[0].source.size == len(second)
+        assert trusting.open(("film.mp4",)).indexes[0].file.size == len(first)
+        assert asking.open(("film.mp4",)).indexes[0].file.size == len(second)
         # whatever is read is checked all the same
         with serving(trusting) as client:
             assert client.get("/film.mp4/fragmented.mp4").content == fragdex.view(

@@ -14,7 +14,7 @@ from fragdex import NULL, FragmentFlags
 from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import Edit
 from fragdex.seeking.difference import differences
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from fragdex.testing import movie
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -29,7 +29,7 @@ def claim(
     exact: bool = True,
     sync: SyncTable = TRACK.sync,
     samples: SampleTable | None = None,
-    source: SourceInfo = TRUE.source,
+    source: FileInfo = TRUE.file,
     method: str = "boxes",
     shift: int = 0,
     **info: Any,
@@ -145,7 +145,7 @@ def test_a_fragment_of_a_single_sample_counts():
     (track,), period = true.tracks, true.periods[0]
     rows = track.fragments.rows(np.array([0, 1, 3]))
     fewer = replace(period, tracks=(Track(track.info, rows, SyncTable.empty(), exact=False),))
-    (finding,) = differences(Index(true.source, How("sidx", False), [fewer]), true)
+    (finding,) = differences(Index(true.file, How("sidx", False), [fewer]), true)
     assert (finding.code, finding.offset) == ("missing", track.fragments.offset[2])
 
 
@@ -225,8 +225,8 @@ def test_samples_are_compared_column_by_column():
 
 
 def test_an_unknown_size_is_no_difference():
-    assert codes(claim(source=SourceInfo("a.mp4", None))) == set()
-    assert codes(claim(source=SourceInfo("a.mp4", 5))) == {"size"}
+    assert codes(claim(source=FileInfo("a.mp4", None))) == set()
+    assert codes(claim(source=FileInfo("a.mp4", 5))) == {"size"}
 
 
 def test_a_file_whose_samples_are_not_known_proves_nothing():
@@ -236,11 +236,11 @@ def test_a_file_whose_samples_are_not_known_proves_nothing():
 def test_only_a_track_with_fragments_can_be_missing():
     two = fragdex.index(movie(tracks=2), exact=True)
     period = two.periods[0]
-    one = Index(two.source, two.how, [replace(period, tracks=period.tracks[:1])])
+    one = Index(two.file, two.how, [replace(period, tracks=period.tracks[:1])])
     (finding,) = differences(one, two)
     assert (finding.code, finding.track) == ("track-missing", 2)
     (finding,) = differences(two, one)
     assert (finding.code, finding.track) == ("track", 2)
     nothing = Track(period.tracks[1].info, FragmentTable.empty(), SyncTable.empty())
     bare = replace(period, tracks=(period.tracks[0], nothing))
-    assert codes(one, Index(two.source, two.how, [bare])) == set()
+    assert codes(one, Index(two.file, two.how, [bare])) == set()

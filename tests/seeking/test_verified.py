@@ -20,7 +20,7 @@ from fragdex.errors import (
     UnverifiedSync,
 )
 from fragdex.indexing.access import SampleBytes, access_of
-from fragdex.seeking.model import SourceInfo
+from fragdex.seeking.model import FileInfo
 from fragdex.testing import movie
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -117,7 +117,7 @@ def test_media_with_another_etag_are_not_read(tag, described, refused) -> None:
     data = FIXTURES.joinpath("all-sync.mp4").read_bytes()
     index = fragdex.index(data)
     index.track(1).home = index.track(1).home._replace(
-        source=SourceInfo(size=len(data), etag=described)
+        file=FileInfo(size=len(data), etag=described)
     )
     far = Far(data)
     far.etag = tag

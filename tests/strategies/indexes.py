@@ -19,11 +19,11 @@ from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import Edit, Encryption, Movie, SampleDefaults, TrackInfo
 from fragdex.seeking.model import (
+    FileInfo,
     How,
     Index,
     Period,
     SampleGroup,
-    SourceInfo,
     Track,
 )
 
@@ -220,9 +220,7 @@ def indexes(draw: st.DrawFn, *, max_periods: int = 2, max_tracks: int = 3) -> In
         Finding, texts, texts, st.none() | counts, st.none() | texts, st.none() | counts, counts
     )
     return Index(
-        draw(
-            st.builds(SourceInfo, texts, st.none() | counts, st.none() | texts, st.none() | texts)
-        ),
+        draw(st.builds(FileInfo, texts, st.none() | counts, st.none() | texts, st.none() | texts)),
         draw(how),
         periods,
         findings=draw(st.lists(finding, max_size=3)),

@@ -64,7 +64,7 @@ def laws(made, holes=()):
     assert float(first_shown(track)) == pytest.approx(min(times), abs=1e-3)
     assert float(track.start) == pytest.approx(max(0, min(times)), abs=1e-3)
     assert made.duration_ms >= 0
-    assert made.byte_size == index.source.size
+    assert made.byte_size == index.file.size
     # default-base-is-moof, and every segment begins at an access point
     with open(made.path, "rb") as file:
         data = file.read()

@@ -220,7 +220,7 @@ def test_several_configurations_are_several_sample_entries():
     assert len(entries) == 2
     sizes = []
     for index in indexes:
-        with av.open(index.source.name) as container:
+        with av.open(index.file.name) as container:
             sizes += [(f.width, f.height) for f in container.decode(video=0)]
     with view.open() as file, av.open(file) as container:
         assert [(f.width, f.height) for f in container.decode(video=0)] == sizes
@@ -312,7 +312,7 @@ def test_a_view_is_indexed_and_packaged_as_a_file():
     view = joined(files)
     media = view.as_source(source=files)
     index = fragdex.index(media, exact=True)
-    assert (index.source.etag, index.source.size) == (view.etag, view.size)
+    assert (index.file.etag, index.file.size) == (view.etag, view.size)
     made = fragdex.package(index, source=media, seconds=1)
     one = made.title.renditions[0]
     init = made[f"{one.name}/init.mp4"].read(source=media)

@@ -332,7 +332,7 @@ def addresses(name: str, index: Any, target: str | None, init: str | None) -> di
     from fragdex.cli.opening import saved_form
 
     uris = {}
-    media = index.source.name if saved_form(name) else name
+    media = index.file.name if saved_form(name) else name
     if target is not None and media and media != STDIN and not is_url(media):
         uris["uri"] = _seen_from(target, media)
     if init is not None:

@@ -51,7 +51,7 @@ class _Rates:
         from fragdex.indexing.samples import MAX_WITHOUT_BYTES
         from fragdex.seeking.track import MOST
 
-        size = index.source.size
+        size = index.file.size
         self._left = MOST if size is None else size + MAX_WITHOUT_BYTES
 
     def of(self, track: Any) -> Any:
@@ -136,7 +136,7 @@ def _value(index: Any) -> dict[str, Any]:
 
     rates = _Rates(index)
     return {
-        "source": asdict(index.source),
+        "source": asdict(index.file),
         "how": asdict(index.how),
         "duration": index.duration,
         "complete": index.complete,

@@ -118,7 +118,7 @@ def opened_media(
     if saved_form(name):
         saved = open_any(name, ignore_mtime=opening["ignore_mtime"], follow=opening["follow"])
         if opening["ignore_mtime"]:
-            saved.source = replace(saved.source, mtime_ns=None)
+            saved.file = replace(saved.file, mtime_ns=None)
     media = name if saved is None else media_of(saved, name)
     init = None
     if opening.get("init") is not None:
@@ -177,11 +177,11 @@ def media_of(index: Index, name: str) -> str:
 
     if saved_form(name) is None:
         return name
-    if not index.source.name:
+    if not index.file.name:
         raise SourceNotFound(
             f"{name} does not say which file it describes", advice="name the media file itself"
         )
-    return media_at_hand(index, name) or index.source.name
+    return media_at_hand(index, name) or index.file.name
 
 
 def media_at_hand(index: Index, name: str) -> str | None:
@@ -191,7 +191,7 @@ def media_at_hand(index: Index, name: str) -> str | None:
     """
     from fragdex.sources import ForeignName
 
-    recorded = index.source.name
+    recorded = index.file.name
     if not recorded or is_url(recorded) or is_url(name):
         return None
     beside = os.path.join(os.path.dirname(name), os.path.basename(recorded))

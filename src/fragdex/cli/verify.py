@@ -114,10 +114,10 @@ def _compare(
         # made with an initialization segment, which the index knows and the file does not
         truth = _exact(file, **{**opening, "init": claimed})
     differing = list(differences(claimed, truth))
-    if claimed.source.md5 is not None:
+    if claimed.file.md5 is not None:
         digest = _md5(file)
-        if digest != claimed.source.md5:
-            message = f"the md5 of the file is {digest}, the index says {claimed.source.md5}"
+        if digest != claimed.file.md5:
+            message = f"the md5 of the file is {digest}, the index says {claimed.file.md5}"
             differing.append(Finding("md5", message))
     return (name, differing), ()
 

@@ -307,7 +307,7 @@ def _extract(
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex.cli.opening import bytes_of_view, exact_again, notes, opened_media, saved_form
     from fragdex.errors import InexactIndex
-    from fragdex.seeking.origin import SourceInfo
+    from fragdex.seeking.origin import FileInfo
     from fragdex.views.copies import ClipRequest, clip_view
 
     with opened_media(name, opening) as (index, source, init):
@@ -319,7 +319,7 @@ def _extract(
             index = exact_again(index, source, opening, (start, stop, tracks))
             view, clip = clip_view(index, source, cut)
         # A recording may have grown since it was indexed from this very source.
-        known = None if saved_form(name) else [SourceInfo(name)]
+        known = None if saved_form(name) else [FileInfo(name)]
         emit(bytes_of_view(view, source, known), targets[name])
     return {
         "clip": targets[name],
@@ -449,7 +449,7 @@ def _packaged(
         indexes.append(index)
         sources.append(source)
     packaged = fragdex.package(indexes, source=sources, **wanted)
-    return packaged, [(i.source, s) for i, s in zip(indexes, sources, strict=True)]
+    return packaged, [(i.file, s) for i, s in zip(indexes, sources, strict=True)]
 
 
 def _write_package(

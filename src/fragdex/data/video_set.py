@@ -203,7 +203,7 @@ class VideoSet(Sequence[Video]):
         opening = {**self._options, **options}
         opened = _SetFrames(self._connections, name, index, track, init=init, **opening)
         try:
-            index.source.refuse_other(name, mtime_ns=opened.source.mtime_ns)
+            index.file.refuse_other(name, mtime_ns=opened.source.mtime_ns)
         except BaseException:
             opened.close()
             raise

@@ -29,8 +29,8 @@ def export(index: Index, form: str, **options: object) -> bytes:
         TypeError: the form has no such option.
         InexactIndex: the form needs samples that this index does not have.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> export(Index(SourceInfo(), How("boxes", True), ()), "json")
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> export(Index(FileInfo(), How("boxes", True), ()), "json")
     b'{}'
     """
     if form not in FORMS:
@@ -46,10 +46,10 @@ def save(index: Index, path: str | PathLike[str], *, samples: bool = False) -> N
     """Write the binary index to a file; see `fragdex.formats.fidx.save`.
 
     >>> import tempfile, pathlib
-    >>> from fragdex.seeking.model import How, SourceInfo
+    >>> from fragdex.seeking.model import How, FileInfo
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = pathlib.Path(directory, "a.fidx")
-    ...     save(Index(SourceInfo(), How("boxes", True), ()), path)
+    ...     save(Index(FileInfo(), How("boxes", True), ()), path)
     ...     path.exists()
     True
     """

@@ -46,8 +46,8 @@ def table(index: Index, *, of: str = "fragments", tracks: Iterable[int] | None =
         InexactIndex: samples are asked for that the index does not hold.
         MissingExtra: pyarrow is not installed.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> table(Index(SourceInfo(), How("boxes", True), ())).num_columns
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> table(Index(FileInfo(), How("boxes", True), ())).num_columns
     16
     """
     pa = _pyarrow()
@@ -72,7 +72,7 @@ def table(index: Index, *, of: str = "fragments", tracks: Iterable[int] | None =
         columns.append(pa.chunked_array(chunks, kind))
     told = {
         "table": of,
-        "source": to_plain(index.source),
+        "source": to_plain(index.file),
         "how": to_plain(index.how),
         "tracks": [_leading(track) | to_plain(track.info) for track in chosen],
     }
@@ -99,8 +99,8 @@ def write(
 
     Raises: as `table`; ValueError for another container.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(Index(SourceInfo(), How("boxes", True), ()), container="file")[:6]
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write(Index(FileInfo(), How("boxes", True), ()), container="file")[:6]
     b'ARROW1'
     """
     pa = _pyarrow()
@@ -129,8 +129,8 @@ def write_parquet(
 
     Raises: as `table`.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write_parquet(Index(SourceInfo(), How("boxes", True), ()))[:4]
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write_parquet(Index(FileInfo(), How("boxes", True), ()))[:4]
     b'PAR1'
     """
     made = table(index, of=of, tracks=tracks)

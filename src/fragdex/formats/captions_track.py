@@ -78,7 +78,7 @@ def with_captions(
     >>> fragdex.index(copy).tracks[-1].kind
     'text'
     """
-    size = index.source.size
+    size = index.file.size
     if size is None:
         raise BuildError("the size of the source is not known")
     if len(cues) > MAX_CUES:

@@ -366,7 +366,7 @@ def clip(
         init if init is not None else b"".join(read(part) for part in within.init)
     )
     doubted = {found.track for found in index.findings if found.code in DOUBTS}
-    source = Reader(read, index.source.size, remote, doubted)
+    source = Reader(read, index.file.size, remote, doubted)
     if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
         exact = _progressive([s.track for s in chosen], begin, end, init_boxes, source)
         if exact is not None:

@@ -61,8 +61,8 @@ def write(
         BuildError: there are no movie fragments, or no initialization segment.
         InexactIndex: times of fragments are not known.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(Index(SourceInfo(), How("boxes", True), ()))[:38]
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write(Index(FileInfo(), How("boxes", True), ()))[:38]
     b"<?xml version='1.0' encoding='utf-8'?>"
     """
     mpd = ET.Element("MPD", {"xmlns": NAMESPACE, "type": "static"})

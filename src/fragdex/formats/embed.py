@@ -453,15 +453,15 @@ def embed(
         BuildError: there are no movie fragments, or what must be mended cannot be.
         InexactIndex: places or times of fragments are not known.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> embed(Index(SourceInfo(), How("boxes", True), ()), lambda part: b"")
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> embed(Index(FileInfo(), How("boxes", True), ()), lambda part: b"")
     Traceback (most recent call last):
     ...
     fragdex.errors.BuildError: the index has no period
     """
     governing = period_of(index, period)
     chosen = reference_track(governing, track)
-    size = index.source.size
+    size = index.file.size
     if size is None:
         raise BuildError("the size of the source is not known")
     moofs = moofs_of(index)

@@ -40,7 +40,7 @@ from fragdex.formats.records import from_plain, integer, item, refuse, to_plain
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import FAR, NULL, FragmentTable, SampleTable, SyncTable, Table
 from fragdex.fragments.track_info import Movie, SampleGroup, TrackInfo
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from fragdex.seeking.track import TrackTables
 from fragdex.sources import Source, SourceLike, open_source
 from fragdex.sources.files import write_file
@@ -236,8 +236,8 @@ def write(index: Index, *, samples: bool = False) -> bytes:
     Raises:
         InexactIndex: samples are asked for that the index does not hold.
 
-    >>> empty = Index(SourceInfo("a.mp4"), How("boxes", True), ())
-    >>> read(write(empty)).source.name
+    >>> empty = Index(FileInfo("a.mp4"), How("boxes", True), ())
+    >>> read(write(empty)).file.name
     'a.mp4'
     """
     return b"".join(pieces(index, samples=samples))
@@ -260,13 +260,13 @@ def save(index: Index, path: str | PathLike[str], *, samples: bool = False) -> N
 def pieces(index: Index, *, samples: bool = False) -> Iterator[bytes | memoryview]:
     """`write` piece by piece: columns are handed on as they lie in memory.
 
-    >>> empty = Index(SourceInfo(), How("boxes", True), ())
+    >>> empty = Index(FileInfo(), How("boxes", True), ())
     >>> len(next(pieces(empty))) % 64
     0
     """
     columns = ColumnWriter()
     plain = {
-        "source": to_plain(index.source),
+        "source": to_plain(index.file),
         "how": to_plain(index.how),
         "complete": index.complete,
         "resume_offset": index.resume_offset,
@@ -344,7 +344,7 @@ def open_index(
         SourceError: it cannot be read.
         SourceChanged: `media` is not the file that was indexed, or has changed since.
 
-    >>> open_index(write(Index(SourceInfo("a.mp4"), How("sidx", False), ()))).how.method
+    >>> open_index(write(Index(FileInfo("a.mp4"), How("sidx", False), ()))).how.method
     'sidx'
     """
     named = None if follow else partial(name_in_file, file=_name_of(what))
@@ -361,14 +361,14 @@ def refuse_other_media(index: Index, media: SourceLike, *, ignore_mtime: bool = 
         SourceChanged: it is not the file that was indexed, or has changed since.
         SourceNotFound: it is not there.
 
-    >>> refuse_other_media(Index(SourceInfo(), How("boxes", True), ()), "pyproject.toml")
+    >>> refuse_other_media(Index(FileInfo(), How("boxes", True), ()), "pyproject.toml")
     """
     source = open_source(media)
     try:
-        if not index.complete and (source.size or 0) >= (index.source.size or 0):
+        if not index.complete and (source.size or 0) >= (index.file.size or 0):
             return
         mtime = None if ignore_mtime else source.mtime_ns
-        index.source.refuse_other(source.name, size=source.size, etag=source.etag, mtime_ns=mtime)
+        index.file.refuse_other(source.name, size=source.size, etag=source.etag, mtime_ns=mtime)
     finally:
         if source is not media:
             source.close()
@@ -396,7 +396,7 @@ def verify(
         DamagedIndex: something is wrong; the first thing found is told.
         SourceError: it cannot be read.
 
-    >>> verify(write(Index(SourceInfo(), How("sidx", False), ())))
+    >>> verify(write(Index(FileInfo(), How("sidx", False), ())))
     """
     if isinstance(what, Index):
         _check_all(what)
@@ -468,7 +468,7 @@ def _read(
     complete = item(plain, "complete")
     if not isinstance(complete, bool):
         raise refuse("/complete", "true or false", complete)
-    source = from_plain(SourceInfo, item(plain, "source"), "/source")
+    source = from_plain(FileInfo, item(plain, "source"), "/source")
     index = Index(
         source if named is None else replace(source, name=named(source.name)),
         from_plain(How, item(plain, "how"), "/how"),

@@ -85,9 +85,9 @@ def _rows(
     if order not in ("presentation", "decode"):
         raise ValueError(f"order is presentation or decode, not {order!r}")
     chosen = _chosen(index, track)
-    refuse_unheld([chosen], index.source.size)
+    refuse_unheld([chosen], index.file.size)
     samples = chosen.samples
-    numbering = Numbering(chosen, samples, size=index.source.size, order=order, hidden=hidden)
+    numbering = Numbering(chosen, samples, size=index.file.size, order=order, hidden=hidden)
     count, wanted = len(numbering), numbering.sample
     columns = (
         np.arange(count), numbering.ticks / numbering.timescale, numbering.ticks,

@@ -269,8 +269,8 @@ def write(
         InexactIndex: times of fragments are not known.
         ValueError: there is no such playlist.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(Index(SourceInfo("a.mp4"), How("boxes", True), ())).decode().splitlines()[-1]
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write(Index(FileInfo("a.mp4"), How("boxes", True), ())).decode().splitlines()[-1]
     '#EXT-X-ENDLIST'
     """
     if playlist == "iframes":
@@ -316,8 +316,8 @@ def write_iframes(
         BuildError: there are no movie fragments.
         InexactIndex: samples are not known.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write_iframes(Index(SourceInfo(), How("boxes", True), ())).split()[3]
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write_iframes(Index(FileInfo(), How("boxes", True), ())).split()[3]
     b'#EXT-X-MEDIA-SEQUENCE:0'
     """
     groups = []
@@ -352,8 +352,8 @@ def write_master(
 
     Raises: as `write`.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write_master(Index(SourceInfo(), How("boxes", True), ()))
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write_master(Index(FileInfo(), How("boxes", True), ()))
     Traceback (most recent call last):
     ...
     fragdex.errors.BuildError: the index has no period
@@ -409,13 +409,13 @@ def has_iframes(index: Index, track: int | None = None) -> bool:
 def uri_of(index: Index, uri: str | None) -> str:
     """The address of the file in a playlist: as given, its URL, or the last part of its path.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> uri_of(Index(SourceInfo("/films/a film.mp4"), How("boxes", True), ()), None)
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> uri_of(Index(FileInfo("/films/a film.mp4"), How("boxes", True), ()), None)
     'a%20film.mp4'
     """
     if uri is not None:
         return address(uri)
-    name = index.source.name
+    name = index.file.name
     if "://" in name:
         return address(name)
     # A colon in the first part would be read as a scheme (RFC 3986, 4.2).
@@ -499,8 +499,8 @@ class Rendition:
         uri: address of its media playlist.
         name: what people choose it by; no other of its kind has the same.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> Rendition(Index(SourceInfo(), How("boxes", True), ()), "a.m3u8", "English").name
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> Rendition(Index(FileInfo(), How("boxes", True), ()), "a.m3u8", "English").name
     'English'
     """
 

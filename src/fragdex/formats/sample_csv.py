@@ -98,8 +98,8 @@ def write(
         TrackNotFound: a track asked for is not there.
         LimitExceeded: a track claims more samples than any bytes of the file stand for.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(Index(SourceInfo(), How("boxes", True), ()))
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write(Index(FileInfo(), How("boxes", True), ()))
     b'track_id,timescale,dts,pts,duration,size,pos,key\n'
     """
     return b"".join(pieces(index, presentation=presentation, tracks=tracks))
@@ -110,8 +110,8 @@ def pieces(
 ) -> Iterator[bytes]:
     """`write` piece by piece.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> len(list(pieces(Index(SourceInfo(), How("boxes", True), ()))))
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> len(list(pieces(Index(FileInfo(), How("boxes", True), ()))))
     1
     """
     several = len(index.periods) > 1
@@ -121,7 +121,7 @@ def pieces(
         if not any(track.id == track_id for track in index.tracks):
             index.track(track_id)  # raises
     chosen = [track for track in index.tracks if wanted is None or track.id in wanted]
-    refuse_unheld(chosen, index.source.size)
+    refuse_unheld(chosen, index.file.size)
     for track in chosen:
         yield from _lines(track, presentation, several)
 

@@ -46,8 +46,8 @@ def write(
             does not fit in 32 bits.
         InexactIndex: times of fragments are not known.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(Index(SourceInfo(), How("boxes", True), ()))
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write(Index(FileInfo(), How("boxes", True), ()))
     Traceback (most recent call last):
     ...
     fragdex.errors.BuildError: the index has no period

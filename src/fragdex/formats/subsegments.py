@@ -61,8 +61,8 @@ def period_of(index: Index, number: int | None) -> Period:
     Raises:
         BuildError: there is no such period, or none was named and there are several.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> period_of(Index(SourceInfo(), How("boxes", True), ()), None)
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> period_of(Index(FileInfo(), How("boxes", True), ()), None)
     Traceback (most recent call last):
     ...
     fragdex.errors.BuildError: the index has no period

@@ -38,8 +38,8 @@ def write(index: Index, *, track: int | None = None) -> bytes:
         BuildError: the edit list hides the key frame of frames that it shows.
         InexactIndex: the index holds fragments only.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(Index(SourceInfo(), How("boxes", True), ()))
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write(Index(FileInfo(), How("boxes", True), ()))
     Traceback (most recent call last):
     ...
     fragdex.errors.TrackNotFound: there is no video track

@@ -154,8 +154,8 @@ def write(
             index does not know the times and sync samples of its fragments.
         BuildError: a track id is in several periods.
 
-    >>> from fragdex.seeking.model import How, SourceInfo
-    >>> write(Index(SourceInfo(), How("boxes", True), ()))
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> write(Index(FileInfo(), How("boxes", True), ()))
     b'{}'
     """
     if min_segment_ms is None:
@@ -177,7 +177,7 @@ def write(
                     advice="take one: period=0, index.of_period(0), or --period 0",
                 )
             document[str(track.id)] = _track(
-                track, init, index.source.size, min_segment_ms, kept.get(str(track.id), {})
+                track, init, index.file.size, min_segment_ms, kept.get(str(track.id), {})
             )
     if left_out and not document:
         raise InexactIndex(

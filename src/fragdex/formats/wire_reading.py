@@ -21,7 +21,7 @@ from fragdex.errors import DamagedIndex, LimitExceeded
 from fragdex.formats.records import integer
 from fragdex.fragments.table import FAR, NULL, FragmentFlags, FragmentTable, SyncTable
 from fragdex.fragments.track_info import Movie, TrackInfo
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 
 MAX_VALUE_SIZE = 1 << 20
 """Characters of one value that is decoded whole, such as one segment: real ones take 100."""
@@ -332,7 +332,7 @@ class _Reading:
             tracks.append(self._track(key, track_id))
         self.stream.end()
         index = WireIndex(
-            SourceInfo(size=self.size if isinstance(self.size, int) else None),
+            FileInfo(size=self.size if isinstance(self.size, int) else None),
             How("index", False, "read from JSON, which has segments but no samples"),
             _periods(tracks),
             resume_offset=max((_end(track.fragments) for _, track in tracks), default=0),

@@ -21,7 +21,7 @@ from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Numbering, Order
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import Track
 from fragdex.sources import Source
@@ -72,8 +72,8 @@ class FrameTrack:
             known = None if init is None else read_init(init)
             index = index_source(source, known, exact=True, partial=True, head=head)
         elif index.complete:
-            index.source.refuse_other(source.name, size=source.size, etag=source.etag)
-            source.expect(index.source.size, index.source.etag)
+            index.file.refuse_other(source.name, size=source.size, etag=source.etag)
+            source.expect(index.file.size, index.file.etag)
         self._period = period
         if not isinstance(track, Track):
             index = self._of_period(index)
@@ -98,7 +98,7 @@ class FrameTrack:
         self.coding = Coding(
             info.format, info.nal_length_size, self.samples.cts, self.samples.sync, entries
         )
-        size = source.size if source.size is not None else self.index.source.size
+        size = source.size if source.size is not None else self.index.file.size
         self.numbering = Numbering(self.track, self.samples, size=size, order=order, hidden=hidden)
         self.starts = SyncStarts(self.samples)
         self._each = every_sample(info.kind, info.format, info.codec)
@@ -111,7 +111,7 @@ class FrameTrack:
         """
         was = self.source
         if self.index.complete:
-            SourceInfo(was.name, was.size, None, was.etag, was.mtime_ns).refuse_other(
+            FileInfo(was.name, was.size, None, was.etag, was.mtime_ns).refuse_other(
                 source.name, size=source.size, etag=source.etag, mtime_ns=source.mtime_ns
             )
             source.expect(was.size, was.etag)

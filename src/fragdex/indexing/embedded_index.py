@@ -24,7 +24,7 @@ from fragdex.indexing.remote import FIRST_GUESS
 from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.scan import MEDIA_TYPES, SIDX, Scan
 from fragdex.indexing.sync import expanded
-from fragdex.seeking.model import How, Index, Period, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from fragdex.sources import Source
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def _approximate(
     )
     period = Period(0, init_ranges(moov if scan.movies else None, scan), movie, tuple(tracks))
     return Index(
-        SourceInfo(source.name, size, None, source.etag, source.mtime_ns),
+        FileInfo(source.name, size, None, source.etag, source.mtime_ns),
         how,
         [period],
         findings=findings.all(),

@@ -27,7 +27,7 @@ from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.scan import FTYP, MOOV, Captured, Scan
 from fragdex.indexing.sync import expanded, merged
 from fragdex.seeking import registry
-from fragdex.seeking.model import Index, Period, SampleLoader, SourceInfo, Track
+from fragdex.seeking.model import FileInfo, Index, Period, SampleLoader, Track
 from fragdex.sources import Source, SourceLike, open_source
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Indexer:
         self._flush()
         end = self._size if size is None else size
         md5 = self._md5.hexdigest() if self._md5 is not None else None
-        info = SourceInfo("", end, md5)
+        info = FileInfo("", end, md5)
         return finished(self._scan, None, size=end, info=info, init=self._init, strict=self._strict)
 
 
@@ -206,7 +206,7 @@ def exact_part(index: Index, source: Source, part: ByteRange) -> Index:
             "fragments have no decode times, so all fragments before them are needed",
             advice="build the index with exact=True",
         )
-    made.source = index.source
+    made.file = index.file
     return made
 
 
@@ -245,7 +245,7 @@ def extend(index: Index, what: SourceLike) -> Index:
                 found=size,
                 advice="index it again",
             )
-        if size is not None and size == index.source.size:
+        if size is not None and size == index.file.size:
             return index
         grown = _grown(index, source)
         if grown is None:
@@ -290,7 +290,7 @@ def _grown(index: Index, source: Source) -> Index | None:
                 f.code, f.message, offset=f.offset, path=f.path, track=f.track, count=f.count
             )
     return Index(
-        replace(more.source, name=more.source.name or index.source.name),
+        replace(more.file, name=more.file.name or index.file.name),
         replace(more.how, method=index.how.method, reason=index.how.reason),
         (*index.periods[:-1], replace(period, tracks=tuple(tracks))),
         findings=findings.all(),

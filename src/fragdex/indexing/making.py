@@ -18,7 +18,7 @@ from fragdex.indexing.embedded_index import by_mfra, by_sidx
 from fragdex.indexing.periods import Moov
 from fragdex.indexing.reading import Head, read_all, read_on
 from fragdex.indexing.scan import MDAT, MEDIA_TYPES, META, MOOF, MOOV, Captured, Scan
-from fragdex.seeking.model import How, Index, SourceInfo
+from fragdex.seeking.model import FileInfo, How, Index
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def index(
         with _hashing(source) if md5 else nullcontext() as hashed:
             made = index_source(source, known, exact=exact, strict=strict, partial=partial)
             if hashed is not None:
-                made.source = replace(made.source, md5=hashed().hex)
+                made.file = replace(made.file, md5=hashed().hex)
         return made
     finally:
         if opened_here:
@@ -127,7 +127,7 @@ def finished(
     source: Source | None,
     *,
     size: int | None = None,
-    info: SourceInfo | None = None,
+    info: FileInfo | None = None,
     init: Moov | None = None,
     strict: bool = False,
     partial: bool = False,
@@ -175,9 +175,9 @@ def finished(
     )
     if info is None:
         info = (
-            SourceInfo(source.name, end, None, source.etag, source.mtime_ns)
+            FileInfo(source.name, end, None, source.etag, source.mtime_ns)
             if source
-            else SourceInfo("", end)
+            else FileInfo("", end)
         )
     return Index(
         info,

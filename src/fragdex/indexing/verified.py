@@ -30,7 +30,7 @@ from fragdex.fragments.track_info import TrackInfo
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
 from fragdex.indexing.samples import RowSamples, read_moof
 from fragdex.seeking import registry
-from fragdex.seeking.origin import Home, SourceInfo
+from fragdex.seeking.origin import FileInfo, Home
 from fragdex.seeking.seek import Finder, Hits, Place
 from fragdex.sources import Source, open_source
 
@@ -174,10 +174,10 @@ def verifier(
     if every_sample(info.kind, info.format, info.codec):
         yield None
         return
-    home = track.home or Home(SourceInfo(), (), {})
+    home = track.home or Home(FileInfo(), (), {})
     if source is None:
         # Bytes and open files without a name are called <bytes> and so on.
-        name = home.source.name
+        name = home.file.name
         source = None if name.startswith("<") or not name else name
     if source is None:
         raise SourceNotFound(
@@ -187,14 +187,14 @@ def verifier(
         )
     opened = open_source(source)
     try:
-        _same(opened, home.source)
+        _same(opened, home.file)
         yield Verifier(track, seeker, opened, home, LOOK_BACK if look_back is None else look_back)
     finally:
         if opened is not source:
             opened.close()
 
 
-def _same(source: Source, described: SourceInfo) -> None:
+def _same(source: Source, described: FileInfo) -> None:
     """Complain about media that cannot be those of the index."""
     if None not in (source.size, described.size) and source.size < described.size:  # type: ignore[operator]
         raise SourceChanged(

@@ -54,7 +54,7 @@ class IndexFiles:
             if kept is not None:
                 return kept
         index = None if known is None else known.extend(source)
-        if index is None or index.source.mtime_ns != source.mtime_ns:
+        if index is None or index.file.mtime_ns != source.mtime_ns:
             index = fragdex.index(source, exact=True)
         written = None if growing else self._written(place, source.remote)
         samples = sum(track.sample_count or 0 for track in index.tracks)
@@ -85,9 +85,7 @@ def _of(path: Path, place: str, source: Source) -> Index | None:
         index = fragdex.open_index(path)
         if source.remote:
             source.read_up_to(fragdex.ByteRange(0, 16))  # its size and tag come with an answer
-        index.source.refuse_other(
-            place, size=source.size, etag=source.etag, mtime_ns=source.mtime_ns
-        )
+        index.file.refuse_other(place, size=source.size, etag=source.etag, mtime_ns=source.mtime_ns)
     except (DamagedIndex, FormatError, SourceChanged, OSError):
         return None
     return index if all(track.has_samples for track in index.tracks) else None

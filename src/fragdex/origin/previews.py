@@ -23,7 +23,7 @@ from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.lru_cache import LRUCache
 from fragdex.origin.addresses import PREVIEW, Query, flag, number, seconds
 from fragdex.seeking.model import Index, Track
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import exact_time
 from fragdex.sources import Source, open_source
 from fragdex.views.package import MANIFEST, MULTIVARIANT, Package
@@ -88,11 +88,11 @@ class Preview:
         return self._view(made)
 
     def _view(self, data: bytes) -> View:
-        known = [self.index.source]
+        known = [self.index.file]
         return View(self.media_type, known, ["preview", self.recipe], [len(data)], lambda _: [data])
 
     def _check(self, source: Source) -> None:
-        with Sources([self.index.source], [source]) as sources:
+        with Sources([self.index.file], [source]) as sources:
             sources.source(0)
 
 
@@ -368,7 +368,7 @@ def _listing(package: Package, index: Index, name: str) -> View:
             raise KeyError(name)
         text = layout.hls(sheets)
         # of the first film alone, and of the media type of the other playlists
-        return _text(package[MULTIVARIANT].media_type, (index.source,), [name], text)
+        return _text(package[MULTIVARIANT].media_type, (index.file,), [name], text)
     view = package[name]
     if layout is None:
         return view
@@ -391,6 +391,6 @@ def _first_layout(index: Index) -> Layout | None:
     return None
 
 
-def _text(media_type: str, sources: tuple[SourceInfo, ...], recipe: list[str], text: str) -> View:
+def _text(media_type: str, sources: tuple[FileInfo, ...], recipe: list[str], text: str) -> View:
     data = text.encode()
     return View(media_type, sources, ["storyboard", *recipe], [len(data)], lambda _: [data])

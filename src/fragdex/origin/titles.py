@@ -295,7 +295,7 @@ class Titles:
         for index, place in zip(film.indexes, places, strict=True):
             try:
                 now = os.stat(place)
-                index.source.refuse_other(place, size=now.st_size, mtime_ns=now.st_mtime_ns)
+                index.file.refuse_other(place, size=now.st_size, mtime_ns=now.st_mtime_ns)
             except (OSError, SourceChanged):
                 return False
         try:
@@ -313,7 +313,7 @@ class Titles:
                 with open_source(place, **self._options) as source:
                     source.read_up_to(fragdex.ByteRange(0, 1))
                     try:
-                        index.source.refuse_other(place, size=source.size, etag=source.etag)
+                        index.file.refuse_other(place, size=source.size, etag=source.etag)
                     except SourceChanged:
                         return False
             film.trusted_until = time.monotonic() + self._trust
@@ -399,7 +399,7 @@ def fingerprint(index: Index, source: Source) -> str:
     period = index.periods[-1]
     tables = [track.fragments for track in period.tracks if len(track.fragments)]
     last = max((int(rows.moof_offset[-1]) for rows in tables), default=NULL)
-    stop = index.source.size or 0
+    stop = index.file.size or 0
     spans = [
         *period.init,
         ByteRange(max(last, 0), stop if last < 0 else min(last + _FINGERPRINT, stop)),

@@ -25,7 +25,7 @@ from fragdex.formats.clip_tables import (
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.fragments.track_info import Edit
 from fragdex.repairing.pattern import Pattern
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.views.media import media_type
 from fragdex.views.view import Block, Scattered, SourceRange, View
 
@@ -120,9 +120,7 @@ def kept_ranges(tracks: Sequence[Recovered]) -> tuple[Int64, Int64]:
     return start[heads], np.add.reduceat(size, heads)
 
 
-def film_view(
-    tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info: SourceInfo
-) -> View:
+def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info: FileInfo) -> View:
     """The mended film.
 
     Args:

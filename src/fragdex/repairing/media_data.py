@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from fragdex.box_header import BoxHeader, read_header
 from fragdex.byterange import ByteRange
 from fragdex.repairing.window import Window
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.sources import Source
 from fragdex.views.view import Part, SourceRange, View, size_of
 
@@ -111,7 +111,7 @@ def with_right_header(source: Source, size: int, stretches: list[Stretch]) -> Vi
 def _view_of(source: Source, size: int, given: list[Part]) -> View:
     """A file with some of its bytes replaced."""
     parts = [part for part in given if size_of(part)]
-    info = SourceInfo(source.name, size, None, source.etag, source.mtime_ns)
+    info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)
     sizes = [size_of(part) for part in parts]
     return View("", [info], "header of mdat", sizes, lambda number: parts[number : number + 1])
 

@@ -33,7 +33,7 @@ from fragdex.repairing.times import timed
 from fragdex.repairing.walk import Lane, Lost, Walk
 from fragdex.repairing.window import Window
 from fragdex.seeking.model import Index
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
 from fragdex.views.view import View
@@ -278,7 +278,7 @@ def _by_tables(
     found = mended(described, window, shift, wrapped)
     if not found.tracks:
         return None
-    info = SourceInfo(source.name, size, None, source.etag, source.mtime_ns)
+    info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)
     ftyp = _own_ftyp(source, stretches) or [box for box in own.boxes if box.type == "ftyp"]
     view = film_view(found.tracks, ftyp, own.moov, info)
     tracks = tuple(
@@ -420,7 +420,7 @@ def _made(
     )
     found = timed([patterns[n] for n in kept], [lanes[n] for n in kept])
     findings += _doubts(found, [lanes[n] for n in kept], lost)
-    info = SourceInfo(source.name, size, None, source.etag, source.mtime_ns)
+    info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)
     ftyp = _own_ftyp(source, stretches) or [box for box in boxes if box.type == "ftyp"]
     moov = find(boxes, "moov")
     assert moov is not None  # without one there is no pattern

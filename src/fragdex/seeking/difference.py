@@ -37,11 +37,10 @@ def differences(claimed: Index, true: Index) -> tuple[Finding, ...]:
     ()
     """
     found = Findings()
-    if claimed.source.size not in (None, true.source.size):
+    if claimed.file.size not in (None, true.file.size):
         found.add(
             "size",
-            f"the index is of a file of {claimed.source.size} bytes, this one has "
-            f"{true.source.size}",
+            f"the index is of a file of {claimed.file.size} bytes, this one has {true.file.size}",
         )
     theirs = {(track.period, track.id): track for track in true.tracks}
     for track in claimed.tracks:

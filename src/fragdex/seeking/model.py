@@ -6,27 +6,28 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import NoSyncSample, TrackNotFound
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.track_info import KINDS, Movie, SampleGroup, TrackKind
+from fragdex.renamed import OldName
 from fragdex.seeking import plan, registry
 from fragdex.seeking.forms import Exporting
-from fragdex.seeking.origin import Home, How, SourceInfo
+from fragdex.seeking.origin import FileInfo, Home, How
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import SampleLoader, Track
 from fragdex.sources import SourceLike
 
 __all__ = [
+    "FileInfo",
     "How",
     "Index",
     "Period",
     "SampleGroup",
     "SampleLoader",
-    "SourceInfo",
     "Track",
 ]
 
@@ -80,7 +81,7 @@ class Index(Exporting):
     """The index of one file.
 
     Attributes:
-        source: which bytes it describes.
+        file: which bytes it describes.
         how: how it was made and what that cost.
         periods: one for each moov; nearly always one.
         findings: problems of the file, in file order.
@@ -101,11 +102,14 @@ class Index(Exporting):
     True
     """
 
-    __slots__ = ("_by_id", "complete", "findings", "how", "periods", "resume_offset", "source")
+    __slots__ = ("_by_id", "complete", "file", "findings", "how", "periods", "resume_offset")
+
+    if not TYPE_CHECKING:
+        source = OldName()
 
     def __init__(
         self,
-        source: SourceInfo,
+        file: FileInfo,
         how: How,
         periods: Iterable[Period],
         *,
@@ -113,12 +117,12 @@ class Index(Exporting):
         complete: bool = True,
         resume_offset: int = 0,
     ) -> None:
-        self.source, self.how = source, how
+        self.file, self.how = file, how
         self.periods, self.findings = tuple(periods), tuple(findings)
         self.complete, self.resume_offset = complete, resume_offset
         for period in self.periods:
             home = Home(
-                source,
+                file,
                 period.init,
                 {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None},
             )
@@ -236,7 +240,7 @@ class Index(Exporting):
         for track in tracks:
             track.period = 0
         return Index(
-            self.source,
+            self.file,
             self.how,
             [replace(self.periods[number], number=0, tracks=tracks)],
             findings=self.findings,
@@ -284,9 +288,7 @@ class Index(Exporting):
         chosen = self._chosen(tracks)
         periods = {track.period for track in chosen}
         beside = [track for track in self.tracks if track.period in periods]
-        return plan.span(
-            chosen, self._inits(chosen), start, stop, max_gap, beside, file=self.source
-        )
+        return plan.span(chosen, self._inits(chosen), start, stop, max_gap, beside, file=self.file)
 
     def plan(self, time: TimeLike, *, tracks: Iterable[int] | None = None) -> plan.Plan:
         """What a seek would read: requests, bytes, samples to decode, and why.

@@ -11,7 +11,7 @@ from fragdex.fragments.track_info import SampleDefaults
 
 
 @dataclass(frozen=True, slots=True)
-class SourceInfo:
+class FileInfo:
     """Which bytes an index describes.
 
     Attributes:
@@ -21,7 +21,7 @@ class SourceInfo:
         etag: the server's entity tag, or None.
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
 
-    >>> SourceInfo("movie.mp4", 1024).size
+    >>> FileInfo("movie.mp4", 1024).size
     1024
     """
 
@@ -48,7 +48,7 @@ class SourceInfo:
         Raises:
             SourceChanged: one of them differs.
 
-        >>> SourceInfo("a.mp4", 1024).refuse_other("a.mp4", size=1024, etag='"1"')
+        >>> FileInfo("a.mp4", 1024).refuse_other("a.mp4", size=1024, etag='"1"')
         """
         for what, was, is_ in (
             ("bytes", self.size, size),
@@ -101,14 +101,14 @@ class Home(NamedTuple):
     """Where the media of a track are, and what is needed to read its samples.
 
     Attributes:
-        source: which bytes the index describes.
+        file: which bytes the index describes.
         init: ranges of the initialization segment.
         defaults: track_ID → what its trex says.
 
-    >>> Home(SourceInfo("movie.mp4"), (), {}).source.name
+    >>> Home(FileInfo("movie.mp4"), (), {}).file.name
     'movie.mp4'
     """
 
-    source: SourceInfo
+    file: FileInfo
     init: tuple[ByteRange, ...]
     defaults: dict[int, SampleDefaults]

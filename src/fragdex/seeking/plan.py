@@ -15,7 +15,7 @@ from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample, SourceNotFound
 from fragdex.fragments.table import FragmentFlags, FragmentTable, Int64, SampleTable
 from fragdex.responses import Fields, Response, respond
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import Time, TimeLike, exact_time, floor_ticks
 from fragdex.sources import SourceLike, open_source
@@ -84,7 +84,7 @@ class Span:
     media: tuple[ByteRange, ...]
     clamped: bool = False
     obstacle: str = ""
-    file: SourceInfo = field(default=SourceInfo(), compare=False, repr=False)
+    file: FileInfo = field(default=FileInfo(), compare=False, repr=False)
     media_type: str = field(default="video/mp4", compare=False, repr=False)
 
     @property
@@ -208,7 +208,7 @@ def span(
     stop: TimeLike,
     max_gap: int,
     beside: Sequence[_Track] = (),
-    file: SourceInfo = SourceInfo(),  # noqa: B008 — frozen
+    file: FileInfo = FileInfo(),  # noqa: B008 — frozen
 ) -> Span:
     """The fragments of all tracks from the sync sample at `start` until before `stop`.
 

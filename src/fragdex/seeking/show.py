@@ -267,8 +267,8 @@ MAX_TRACKS = 50
 """Tracks and findings that a printed index lists; real files have a handful."""
 
 
-class Source(Protocol):
-    """What this module wants of a `SourceInfo`."""
+class File(Protocol):
+    """What this module wants of a `FileInfo`."""
 
     @property
     def name(self) -> str:
@@ -300,10 +300,10 @@ class Way(Protocol):
 
 
 class _Index(Protocol):
-    """What this module wants of a `Index`."""
+    """What this module wants of an `Index`."""
 
     @property
-    def source(self) -> Source:
+    def file(self) -> File:
         """Which bytes it describes."""
 
     @property
@@ -347,8 +347,8 @@ def track_line(track: _Track) -> str:
 def index_text(index: _Index) -> str:
     """A few lines on a whole index, as `print(index)` shows them.
 
-    >>> from fragdex.seeking.model import Index, How, SourceInfo
-    >>> print(index_text(Index(SourceInfo("a.mp4", 2048), How("boxes", True), [])))
+    >>> from fragdex.seeking.model import Index, How, FileInfo
+    >>> print(index_text(Index(FileInfo("a.mp4", 2048), How("boxes", True), [])))
     a.mp4: 2.0 KiB, 0 tracks, exact, from the movie fragments (moof); 0 B read in 0 requests
     """
     lines = [_headline(index)]
@@ -375,8 +375,8 @@ def index_html(index: _Index) -> str:
     their sync samples. Every text that comes from the file is escaped. At most a few hundred marks
     are drawn, however long the file is.
 
-    >>> from fragdex.seeking.model import Index, How, SourceInfo
-    >>> html = index_html(Index(SourceInfo("<a>.mp4", 9), How("boxes", True), []))
+    >>> from fragdex.seeking.model import Index, How, FileInfo
+    >>> html = index_html(Index(FileInfo("<a>.mp4", 9), How("boxes", True), []))
     >>> "&lt;a&gt;.mp4" in html, "<a>" in html
     (True, False)
     """
@@ -441,7 +441,7 @@ def counted(count: int | None, word: str) -> str:
 
 
 def _headline(index: _Index) -> str:
-    how, size = index.how, index.source.size
+    how, size = index.how, index.file.size
     parts = [] if size is None else [byte_count(size)]
     with contextlib.suppress(DamagedIndex):
         if (duration := index.duration) is not None:
@@ -449,7 +449,7 @@ def _headline(index: _Index) -> str:
     parts.append(counted(len(index.tracks), "track"))
     parts.append("exact" if how.exact else "fragments only")
     read = f"{byte_count(how.bytes_read)} read in {counted(how.requests, 'request')}"
-    name = printable(index.source.name) or "index"
+    name = printable(index.file.name) or "index"
     return f"{name}: {', '.join(parts)}, from {ORIGINS.get(how.method, how.method)}; {read}"
 
 

@@ -126,7 +126,7 @@ def copied(
     shown = [t for p in index.periods for t in p.tracks if tracks is None or t.id in tracks]
     sizes = np.fromiter(map(size_of, scattered), np.int64, len(scattered))
     media = media_type(shown)
-    return View(media, [index.source], recipe, sizes, lambda n: scattered[n : n + 1], findings)
+    return View(media, [index.file], recipe, sizes, lambda n: scattered[n : n + 1], findings)
 
 
 def _scattered(ranges: Ranges) -> Iterator[Block]:
@@ -162,7 +162,7 @@ def faststart(index: Index, source: Source) -> View:
     Raises:
         BuildError: there is no moov, or it stands behind fragments.
     """
-    size = source.size if index.source.size is None else index.source.size
+    size = source.size if index.file.size is None else index.file.size
     if size is None:
         raise BuildError("the size of the source is not known")
     return copied(index, joined(_moov_in_front(source, size), size), ["faststart"])

@@ -95,7 +95,7 @@ def view(
         return _timeline(many, source, ids, seconds, starts)
     if not isinstance(index, Index):
         raise ValueError(f"a view of kind {kind} has one index: give several for a timeline")
-    with Sources([index.source], source) as sources:
+    with Sources([index.file], source) as sources:
         opened = sources.source(0)
         if kind == "faststart" and not _has_fragments(index):
             return faststart(index, opened)
@@ -110,7 +110,7 @@ def view(
         chosen = _chosen(governing, ids)
         init = plain_init(b"".join(opened.read(part) for part in governing.init))
         traks = traks_of(parse(init))
-        media = [media_of(t, size=index.source.size) for t in chosen]
+        media = [media_of(t, size=index.file.size) for t in chosen]
         described = [descriptions_of(traks.get(one.track.id), one) for one in media]
         keys = [
             protected(traks[one.track.id], one, numbers, opened.read)
@@ -127,14 +127,14 @@ def view(
     recipe = [kind, [t.id for t in chosen], governing.number, _text(seconds)]
     if kind == "fragmented":
         left_out = left_out_of_fragments(governing) if ids is None else ()
-        return parts.whole([index.source], recipe, findings=left_out)
+        return parts.whole([index.file], recipe, findings=left_out)
     if kind == "init":
         return View(
-            parts.media_type, [index.source], recipe, [len(parts.init)], lambda _: [parts.init]
+            parts.media_type, [index.file], recipe, [len(parts.init)], lambda _: [parts.init]
         )
     if not 0 <= number < len(parts):
         raise IndexError(f"there is no segment {number}: there are {len(parts)}, from 0")
-    return parts.view(number, index.source, recipe)
+    return parts.view(number, index.file, recipe)
 
 
 def _has_fragments(index: Index) -> bool:
@@ -165,16 +165,16 @@ def _timeline(
     several = given if isinstance(given, (list, tuple)) or given is None else [given]
     pieces: list[Piece] = []
     left_out: list[str] = []
-    with Sources([index.source for index in indexes], several) as sources:
+    with Sources([index.file for index in indexes], several) as sources:
         for number, index in enumerate(indexes):
-            size = index.source.size
+            size = index.file.size
             for period in index.periods:
                 init = plain_init(
                     b"".join(sources.source(number).read(part) for part in period.init)
                 )
                 chosen = _chosen(period, ids)
                 media = [media_of(t, size=size, source=number, grouping=False) for t in chosen]
-                name = index.source.name
+                name = index.file.name
                 name = name if name[:1] not in ("", "<") else f"file {number + 1}"
                 name += f", period {period.number}" if len(index.periods) > 1 else ""
                 if ids is None:
@@ -188,4 +188,4 @@ def _timeline(
     begin = starts if isinstance(starts, str) else [str(exact_time(at)) for at in starts or ()]
     recipe = ["timeline", [[m.track.id for m in p.media] for p in pieces], begin, _text(seconds)]
     kind = media_type(media.track for piece in pieces for media in piece.media)
-    return joined.whole([index.source for index in indexes], recipe, kind, left_out)
+    return joined.whole([index.file for index in indexes], recipe, kind, left_out)

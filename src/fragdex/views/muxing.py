@@ -22,7 +22,7 @@ from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentTable, SampleTable
 from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import Index, Period
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import Track
 from fragdex.sources import Source
@@ -62,7 +62,7 @@ def clip_of_several(
     >>> fragdex.index(made.read(source=both)).duration
     0.2
     """
-    known = [index.source for index in indexes]
+    known = [index.file for index in indexes]
     if exact and all(one.size is not None for one in known):
         with Sources(known, source) as sources:
             cut_clip = _exact_clip(indexes, sources, start, stop, tracks)
@@ -79,7 +79,7 @@ def _exact_clip(
     tracks: Collection[int] | None,
 ) -> View | None:
     """As if the files were one, each behind the one before; None: it cannot be exact."""
-    known = [index.source for index in indexes]
+    known = [index.file for index in indexes]
     bases = [0]
     for one in known:
         bases.append(bases[-1] + int(one.size or 0))
@@ -96,7 +96,7 @@ def _exact_clip(
         inits.append((_init(sources.source(number), period), ids))
     joined.sort(key=lambda track: track.id)
     period = Period(0, (), period_of(indexes[0], None).movie, tuple(joined))
-    known_size = SourceInfo("", bases[-1])
+    known_size = FileInfo("", bases[-1])
     whole = Index(known_size, indexes[0].how, [period], findings=findings)
 
     def read(part: ByteRange) -> bytes:
@@ -214,7 +214,7 @@ def muxed(
     media: list[Media] = []
     inits = []
     left_out: list[str] = []
-    with Sources([index.source for index in indexes], source) as sources:
+    with Sources([index.file for index in indexes], source) as sources:
         wanted = None if tracks is None else _known(indexes, tracks)
         for number, (index, every) in enumerate(zip(indexes, _numbered(indexes), strict=True)):
             period = period_of(index, None)
@@ -225,10 +225,10 @@ def muxed(
             for track in period.tracks:
                 if _is_kept(track) and (wanted is None or every[track.id] in wanted):
                     ids[track.id] = every[track.id]
-                    one = media_of(track, size=index.source.size, source=number)
+                    one = media_of(track, size=index.file.size, source=number)
                     media.append(replace(one, track=_renumbered(track, ids[track.id])))
             inits.append((_init(sources.source(number), period), ids))
-    known = [index.source for index in indexes]
+    known = [index.file for index in indexes]
     shown = [one for one in (_stretch(one, begin, end) for one in media) if one is not None]
     if not shown:
         raise NoSyncSample(f"no video, audio or text is shown from {start} to {stop}")

@@ -26,7 +26,7 @@ from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.lru_cache import LRUCache
 from fragdex.seeking.model import Index, Period
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike
 from fragdex.views import playlists
 from fragdex.views.media import media_of
@@ -78,7 +78,7 @@ class Package(Mapping[str, View]):
     def __init__(
         self,
         title: Title,
-        sources: Sequence[SourceInfo],
+        sources: Sequence[FileInfo],
         recipe: Any,
         left_out: Sequence[str] = (),
     ) -> None:
@@ -142,7 +142,7 @@ class Package(Mapping[str, View]):
             path.parent.mkdir(parents=True, exist_ok=True)
             view.save(path, source=[given[self._number(one)] for one in view.sources])
 
-    def _number(self, file: SourceInfo) -> int:
+    def _number(self, file: FileInfo) -> int:
         if file in self.sources:
             return self.sources.index(file)
         return [one.name for one in self.sources].index(file.name)  # it grows
@@ -294,18 +294,18 @@ def package(
     wanted = None if tracks is None else set(tracks)
     texts = [one if isinstance(one, Captions) else read_captions(one) for one in captions]
     found: list[Chosen] = []
-    known: list[SourceInfo] = []
+    known: list[FileInfo] = []
     left_out: list[str] = []
     made_at: datetime | None = None
-    with Sources([index.source for index in given], several) as sources:
+    with Sources([index.file for index in given], several) as sources:
         for number, index in enumerate(given):
             chosen = period_of(index, None if len(index.periods) == 1 else period)
             init = plain_init(b"".join(sources.source(number).read(part) for part in chosen.init))
             moov = parse(init)
             made_at = made_at or creation(moov)
-            info = SourceInfo(index.source.name) if growing else index.source
+            info = FileInfo(index.file.name) if growing else index.file
             known.append(info)
-            about = chosen, init, moov, index.source.size
+            about = chosen, init, moov, index.file.size
             found += _chosen(*about, info, sources.source(number).read, wanted, left_out)
     if not any(one.media.track.kind in PACKAGED for one in found):
         raise BuildError("there are no samples of video or audio to package")
@@ -329,7 +329,7 @@ def _chosen(
     init: bytes,
     moov: Sequence[Box],
     size: int | None,
-    info: SourceInfo,
+    info: FileInfo,
     read: Callable[[ByteRange], bytes],
     wanted: set[int] | None,
     left_out: list[str],

@@ -13,7 +13,7 @@ import numpy as np
 from fragdex.formats.hls import spoken
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import Track
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.views.media import Media
 from fragdex.views.protection import Keys, Protected
 from fragdex.views.segments import STYP, Segments
@@ -59,7 +59,7 @@ class Rendition:
 
     name: str
     title: str
-    source: SourceInfo
+    source: FileInfo
     media: Media
     source_init: bytes
     cuts: Int64

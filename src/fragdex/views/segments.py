@@ -38,7 +38,7 @@ from fragdex.formats.clip_samples import OTHER_FLAGS, SYNC_FLAGS, described
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.media import Media, media_type
 from fragdex.views.protection import Protected
@@ -548,7 +548,7 @@ class Segments:
 
     def whole(
         self,
-        sources: Sequence[SourceInfo],
+        sources: Sequence[FileInfo],
         recipe: Any,
         media_type: str | None = None,
         findings: Iterable[str] = (),
@@ -569,7 +569,7 @@ class Segments:
 
         return View(media_type or self.media_type, sources, recipe, sizes, block, findings)
 
-    def view(self, number: int, source: SourceInfo, recipe: Any) -> View:
+    def view(self, number: int, source: FileInfo, recipe: Any) -> View:
         """One segment as a view; `recipe` says what else decides its bytes."""
         size = int(self.fragments.sizes[number])
         return View(

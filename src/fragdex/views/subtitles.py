@@ -28,7 +28,7 @@ from fragdex.formats.captions_text import parse_json, parse_srt, timing, webvtt_
 from fragdex.formats.captions_track import Cue
 from fragdex.formats.languages import language_tag
 from fragdex.fragments.table import FAR, Int64
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.sources import open_source
 from fragdex.views.media import Media
 from fragdex.views.renditions import Rendition
@@ -312,7 +312,7 @@ class FileCues:
     captions: Captions
 
     @property
-    def sources(self) -> tuple[SourceInfo, ...]:
+    def sources(self) -> tuple[FileInfo, ...]:
         """No file of the title: they are in memory."""
         return ()
 
@@ -379,12 +379,12 @@ class TrackCues:
     """
 
     media: Media
-    source: SourceInfo
+    source: FileInfo
     code: str
     blocks: tuple[str, ...] = ()
 
     @property
-    def sources(self) -> tuple[SourceInfo, ...]:
+    def sources(self) -> tuple[FileInfo, ...]:
         """The file that is read."""
         return (self.source,)
 

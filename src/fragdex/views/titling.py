@@ -16,7 +16,7 @@ from fragdex.errors import BuildError
 from fragdex.formats.hls import spoken
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import Index
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.views.media import Media
 from fragdex.views.protection import Keys, Protected
 from fragdex.views.renditions import Rendition
@@ -127,7 +127,7 @@ class Chosen:
 
     media: Media
     init: bytes
-    source: SourceInfo
+    source: FileInfo
     descriptions: Int64 | None
     trak: Box
     protection: Protected | None = None
@@ -269,7 +269,7 @@ def growth(
 ) -> Growth:
     """How a title grows, by what does not change while it does: the first segments."""
     first = max(one.segments[0].seconds for one in title.renditions)
-    written = [index.source.mtime_ns for index in indexes]
+    written = [index.file.mtime_ns for index in indexes]
     changed = max((stamp for stamp in written if stamp is not None), default=0)
     began = began or _UNIX
     long = max((one.seconds for one in title.renditions), default=Fraction(0))

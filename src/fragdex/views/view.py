@@ -24,7 +24,7 @@ from fragdex.errors import SourceNotFound
 from fragdex.fragments.table import Int64
 from fragdex.indexing import native
 from fragdex.responses import Fields, Response, respond
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.sources import Source, open_source
 from fragdex.sources.files import write_file
 
@@ -159,12 +159,12 @@ class Sources:
         given: the media in any form that `open_source` takes, a sequence of them with one for each
             file, or None: they are opened by their names. What was open before stays open.
 
-    >>> with Sources([SourceInfo("", 3)], b"abc") as sources:
+    >>> with Sources([FileInfo("", 3)], b"abc") as sources:
     ...     b"".join(sources.bytes_of([b"x"]))
     b'x'
     """
 
-    def __init__(self, known: Sequence[SourceInfo], given: Any = None) -> None:
+    def __init__(self, known: Sequence[FileInfo], given: Any = None) -> None:
         several = isinstance(given, (list, tuple))
         if several and len(given) != len(known):
             raise ValueError(f"{len(given)} sources are given for {len(known)} files")
@@ -325,7 +325,7 @@ class View:
     """
 
     media_type: str
-    sources: tuple[SourceInfo, ...]
+    sources: tuple[FileInfo, ...]
     recipe: str
     starts: Int64
     make: Callable[[int], Sequence[Block]]
@@ -334,7 +334,7 @@ class View:
     def __init__(
         self,
         media_type: str,
-        sources: Iterable[SourceInfo],
+        sources: Iterable[FileInfo],
         recipe: Any,
         sizes: Any,
         make: Callable[[int], Sequence[Block]],

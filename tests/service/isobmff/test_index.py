@@ -224,7 +224,7 @@ def test_offsets_have_to_lie_inside_of_the_tracks_that_are_known(client, new_fil
 
 def test_the_binary_index_of_another_file_is_refused(client, new_file):
     index = fragdex.index(FILM, md5=True)
-    assert index.source.md5
+    assert index.file.md5
     answer = send(client, new_file(), fidx.write(index))
     assert answer.status_code == 422
     assert answer.json()["type"].endswith("#index-mismatch")

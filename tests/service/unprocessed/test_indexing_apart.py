@@ -144,7 +144,7 @@ def test_its_index_is_that_of_the_library(served):
     wanted = fragdex.index(data, exact=True)
     assert record["fragment_index_complete"]
     assert found.tracks[0].fragments.offset.tolist() == wanted.tracks[0].fragments.offset.tolist()
-    assert found.source.size == len(data)
+    assert found.file.size == len(data)
 
 
 def test_what_is_no_movie_is_uploaded_all_the_same(served):

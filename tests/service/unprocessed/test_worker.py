@@ -95,7 +95,7 @@ def holds(context, tenant, file_id):
         with context.store.local(track.index_key) as path:
             index = fragdex.open_index(path)
             assert index.track(max(track_id, 1)).fragments is not None
-            assert index.source.size == track.byte_size
+            assert index.file.size == track.byte_size
         named |= {key, track.index_key}
     with context.database.read() as connection:
         used = set(connection.scalars(sa.select(tables.blobs.c.store_key)))

@@ -15,7 +15,7 @@ from fragdex import Index, Source, index, open_index, open_source, package
 from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.sources import ParentSource
-from fragdex.seeking.model import SourceInfo
+from fragdex.seeking.model import FileInfo
 
 CHILD = __name__
 INDEX = "file.fidx"
@@ -52,7 +52,7 @@ def sampled(
         LimitExceeded: packaging it takes too long.
     """
     found = index(source, exact=True)
-    known = SourceInfo(name, source.size, md5, etag)
+    known = FileInfo(name, source.size, md5, etag)
     made = Index(
         known, found.how, found.periods, findings=found.findings, complete=found.complete,
         resume_offset=found.resume_offset,

@@ -168,7 +168,7 @@ def _binary(
     fidx.verify(sent)
     index = fidx.read(sent)
     _need_tracks(index)
-    told = index.source.md5
+    told = index.file.md5
     if told is not None and told != md5.hex() and not isinstance(sizes, Mapping):
         raise IndexMismatch("this is the index of another file", expected=md5_text(md5), found=told)
     _inside(index, sizes)

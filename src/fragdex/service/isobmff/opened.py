@@ -20,7 +20,7 @@ from fragdex.errors import RecordNotFound, TrackNotFound
 from fragdex.formats.subsegments import init_place
 from fragdex.lru_cache import LRUCache
 from fragdex.sandbox.folders import OwnFolder
-from fragdex.seeking.model import How, Period, SourceInfo
+from fragdex.seeking.model import FileInfo, How, Period
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.indexing.isolated import run_isolated
@@ -99,7 +99,7 @@ def alone(context: ServiceContext, keys: IndexKeys, track_id: int, apart: bool) 
         if any(track.id == track_id for track in period.tracks):
             tracks = tuple(one for one in period.tracks if not apart or one.id == track_id)
             periods.append(_period(len(periods), period, None, tracks))
-    return Index(SourceInfo(), index.how, periods)
+    return Index(FileInfo(), index.how, periods)
 
 
 def joined(context: ServiceContext, keys: IndexKeys) -> Index:
@@ -118,7 +118,7 @@ def joined(context: ServiceContext, keys: IndexKeys) -> Index:
             periods.append(_period(len(periods), period, None, left))
     exact = all(track.exact for period in periods for track in period.tracks)
     how = How("index", exact, "put together from the indexes of single tracks")
-    return Index(SourceInfo(), how, periods)
+    return Index(FileInfo(), how, periods)
 
 
 def _period(number: int, period: Period, track_id: int | None, tracks: tuple[Track, ...]) -> Period:

@@ -128,7 +128,7 @@ def _join(
     result = blobs.write_file(context.database, context.store, render.tenant_id, out, job.check)
     if index is None:
         return _Result(result, None, joined.failed, joined.loudness)
-    index.source = replace(index.source, md5=result.md5.hex())
+    index.file = replace(index.file, md5=result.md5.hex())
     return _Result(
         result, store_index(context, render.tenant_id, index).key, joined.failed, joined.loudness
     )

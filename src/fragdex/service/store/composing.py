@@ -28,7 +28,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import InvalidRange, SourceError
 from fragdex.fragments.table import Int64
 from fragdex.lru_cache import LRUCache
-from fragdex.seeking.origin import SourceInfo
+from fragdex.seeking.origin import FileInfo
 from fragdex.service.store.contract import PIECE_BYTES, DirectParts, Draft, Store, local_copy
 from fragdex.views.view import Block, Scattered, SourceRange, Sources, View
 
@@ -306,6 +306,6 @@ class Composition:
                 parts.append(Scattered(0, starts, sizes))
             return parts
 
-        known = (SourceInfo(self.source_key, self.source_size),)
+        known = (FileInfo(self.source_key, self.source_size),)
         recipe: Any = "composition"
         return View("video/mp4", known, recipe, lengths, make)

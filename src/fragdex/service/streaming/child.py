@@ -12,7 +12,7 @@ from typing import Any
 import fragdex
 from fragdex import ByteRange, Source
 from fragdex.sandbox.channel import opened
-from fragdex.seeking.model import SourceInfo
+from fragdex.seeking.model import FileInfo
 from fragdex.views.view import SourceRange, View
 
 
@@ -72,7 +72,7 @@ def indexes(source: Source, *, sizes: list[int], starts: str | None) -> dict[str
     Raises:
         FragdexError: as `fragdex.index` and `fragdex.view`.
     """
-    known = SourceInfo("", source.size, etag=source.etag)
+    known = FileInfo("", source.size, etag=source.etag)
     members, found, at = [], [], 0
     for size in sizes:
         part = [SourceRange(0, ByteRange.of(at, size))]

@@ -123,7 +123,7 @@ class Title:
     @contextmanager
     def sources_of(self, view: View) -> Iterator[list[Any]]:
         """The files that a view of this title is made of, open."""
-        known = [index.source for index in self.indexes]
+        known = [index.file for index in self.indexes]
         with ExitStack() as stack:
             keys = [self.media[known.index(one)].store_key for one in view.sources]
             yield [stack.enter_context(self.context.store.source(key)) for key in keys]

@@ -21,7 +21,7 @@ import fragdex
 from fragdex import ByteRange, Index, Source
 from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, TrackNotFound
 from fragdex.sandbox.folders import OwnFolder
-from fragdex.seeking.model import SourceInfo
+from fragdex.seeking.model import FileInfo
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.indexing.isolated import in_turn, run_in_child
@@ -156,7 +156,7 @@ class _Described:
 
 def _described(view: View, path: Path) -> _Described:
     found = fragdex.open_index(path)  # mapped: it stays when the folder goes
-    known = SourceInfo("", view.size, etag=view.etag)
+    known = FileInfo("", view.size, etag=view.etag)
     return _Described(view, Index(known, found.how, found.periods))
 
 
@@ -201,7 +201,7 @@ class JoinedTitle:
 
     @contextmanager
     def _one_behind_the_other(self) -> Iterator[Source]:
-        known = [SourceInfo("", view.size, etag=view.etag) for view in self._views]
+        known = [FileInfo("", view.size, etag=view.etag) for view in self._views]
         sizes = [view.size for view in self._views]
 
         def make(number: int) -> list[SourceRange]:

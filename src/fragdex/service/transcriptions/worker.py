@@ -300,7 +300,7 @@ def _publish(
     )
     digest, own, size, key = written.md5, written.sha256, written.byte_size, written.store_key
     index = exact_index(context, row.tenant_id, key, size, check=job.check)
-    index.source = replace(index.source, md5=digest.hex())
+    index.file = replace(index.file, md5=digest.hex())
     stored = store_index(context, row.tenant_id, index)
     mine = _ROW.id == row.id
     with context.database.write() as connection:

@@ -192,7 +192,7 @@ def usable(index: Index | None, md5: bytes) -> Index | None:
         return None
     if not all(period.init for period in index.periods):
         return None
-    index.source = replace(index.source, md5=md5.hex())
+    index.file = replace(index.file, md5=md5.hex())
     return index
 
 

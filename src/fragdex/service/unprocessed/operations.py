@@ -301,14 +301,14 @@ def why_processed(
         return "it has no index"
     remote = context.store.path(key) is None
     reason = why_not_told(index, remote=remote)
-    size = index.source.size or 0
+    size = index.file.size or 0
     if reason is not None:
         return reason
     seen = context.part(Inspections).get(key)
     if seen is not None and not seen.small:
         return seen.reason
     if seen is None and size > IN_THREAD:
-        md5 = bytes.fromhex(index.source.md5 or "")
+        md5 = bytes.fromhex(index.file.md5 or "")
         with index_apart(context, tenant_id, key, md5, size) as apart:
             return "it has no index" if apart is None else apart.reason
     try:
@@ -350,7 +350,7 @@ def track_of(
         codec,
         path="",
         index_path="",
-        byte_size=index.source.size or 0,
+        byte_size=index.file.size or 0,
         duration_ms=round(1000 * seconds),
         probe_info=probe_info | {"copied": True, "reasons": []},
     )

@@ -88,7 +88,7 @@ def _why_not_inside(index: Index, track: Track, source: Source) -> str | None:
         reason = _why_not_channels(index, source)
         if reason:
             return reason
-    fragments, end = track.fragments, index.source.size or 0
+    fragments, end = track.fragments, index.file.size or 0
     for moof, start, stop in zip(
         fragments.moof_offset.tolist(),
         fragments.data_start.tolist(),
