@@ -1,4 +1,4 @@
 # For fingers that know make; everything happens in ./dev.
-.PHONY: demo test coverage bench bench-service bench-render bench-frames bench-transcribe fleet fuzz lint types setup
-demo test coverage bench bench-service bench-render bench-frames bench-transcribe fleet fuzz lint types setup:
+.PHONY: demo test coverage bench bench-service bench-render bench-frames bench-gpu bench-transcribe fleet fuzz lint types setup
+demo test coverage bench bench-service bench-render bench-frames bench-gpu bench-transcribe fleet fuzz lint types setup:
 	@./dev $@

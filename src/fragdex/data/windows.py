@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fragdex.data.video_set import VideoSet
 from fragdex.fragments.table import Int64
 from fragdex.frames import FrameCache, Frames
+from fragdex.frames.arrays import OutputLibrary
 from fragdex.frames.pixels import Converter, PixelFormat
 from fragdex.seeking.times import exact_time
 
@@ -115,9 +116,9 @@ class Windows(Sequence[Sample]):
             None: n × stride, so that windows of a film follow one another.
         fps: None: the frames of the film; else frames a second, each the one that is shown then.
         transform: called with each window, gives what is handed out in its place.
-        format, size, rotate, damaged, device: as `fragdex.Frames` takes them. Films of several
-            sizes need `size` to be put into batches. CUDA does not survive a fork: workers that
-            decode on it are started by `spawn` or `forkserver`.
+        format, size, rotate, damaged, device, output: as `fragdex.Frames` takes them. Films of
+            several sizes need `size` to be put into batches. CUDA does not survive a fork: workers
+            that decode on it are started by `spawn` or `forkserver`.
         threads: that decode; 1 where several workers do.
         cache: bytes of pictures and samples that are held in each process.
         open_films: films whose files are open in each process, and decoders that are kept.
@@ -154,6 +155,7 @@ class Windows(Sequence[Sample]):
         rotate: bool = True,
         damaged: Literal["raise", "blank"] = "raise",
         device: str | None = None,
+        output: OutputLibrary = "numpy",
         threads: int = 1,
         cache: int = CACHE,
         open_films: int = OPEN_FILMS,
@@ -176,7 +178,7 @@ class Windows(Sequence[Sample]):
         self._blank = damaged == "blank"
         options = {
             "format": format, "size": size, "rotate": rotate, "damaged": damaged,
-            "device": device, "threads": threads,
+            "device": device, "output": output, "threads": threads,
         }  # fmt: skip
         self._films = OpenFilms(videos, cache, open_films, options)
         span = (frames - 1) * stride + 1

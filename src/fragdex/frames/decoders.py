@@ -124,6 +124,7 @@ class Decoders:
 
     Attributes:
         device: hardware that decodes; None: the processor.
+        stays: whether pictures stay in the memory of the device.
 
     Args:
         setup: what the initialization segment says of the track.
@@ -131,7 +132,7 @@ class Decoders:
         pool: where decoders wait.
         several: whether samples have several sample entries.
         depth: pictures that they hold back at least (`reorder_depth`).
-        device: as `TrackCodec` takes it.
+        device, stays: as `TrackCodec` takes them.
 
     Raises:
         UndecodableMedia, MissingExtra: as `TrackCodec`.
@@ -151,7 +152,9 @@ class Decoders:
         several: bool,
         depth: int = 0,
         device: str | None = None,
+        stays: bool = False,
     ) -> None:
+        self.stays = stays
         self._setup, self._codec, self._pool, self._depth = setup, codec, pool, depth
         self._several, self._asked, self.device = several, device, device
         if not several:
@@ -188,13 +191,15 @@ class Decoders:
         return self._key(entry), threads, self._depth
 
     def _key(self, entry: int) -> Hashable:
-        return self._asked, self._setup.of_decoder(entry)
+        return self._asked, self.stays, self._setup.of_decoder(entry)
 
     def _codec_of(self, entry: int) -> TrackCodec:
         def made() -> TrackCodec:
             # FFmpeg reads 1,024 sample entries at most, and this one alone is needed.
             init = self._setup.init_of(entry) if self._setup.several else self._setup.init
-            return TrackCodec(init, self._setup.track, self._codec, device=self._asked)
+            return TrackCodec(
+                init, self._setup.track, self._codec, device=self._asked, stays=self.stays
+            )
 
         codec = self._pool.codec(self._key(entry), made)
         self.device = codec.device

@@ -90,15 +90,24 @@ def _small(batch: Shown) -> Iterator[npt.NDArray[np.uint8]]:
     """The first frames as uint8 of shape (height, width, 3), small; of planes the luma."""
     data = batch.data
     planes = data[0][..., None] if isinstance(data, tuple) else data
+    planes = _in_main_memory(planes[:MOST])
     bits = 8
     if planes.dtype == np.uint16:
         bits = 16
         if isinstance(data, tuple):  # planes do not say how many of their bits are used
             bits = max(9, int(planes.max(initial=0)).bit_length())
-    for one in planes[:MOST]:
+    for one in planes:
         step = -(-one.shape[1] // WIDTH)
         small = _averaged(one, step) >> (bits - 8)
         yield np.ascontiguousarray(np.broadcast_to(small, (*small.shape[:2], 3)).astype(np.uint8))
+
+
+def _in_main_memory(array: Any) -> npt.NDArray[Any]:
+    """An array of numpy, torch or CuPy as one of numpy."""
+    if isinstance(array, np.ndarray):
+        return array
+    own: npt.NDArray[Any] = array.get() if hasattr(array, "get") else array.numpy(force=True)
+    return own
 
 
 def _averaged(one: npt.NDArray[Any], step: int) -> npt.NDArray[Any]:
@@ -124,7 +133,7 @@ class _Exchanged:
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
     ) -> npt.NDArray[Any]:
-        array = self._one()
+        array = _in_main_memory(self._one())
         if dtype is not None and np.dtype(dtype) != array.dtype:
             return array.astype(dtype)
         return array.copy() if copy else array

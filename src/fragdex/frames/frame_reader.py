@@ -146,7 +146,9 @@ class FrameReader:
                 held[sample] = picture
 
         track = self._track
-        threads = threads if run.stop - run.start >= LONG else 1
+        # One decoder of a device keeps it busy: threads of its own would each open another one.
+        alone = run.stop - run.start < LONG or track.decoders.device is not None
+        threads = 1 if alone else threads
         for own in (threads, 1):
             try:
                 missing = decode_run(
@@ -175,7 +177,8 @@ class FrameReader:
         goes_on = self._last >= 0 and abs(runs[0].wanted[0] - self._last) <= NEAR
         self._last = runs[-1].wanted[-1]
         asked: list[tuple[Run, int | None]] = [(run, None) for run in runs]
-        if goes_on and self._cache.limit:
+        # A decoder has few places on a device for its pictures: none can be held there.
+        if goes_on and self._cache.limit and not self._track.decoders.stays:
             asked[-1] = self._further(runs[-1])
         for some in self._portions(asked):
             for (run, kept), parts in zip(some, self._bytes([r for r, _ in some]), strict=True):

@@ -65,6 +65,7 @@ class FrameTrack:
         hidden: bool,
         pool: DecoderPool,
         device: str | None = None,
+        stays: bool = False,
     ) -> None:
         self.source = source
         head = Head()
@@ -94,6 +95,7 @@ class FrameTrack:
             several=entries is not None,
             depth=reorder_depth(self.samples.cts),
             device=device,
+            stays=stays,
         )
         self.coding = Coding(
             info.format, info.nal_length_size, self.samples.cts, self.samples.sync, entries

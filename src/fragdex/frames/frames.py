@@ -15,6 +15,7 @@ from fragdex.decoding.audio import audio
 from fragdex.errors import UndecodableMedia
 from fragdex.formats.fidx import open_index
 from fragdex.fragments.table import Int64
+from fragdex.frames.arrays import ArrayConverter, ArrayGathering, OutputLibrary, library_of
 from fragdex.frames.decode_runs import FramePlan
 from fragdex.frames.decoders import FrameCache
 from fragdex.frames.frame_batch import Frame, FrameBatch
@@ -37,6 +38,9 @@ DEVICES = ("cuda", "vaapi", "videotoolbox")
 MOST_FRAMES = 1 << 20
 """Frames of one answer of `between`."""
 MOST_THREADS = 8
+THREADS_OF_DEVICE = 4
+"""Decoders side by side on a device where pictures are fetched from it: more cost more than they
+bring. Where they stay, each of its engines may work: MOST_THREADS."""
 AT_ONCE = 64 << 20
 """Bytes of pixels that iteration decodes ahead."""
 
@@ -62,12 +66,15 @@ class Frames(FrameTimes):
         order: of the numbers: `presentation`, or `decode`.
         hidden: whether what the edit list hides has numbers, too.
         damaged: `raise` UndecodableMedia, or `blank`: pixels of 0, named by `batch.missing`.
-        threads: that decode; None: one a processor, 8 at most.
+        threads: that decode; None: one a processor, 8 at most; 4 on a device whose pictures come to
+            main memory.
         cache: bytes of pictures and samples that are held for the next call, or a `FrameCache`
             (`fragdex.frames`) that several share, and decoders with it.
         device: hardware that decodes, `cuda`, `vaapi` or `videotoolbox`; None: the processor.
-            Pixels come to main memory. Where it cannot, a RuntimeWarning says why, and the
-            processor decodes.
+            Where it cannot, a RuntimeWarning says why, and the processor decodes.
+        output: whose arrays the pixels are: `numpy`; or `torch`, `cupy`: with `device="cuda"` they
+            stay on it, in the CUDA context of that library and ordered before what its current
+            stream does next. The same pixels, whichever decodes.
         init: the initialization segment of a segment without moov.
         max_bytes, max_requests: budget of the reads, as of `open_source`.
         options: passed on to `open_source`.
@@ -108,6 +115,7 @@ class Frames(FrameTimes):
         threads: int | None = None,
         cache: int | FrameCache = CACHE,
         device: str | None = None,
+        output: OutputLibrary = "numpy",
         init: bytes | None = None,
         max_bytes: int | None = None,
         max_requests: int | None = None,
@@ -131,7 +139,12 @@ class Frames(FrameTimes):
         self._format, self._size, self._rotate = format, size, rotate
         self._order: Order = order
         self._hidden, self._blank = hidden, damaged == "blank"
-        self._threads = threads or min(_processors(), MOST_THREADS)
+        self._lib = library_of(output, device)
+        self._output = output
+        usual = min(_processors(), MOST_THREADS)
+        if device is not None:
+            usual = THREADS_OF_DEVICE if self._lib is None else MOST_THREADS
+        self._threads = threads or usual
         self._cache, self._device = held, device
         self._is_cache_shared = held is cache
         self._budget = {"max_bytes": max_bytes, "max_requests": max_requests}
@@ -145,7 +158,7 @@ class Frames(FrameTimes):
             self._opened = FrameTrack(
                 source, self._index, self._track_wanted, period=self._period, init=self._init,
                 order=self._order, hidden=self._hidden, pool=self._cache.decoders,
-                device=self._device,
+                device=self._device, stays=self._lib is not None and self._device is not None,
             )  # fmt: skip
         except BaseException:
             if source is not self._what:
@@ -153,7 +166,7 @@ class Frames(FrameTimes):
             raise
         self._index = self._opened.index
         self._reader = FrameReader(self._opened, threads=self._threads, cache=self._cache)
-        self._converters: list[Converter] = []
+        self._converters: list[Any] = []
         self._rests = False
 
     def _source(self) -> Source:
@@ -308,7 +321,7 @@ class Frames(FrameTimes):
             opened = self._awake()
             numbering, info = opened.numbering, opened.track.info
             wanted = numbering.sample[numbers].tolist()
-            gathering = Gathering(wanted, self._converters, self._converter)
+            gathering = self._gathering(wanted)
             missing = self._reader.read(wanted, gathering.give)
             reasons = {n: missing[sample] for n, sample in enumerate(wanted) if sample in missing}
             if reasons and not self._blank:
@@ -323,8 +336,16 @@ class Frames(FrameTimes):
             reasons,
         )
 
-    def _converter(self) -> Converter:
-        return Converter(self._format, self._size, rotate=self._rotate)
+    def _gathering(self, samples: list[int]) -> Gathering | ArrayGathering:
+        format, size, rotate, lib = self._format, self._size, self._rotate, self._lib
+        if lib is None:
+            return Gathering(
+                samples, self._converters, lambda: Converter(format, size, rotate=rotate)
+            )
+        return ArrayGathering(
+            lib, samples, self._converters,
+            lambda: ArrayConverter(lib, format, size, rotate=rotate),
+        )  # fmt: skip
 
     def _undecodable(self, numbers: Int64, reasons: dict[int, str]) -> UndecodableMedia:
         bad = sorted({int(numbers[n]) for n in reasons})
@@ -345,7 +366,7 @@ class Frames(FrameTimes):
             raise TypeError(
                 "frames of an open source cannot go to another process: give its path or URL"
             )
-        own = ("_lock", "_opened", "_reader", "_converters", "_pid")
+        own = ("_lock", "_opened", "_reader", "_converters", "_pid", "_lib")
         track = self._opened.track
         wanted = {"_index": self._opened.index, "_track_wanted": track.id}
         if len(self._opened.index.periods) > 1:
@@ -354,6 +375,7 @@ class Frames(FrameTimes):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._lib = library_of(self._output, self._device)
         self._open()
 
     def rest(self) -> None:
@@ -391,7 +413,7 @@ class Frames(FrameTimes):
 
 _OWN = (
     "format", "size", "rotate", "period", "order", "hidden", "damaged", "threads", "cache",
-    "device", "init",
+    "device", "output", "init",
 )  # fmt: skip
 
 

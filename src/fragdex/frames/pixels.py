@@ -22,6 +22,7 @@ _CHANNELS: Final = {"rgb": 3, "gray": 1, "rgb16": 3, "gray16": 1}
 _PLANAR: Final = re.compile(r"(yuvj?4\d\dp|gray)(\d*)(le)?")
 _OF_DEVICES: Final = {"nv12": "yuv420p", "p010le": "yuv420p10le", "nv16": "yuv422p"}
 """What hardware decodes into, and the same with its chroma in two planes."""
+_FULL_RANGE: Final = 2
 _SUPPORTED: Final = ("rgb", "gray", "rgb16", "gray16", "yuv")
 
 
@@ -63,13 +64,12 @@ class Converter:
     def pixels(self, frame: Any) -> Pixels:
         """The arrays of a picture: views that are to be copied before it is used again."""
         orientation = orientation_of(frame) if self._rotate else Orientation()
+        frame = self._as_the_processor_decodes(frame)
         width, height = self._size or (None, None)
         if orientation.transposed:
             width, height = height, width
         if self._format == "yuv":
-            name = None
-            if not _PLANAR.fullmatch(frame.format.name):
-                name = _OF_DEVICES.get(frame.format.name, "yuv444p")
+            name = None if _PLANAR.fullmatch(frame.format.name) else "yuv444p"
             planes = [
                 _plane(plane, 1, _is_deep(frame, name))
                 for plane in self._reformatted(frame, width, height, name).planes
@@ -91,15 +91,32 @@ class Converter:
         kind = np.uint16 if self._format.endswith("16") else np.uint8
         return tuple(np.zeros(shape, kind) for shape in shapes)
 
-    def _reformatted(self, frame: Any, width: Any, height: Any, name: str | None) -> Any:
-        if name is None and width is None:
+    def _as_the_processor_decodes(self, frame: Any) -> Any:
+        """What hardware decoded, in planes: swscale makes other colours of NV12 as it is.
+
+        A frame that lies on a device is fetched from it.
+        """
+        name = _OF_DEVICES.get(stored_format(frame))
+        if name is None:
             return frame
+        of_full_range: dict[str, Any] = {}
+        if is_full_range(frame):
+            name = name.replace("yuv4", "yuvj4") if name[-1] == "p" else name
+            of_full_range = {"src_color_range": _FULL_RANGE, "dst_color_range": _FULL_RANGE}
+        return self._scaler().reformat(frame, format=name, threads=self._threads, **of_full_range)
+
+    def _scaler(self) -> Any:
         if self._reformatter is None:
             from av.video.reformatter import VideoReformatter
 
             self._reformatter = VideoReformatter()
+        return self._reformatter
+
+    def _reformatted(self, frame: Any, width: Any, height: Any, name: str | None) -> Any:
+        if name is None and width is None:
+            return frame
         is_yuv = frame.format.name.startswith(("yuv", "nv", "p0"))
-        return self._reformatter.reformat(
+        return self._scaler().reformat(
             frame,
             width=width,
             height=height,
@@ -107,6 +124,33 @@ class Converter:
             src_colorspace=matrix_of(frame)[0] if is_yuv and self._format != "yuv" else None,
             interpolation="BICUBIC",
             threads=self._threads,
+        )
+
+
+def stored_format(frame: Any) -> str:
+    """FFmpeg's name for how the pixels of a picture lie in memory, its own or a device's."""
+    own: str = (frame.sw_format or frame.format).name
+    return own
+
+
+def is_full_range(frame: Any) -> bool:
+    """Whether black is 0, not 16 (ITU-T H.273, 8.3: VideoFullRangeFlag)."""
+    return frame.format.name.startswith("yuvj") or int(frame.color_range) == _FULL_RANGE
+
+
+def check_alike(arrays: Pixels, pixels: Pixels) -> None:
+    """Refuse pictures that do not go into one answer.
+
+    Args:
+        arrays, pixels: of one picture each.
+
+    Raises:
+        UndecodableMedia: they have other sizes.
+    """
+    if [(a.shape, a.dtype) for a in arrays] != [(p.shape, p.dtype) for p in pixels]:
+        raise UndecodableMedia(
+            f"the pictures have several sizes: {_size(arrays[0])} and {_size(pixels[0])}",
+            advice="give the size that all are scaled to: size=(width, height)",
         )
 
 
@@ -157,14 +201,7 @@ class Gathering:
             converter = self._make()
         pixels = converter.pixels(frame)
         arrays = self._arrays or self._allocated(pixels)
-        if any(
-            a.shape[1:] != p.shape or a.dtype != p.dtype
-            for a, p in zip(arrays, pixels, strict=False)
-        ) or len(arrays) != len(pixels):
-            raise UndecodableMedia(
-                f"the pictures have several sizes: {_size(arrays[0][0])} and {_size(pixels[0])}",
-                advice="give the size that all are scaled to: size=(width, height)",
-            )
+        check_alike(tuple(array[0] for array in arrays), pixels)
         for place in self._places[sample]:
             for array, part in zip(arrays, pixels, strict=True):
                 array[place] = part

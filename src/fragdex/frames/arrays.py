@@ -1,0 +1,313 @@
+"""Pictures as arrays of torch or CuPy, on the device that decoded them.
+
+What a decoder on CUDA gives lies in the memory of the device as NV12 or P010: DLPack hands the
+planes over without a copy, and the same whole numbers as on the processor make colours of them
+(`conversion`). Everything else (other formats, sizes that are asked for, odd sides) goes through
+the processor, so that pixels are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from threading import Lock
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from fragdex.decoding.pictures import Orientation, matrix_of, orientation_of
+from fragdex.errors import MissingExtra
+from fragdex.frames.conversion import Arrays, coefficients, gray_of, rgb_of
+from fragdex.frames.pixels import Converter, Pixels, check_alike, is_full_range, stored_format
+
+OutputLibrary = Literal["numpy", "torch", "cupy"]
+LIBRARIES: Final = ("numpy", "torch", "cupy")
+
+
+def _of_the_user(name: str) -> Any:
+    """A library that no extra of ours brings: its build has to fit the device."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtra(
+            f'output="{name}" needs {name}', advice=f"install {name} as its own documentation says"
+        ) from error
+
+
+class TorchArrays(Arrays):
+    """torch's tensors.
+
+    Args:
+        device: `cuda`, with a number behind a colon where there are several; None, or a device
+            that this torch cannot use: main memory.
+
+    Raises:
+        MissingExtra: torch is not installed.
+    """
+
+    def __init__(self, device: str | None) -> None:
+        torch = self._torch = _of_the_user("torch")
+        self._device = torch.device(device if device and torch.cuda.is_available() else "cpu")
+
+    def whole(self, array: Any) -> Any:
+        """The same numbers as int32."""
+        return array.to(self._torch.int32)
+
+    def bytes(self, array: Any) -> Any:
+        """uint8; numbers outside of 0 to 255 become the nearest."""
+        return array.clamp(0, 255).to(self._torch.uint8)
+
+    def words(self, array: Any) -> Any:
+        """The same numbers as uint16."""
+        return array.to(self._torch.uint16)
+
+    def least(self, array: Any, most: int) -> Any:
+        """Numbers above `most` become `most`."""
+        return array.clamp(max=most)
+
+    def stacked(self, arrays: list[Any], axis: int) -> Any:
+        """Arrays of one shape along a new axis."""
+        return self._torch.stack(arrays, axis)
+
+    def repeated(self, array: Any) -> Any:
+        """Each number of (height, width) twice in each direction."""
+        return array.repeat_interleave(2, 0).repeat_interleave(2, 1)
+
+    def taken(self, plane: Any) -> Any:
+        """The array of a plane of PyAV's, which has to be copied before its picture goes."""
+        return self._torch.from_dlpack(plane).to(self._device)
+
+    def sent(self, array: Any) -> Any:
+        """A copy of a numpy array."""
+        return self._torch.from_numpy(array.copy()).to(self._device)
+
+    def copied(self, array: Any) -> Any:
+        """A copy, without gaps."""
+        return array.clone(memory_format=self._torch.contiguous_format)
+
+    def turned(self, array: Any, orientation: Orientation) -> Any:
+        """An array of shape (height, width, …), as it is shown."""
+        array = array.swapaxes(0, 1) if orientation.transposed else array
+        axes = [1] * orientation.mirrored + [0] * orientation.flipped
+        return array.flip(axes) if axes else array
+
+    def in_order(self) -> contextlib.AbstractContextManager[Any]:
+        """What is done inside comes after what decoders have done: both use the default stream."""
+        if self._device.type != "cuda":
+            return contextlib.nullcontext()
+        stream = self._torch.cuda.default_stream(self._device)
+        return self._torch.cuda.stream(stream)  # type: ignore[no-any-return]
+
+    def hand_over(self) -> None:
+        """What the caller's stream does from now on comes after what was done in order."""
+        if self._device.type == "cuda":
+            cuda = self._torch.cuda
+            cuda.current_stream(self._device).wait_stream(cuda.default_stream(self._device))
+
+
+class CupyArrays(Arrays):
+    """CuPy's arrays.
+
+    Args:
+        device: `cuda`, with a number behind a colon where there are several.
+
+    Raises:
+        MissingExtra: CuPy is not installed.
+        ValueError: no device is given: it has no arrays in main memory.
+    """
+
+    def __init__(self, device: str | None) -> None:
+        if device is None:
+            raise ValueError('output="cupy" needs device="cuda": its arrays lie on a device')
+        cupy = self._cupy = _of_the_user("cupy")
+        self._device = cupy.cuda.Device(int(device.partition(":")[2] or 0))
+
+    def whole(self, array: Any) -> Any:
+        """The same numbers as int32."""
+        return array.astype("int32")
+
+    def bytes(self, array: Any) -> Any:
+        """uint8; numbers outside of 0 to 255 become the nearest."""
+        return array.clip(0, 255).astype("uint8")
+
+    def words(self, array: Any) -> Any:
+        """The same numbers as uint16."""
+        return array.astype("uint16")
+
+    def least(self, array: Any, most: int) -> Any:
+        """Numbers above `most` become `most`."""
+        return self._cupy.minimum(array, most)
+
+    def stacked(self, arrays: list[Any], axis: int) -> Any:
+        """Arrays of one shape along a new axis."""
+        return self._cupy.stack(arrays, axis)
+
+    def repeated(self, array: Any) -> Any:
+        """Each number of (height, width) twice in each direction."""
+        return array.repeat(2, 0).repeat(2, 1)
+
+    def taken(self, plane: Any) -> Any:
+        """The array of a plane of PyAV's, which has to be copied before its picture goes."""
+        if plane.__dlpack_device__()[0] == 1:
+            return self.sent(np.from_dlpack(plane))
+        return self._cupy.from_dlpack(_OnDefaultStream(plane))
+
+    def sent(self, array: Any) -> Any:
+        """A copy of a numpy array."""
+        return self._cupy.asarray(array)
+
+    def copied(self, array: Any) -> Any:
+        """A copy, without gaps."""
+        return array.copy(order="C")
+
+    def turned(self, array: Any, orientation: Orientation) -> Any:
+        """An array of shape (height, width, …), as it is shown."""
+        return orientation.of(array)
+
+    @contextlib.contextmanager
+    def in_order(self) -> Any:
+        """What is done inside comes after what decoders have done: both use the default stream."""
+        with self._device, self._cupy.cuda.Stream.null:
+            yield
+
+    def hand_over(self) -> None:
+        """What the caller's stream does from now on comes after what was done in order."""
+        with self._device:
+            done = self._cupy.cuda.Stream.null.record()
+            self._cupy.cuda.get_current_stream().wait_event(done)
+
+
+class _OnDefaultStream:
+    """A plane of PyAV's, which takes no other stream than the one that decoded it."""
+
+    def __init__(self, plane: Any) -> None:
+        self._plane = plane
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._plane.__dlpack__(stream=None)
+
+    def __dlpack_device__(self) -> Any:
+        return self._plane.__dlpack_device__()
+
+
+class ArrayConverter:
+    """Makes arrays of decoded pictures where they lie. For one thread at a time.
+
+    Args:
+        lib: whose arrays.
+        format, size, rotate: as `Converter` takes them.
+    """
+
+    def __init__(
+        self, lib: Any, format: str, size: tuple[int, int] | None, *, rotate: bool = True
+    ) -> None:
+        self._lib, self._format, self._size, self._rotate = lib, format, size, rotate
+        self._processor = Converter(format, size, rotate=rotate)
+
+    def nothing(self, count: int, width: int, height: int) -> Pixels:
+        """Arrays of so many frames that show nothing, as `Converter.nothing` gives them."""
+        return tuple(map(self._lib.sent, self._processor.nothing(count, width, height)))
+
+    def pixels(self, frame: Any) -> Pixels:
+        """The arrays of a picture, which is not needed any more."""
+        lib = self._lib
+        with lib.in_order():
+            arrays = self._converted(frame)
+            if arrays is None:
+                return tuple(map(lib.sent, self._processor.pixels(frame)))
+            orientation = orientation_of(frame) if self._rotate else Orientation()
+            return tuple(lib.copied(lib.turned(one, orientation)) for one in arrays)
+
+    def _converted(self, frame: Any) -> tuple[Any, ...] | None:
+        """Arrays as the picture is stored; None: they are made on the processor."""
+        stored = stored_format(frame)
+        if self._size is not None or frame.width % 2 or frame.height % 2:
+            return None
+        if self._format == "yuv" and stored in ("nv12", "p010le"):
+            luma, chroma = (self._lib.taken(plane) for plane in frame.planes)
+            planes: tuple[Any, ...] = (luma, chroma[..., 0], chroma[..., 1])
+            # The ten bits of P010 are the upper ones.
+            if stored == "p010le":
+                planes = tuple(self._lib.words(self._lib.whole(one) >> 6) for one in planes)
+            return planes
+        matrix = matrix_of(frame)[0]
+        # Of another matrix swscale makes gray by way of colours, with the weights of BT.601.
+        known = ("rgb", "gray") if matrix == "ITU601" else ("rgb",)
+        if stored != "nv12" or self._format not in known:
+            return None
+        full = is_full_range(frame)
+        luma, chroma = (self._lib.taken(plane) for plane in frame.planes)
+        if self._format == "gray":
+            return (gray_of(self._lib, luma, full_range=full),)
+        return (rgb_of(self._lib, luma, chroma, coefficients(matrix, full_range=full)),)
+
+
+class ArrayGathering:
+    """The arrays of one answer, on a device; takes and gives what `Gathering` does."""
+
+    def __init__(
+        self,
+        lib: Any,
+        samples: Sequence[int],
+        converters: list[ArrayConverter],
+        make: Callable[[], ArrayConverter],
+    ) -> None:
+        self._lib, self._samples = lib, samples
+        self._converters, self._make = converters, make
+        self._lock = Lock()
+        self._pixels: dict[int, Pixels] = {}
+
+    def give(self, sample: int, frame: Any) -> None:
+        """Take the picture of a sample.
+
+        Raises:
+            UndecodableMedia: it has another size than the others.
+        """
+        try:
+            converter = self._converters.pop()
+        except IndexError:
+            converter = self._make()
+        pixels = converter.pixels(frame)
+        self._converters.append(converter)
+        with self._lock:
+            if self._pixels:
+                check_alike(next(iter(self._pixels.values())), pixels)
+            self._pixels[sample] = pixels
+
+    def arrays(self, blank: Iterable[int], size: tuple[int, int]) -> Pixels:
+        """The arrays of the answer, as `Gathering.arrays` gives them."""
+        lib, empty = self._lib, set(blank)
+        with lib.in_order():
+            if self._pixels:
+                nothing = tuple(one * 0 for one in next(iter(self._pixels.values())))
+                rows = [
+                    nothing if place in empty else self._pixels[sample]
+                    for place, sample in enumerate(self._samples)
+                ]
+                made = tuple(lib.stacked(list(planes), 0) for planes in zip(*rows, strict=True))
+            else:
+                width, height = size
+                made = self._make().nothing(len(self._samples), width, height)
+        lib.hand_over()
+        return made
+
+
+def library_of(output: str, device: str | None) -> Any:
+    """What makes arrays of a library; None: numpy.
+
+    Args:
+        output: of LIBRARIES.
+        device: that decodes, as `Frames` takes it.
+
+    Raises:
+        ValueError: there is no such library, or it cannot use the device.
+        MissingExtra: it is not installed.
+    """
+    if output == "numpy":
+        return None
+    if output not in LIBRARIES:
+        raise ValueError(f"output is one of {', '.join(LIBRARIES)}, not {output!r}")
+    if device is not None and device.partition(":")[0] != "cuda":
+        raise ValueError(f"output={output!r} stays on CUDA or in main memory, not on {device}")
+    return {"torch": TorchArrays, "cupy": CupyArrays}[output](device)
