@@ -69,7 +69,7 @@ def used(index: fragdex.Index, path: Path) -> None:
             with contextlib.suppress(fragdex.errors.TrackNotFound):
                 index.track(track.id)
         with contextlib.suppress(fragdex.FragdexError):
-            index.ranges(0, 5)
+            index.span(0, 5)
         repr(index)
         index.save(saved)
         index = fragdex.open_index(saved)

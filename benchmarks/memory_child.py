@@ -58,7 +58,7 @@ def main() -> None:
     index = None if work == "nothing" else fragdex.index(path)
     tables = 0
     for track in index.tracks if index else ():
-        tables += track.fragments.nbytes + track.sync.nbytes
+        tables += track.fragments.nbytes + track.sync_samples.nbytes
         if work == "samples":
             tables += track.samples.nbytes
     told["peak_rss"] = kib("VmHWM") << 10

@@ -41,7 +41,7 @@ def _facts(path: Path, samples: int) -> dict[str, Any]:
         "bytes_read": how.bytes_read,
         "mdat_bytes_read": how.mdat_bytes_read,
         "file_bytes": path.stat().st_size,
-        "table_bytes": sum(t.fragments.nbytes + t.sync.nbytes for t in index.tracks),
+        "table_bytes": sum(t.fragments.nbytes + t.sync_samples.nbytes for t in index.tracks),
     }
 
 

@@ -243,7 +243,7 @@ def session(moment: str) -> None:
     prompt.say('index = fragdex.open_index("movie.fidx")')
     prompt.say(f"hit = index.tracks[0].seek({moment})")
     prompt.say("hit.range, hit.time.seconds")
-    prompt.say(f"index.ranges({moment}, {float(moment) + 0.1:.2f}, tracks=[hit.track])")
+    prompt.say(f"index.span({moment}, {float(moment) + 0.1:.2f}, tracks=[hit.track])")
 
 
 def check_first_picture(moment: str) -> None:
@@ -258,7 +258,7 @@ def check_first_picture(moment: str) -> None:
     numbers = film.numbers_of(Path("part.mp4"))
     Path("part.mp4").unlink()
     print(f"\n  {len(part):,} bytes, decoded: pictures {numbers[0]} to {numbers[-1]}.")
-    first, asked = round(hit.time.exact * film.FPS), int(float(moment) * film.FPS)
+    first, asked = round(hit.time.fraction * film.FPS), int(float(moment) * film.FPS)
     expect(numbers[0] == first, f"picture {first} at the start of the range")
     expect(asked in numbers, f"picture {asked}, the one at {moment} s, among them")
 

@@ -72,7 +72,7 @@ def use(made: fragdex.Index) -> None:
     made._repr_html_()
     for moment in MOMENTS:
         try:
-            made.ranges(moment, moment + 1)
+            made.span(moment, moment + 1)
             made.plan(moment)
         except fragdex.FragdexError:
             continue
@@ -113,7 +113,7 @@ def forms(data: bytes) -> None:
     again = fidx.read(made.export("fidx"))
     for old, new in zip(made.tracks, again.tracks, strict=True):
         assert old.fragments == new.fragments, "saving changes the fragments"
-        assert old.sync == new.sync, "saving changes the sync samples"
+        assert old.sync_samples == new.sync_samples, "saving changes the sync samples"
 
 
 def indexer(data: bytes) -> None:
@@ -132,7 +132,7 @@ def indexer(data: bytes) -> None:
     assert len(whole.tracks) == len(fed.tracks), "other tracks in pieces"
     for one, other in zip(whole.tracks, fed.tracks, strict=True):
         assert one.fragments == other.fragments, "other fragments in pieces"
-        assert one.sync == other.sync, "other sync samples in pieces"
+        assert one.sync_samples == other.sync_samples, "other sync samples in pieces"
 
 
 def extend(data: bytes) -> None:

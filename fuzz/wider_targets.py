@@ -139,7 +139,7 @@ def pure(data: bytes) -> None:
         native.compiled = one
         try:
             made = fragdex.index(data, exact=True)
-            told: object = [(t.fragments, t.sync) for t in made.tracks], made.findings
+            told: object = [(t.fragments, t.sync_samples) for t in made.tracks], made.findings
         except fragdex.FragdexError as error:
             told = type(error).__name__
         finally:

@@ -13,7 +13,7 @@ def describe(index):
         for ask in (
             lambda track: track.has_samples,
             lambda track: {n: c.tolist() for n, c in track.fragments.columns().items()},
-            lambda track: {n: c.tolist() for n, c in track.sync.columns().items()},
+            lambda track: {n: c.tolist() for n, c in track.sync_samples.columns().items()},
             lambda track: track.groups,
             lambda track: {n: c.tolist() for n, c in track.samples.columns().items()},
             lambda track: [track.seek(time) for time in (0, 0.4, 1, "0:02", 1e6)],

@@ -45,11 +45,11 @@ INDEX = fragdex.index(DATA)
         (lambda: INDEX.export(3), ValueError, "no form 3"),
         (lambda: INDEX.export("hls", playlst="media"), TypeError, "did you mean playlist?"),
         (lambda: INDEX.export("hls", playlist="x"), ValueError, "no playlist 'x'"),
-        (lambda: INDEX.ranges(0, 1, tracks=1), TypeError, r"write tracks=\[1\]"),
+        (lambda: INDEX.span(0, 1, tracks=1), TypeError, r"write tracks=\[1\]"),
         (lambda: INDEX.plan(0, tracks="1"), TypeError, r"write tracks=\[1\]"),
         (lambda: INDEX.track("1"), ValueError, "its id or its kind, not by '1'"),
         (lambda: INDEX.track(7), TrackNotFound, "no track 7: expected one of 1"),
-        (lambda: INDEX.ranges(2, 1), ValueError, r"ends \(1\) before it starts \(2\)"),
+        (lambda: INDEX.span(2, 1), ValueError, r"ends \(1\) before it starts \(2\)"),
         (lambda: INDEX.track(1).seek("1:99"), ValueError, "'1:99' is not a time"),
         (
             lambda: INDEX.track(1).seek(None),

@@ -39,10 +39,9 @@ def example(rows: int = 5, kind: type[Table] = FragmentTable) -> Table:
 
 
 def values_of(table: Table) -> dict[str, list[Any]]:
-    nullable = {c.name for c in table.schema() if c.nullable}
     return {
-        name: [None if name in nullable and v == NULL else v for v in column.tolist()]
-        for name, column in table.columns().items()
+        c.stored: [None if c.nullable and v == NULL else v for v in column.tolist()]
+        for c, column in zip(table.schema(), table.columns().values(), strict=True)
     }
 
 
@@ -57,7 +56,7 @@ def test_pyarrow_takes_it(kind: type[Table], rows: int) -> None:
     schema = pa.schema(table)
     assert schema == pa.table(table).schema
     for column in kind.schema():
-        field = schema.field(column.name)
+        field = schema.field(column.stored)
         assert field.nullable == column.nullable
         assert field.metadata[b"meaning"].decode() == column.meaning
         assert field.metadata.get(b"unit", b"").decode() == column.unit

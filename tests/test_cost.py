@@ -106,7 +106,7 @@ def asked(data: bytes, folder: Path) -> None:
             index.track(track.id)
             track.seek(1)
     with contextlib.suppress(fragdex.FragdexError):
-        index.ranges(0, 5)
+        index.span(0, 5)
     repr(index)
     index.save(folder / "saved.fidx")
     for track in fragdex.open_index(folder / "saved.fidx").tracks:
@@ -162,11 +162,11 @@ def test_a_larger_index_and_its_answers_cost_what_its_bytes_cost(
 
 ANSWERS: dict[str, Callable[[fragdex.Index], object]] = {
     "seek": lambda index: index.track(1).seek(1.5),
-    "ranges": lambda index: index.ranges(1.5, 2),
-    "ranges to the end": lambda index: index.ranges(index.duration - 0.5, math.inf),  # type: ignore[operator]
+    "ranges": lambda index: index.span(1.5, 2),
+    "ranges to the end": lambda index: index.span(index.duration - 0.5, math.inf),  # type: ignore[operator]
     "plan": lambda index: index.plan(1.5),
     "duration": lambda index: index.duration,
-    "start and end": lambda index: [(track.start, track.end) for track in index.tracks],
+    "start and end": lambda index: [(track.start, track.stop) for track in index.tracks],
     "sample_count": lambda index: [track.sample_count for track in index.tracks],
     "exact": lambda index: index.exact,
     "repr": repr,

@@ -83,9 +83,9 @@ def test_the_cheapest_index_seeks_to_the_same_samples(name: str) -> None:
     """Whether an index stands in the file or not, and whether it lies."""
     for track, exact in zip(index_of(name).tracks, index_of(name, exact=True).tracks, strict=True):
         assert track.shift == exact.shift
-        if not len(exact.sync) or not exact.timescale or not len(track.fragments):
+        if not len(exact.sync_samples) or not exact.timescale or not len(track.fragments):
             continue
-        for _, cts, _ in brute.sync_samples(exact.sync):
+        for _, cts, _ in brute.sync_samples(exact.sync_samples):
             time = (cts + exact.shift) / exact.timescale
             seen, true = track.seek(time), exact.seek(time)
             assert true.time.ticks == cts + exact.shift

@@ -193,7 +193,7 @@ def test_values_are_the_same_behind_a_pickle(states):
     values = [
         track.seek(0.5),
         track.seek_many([0.0, 0.5]),
-        index.ranges(0, 1),
+        index.span(0, 1),
         index.plan(0.5),
         track.start,
         fragdex.Time(Fraction(1, 3), 90_000),
@@ -206,7 +206,7 @@ def test_values_are_the_same_behind_a_pickle(states):
         track,
         track.info,
         track.fragments,
-        track.sync,
+        track.sync_samples,
         track.samples,
     ]
     for value in values:

@@ -17,7 +17,7 @@ from fragdex.testing import movie
 MOVIE = movie(8)
 INDEX = fragdex.index(MOVIE)
 VIEW = fragdex.view(INDEX, source=MOVIE)
-SPAN = INDEX.ranges(0.5, 2)
+SPAN = INDEX.span(0.5, 2)
 WHOLE = {"view": VIEW.read(source=MOVIE), "span": SPAN.read(MOVIE)}
 OF = {"view": VIEW, "span": SPAN}
 
@@ -95,7 +95,7 @@ def test_what_a_span_reads_plays():
 def test_a_span_reads_only_the_file_that_was_indexed(tmp_path):
     path = tmp_path / "film.mp4"
     path.write_bytes(MOVIE)
-    span = fragdex.index(path).ranges(0, 1)
+    span = fragdex.index(path).span(0, 1)
     assert span.read() == span.read(path) == span.read(MOVIE)
     path.write_bytes(MOVIE + b"\0" * 8)
     with pytest.raises(SourceChanged):
@@ -103,7 +103,7 @@ def test_a_span_reads_only_the_file_that_was_indexed(tmp_path):
     with pytest.raises(SourceChanged):
         span.respond("GET", {})
     with pytest.raises(SourceNotFound, match="source="):
-        fragdex.index(MOVIE).ranges(0, 1).read()
+        fragdex.index(MOVIE).span(0, 1).read()
 
 
 def test_a_body_that_nobody_takes_leaves_nothing_open(tmp_path):

@@ -22,7 +22,7 @@ for path in sys.argv[1:]:
         print(path, type(error).__name__)
     else:
         for t in index.tracks:
-            print(path, t.id, t.start, t.end, t.sample_count, t.fragments.offset.tolist())
+            print(path, t.id, t.start, t.stop, t.sample_count, t.fragments.offset.tolist())
 """
 
 

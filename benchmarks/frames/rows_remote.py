@@ -127,7 +127,7 @@ class _Groups:
 
     def __init__(self, path: Path) -> None:
         film = fragdex.Frames(path)
-        self._syncs = film.sync
+        self._syncs = film.key_frames
         samples = film.track.samples
         ends = np.flatnonzero(samples.sync)
         self._sizes = np.add.reduceat(samples.size, ends)

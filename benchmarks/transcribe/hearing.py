@@ -63,7 +63,7 @@ def hear(
     index = fragdex.index(path, exact=True)
     track = next(t for t in index.tracks if t.kind == "audio")
     assert track.start is not None
-    assert track.end is not None
+    assert track.stop is not None
     with fragdex.open_source(path) as source:
         children = [SpeechProcess(choice) for _ in range(workers)]
         try:
@@ -113,7 +113,7 @@ def hear(
         seconds,
         memory,
         read,
-        track.end.seconds - track.start.seconds,
+        track.stop.seconds - track.start.seconds,
         int(track.samples.size.sum()),
         spent,
         slices,
@@ -147,7 +147,7 @@ def without_engine(path: Path, work_slice_ms: int, *, apart: bool) -> tuple[floa
     """
     index = fragdex.index(path, exact=True)
     track = next(t for t in index.tracks if t.kind == "audio")
-    assert track.end is not None
+    assert track.stop is not None
     began, read = time.process_time(), 0
     with fragdex.open_source(path) as source:
         listener = Listener(index, source)
@@ -160,14 +160,14 @@ def without_engine(path: Path, work_slice_ms: int, *, apart: bool) -> tuple[floa
             else:
                 listener.hear(plan, number, _Nothing())
         read += source.bytes_read
-    spent = (time.process_time() - began) / track.end.seconds
+    spent = (time.process_time() - began) / track.stop.seconds
     return read / int(track.samples.size.sum()), spent
 
 
 def at_once(path: Path) -> list[Word]:
     """What the engine hears in a whole track as one utterance."""
     index = fragdex.index(path, exact=True)
-    end = index.tracks[0].end
+    end = index.tracks[0].stop
     assert end is not None
     engine = make_engine(MACHINERY)
     engine.open()

@@ -25,7 +25,14 @@ NAMES: Final[Mapping[str, str]] = {
 """Of the module `fragdex`: the old name, and the new one with the modules before it."""
 
 ATTRIBUTES: Final[Mapping[str, str]] = {
+    "Index.ranges": "span",
     "Index.source": "file",
+    "FragmentTable.sync": "first_sync",
+    "Frames.closest_sync": "closest_key_frame",
+    "Frames.sync": "key_frames",
+    "Time.exact": "fraction",
+    "Track.end": "stop",
+    "Track.sync": "sync_samples",
 }
 """`Class.old` → the new name of the attribute."""
 

@@ -35,7 +35,7 @@ def sample_bytes(data, index, track_id):
 def shown(index, track_id):
     """Exact presentation time of each sample."""
     track = index.track(track_id)
-    return [track.presentation(cts).exact for cts in track.samples.cts.tolist()]
+    return [track.presentation(cts).fraction for cts in track.samples.cts.tolist()]
 
 
 def place(part, whole):

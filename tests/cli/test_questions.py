@@ -47,7 +47,7 @@ def test_seek_until_says_where_its_bytes_do_not_play(call, files):
 def test_seek_until_gives_the_bytes_to_fetch(call, files):
     ran = call("seek", "b.mp4", "0.2", "--until", "0.4")
     index = fragdex.index(files["b.mp4"])
-    span = index.ranges(0.2, 0.4)
+    span = index.span(0.2, 0.4)
     assert ran.lines == [
         *(f"init  {part.header}" for part in span.init),
         *(f"media {part.header}" for part in span.media),
@@ -63,7 +63,7 @@ def test_times_outside_are_marked(call, files):
 
 def test_a_span_that_reaches_outside_says_so(call, files):
     ran = call("seek", "a.mp4", "0.5", "--until", "90")
-    end = float(fragdex.index(files["a.mp4"]).track(1).end)
+    end = float(fragdex.index(files["a.mp4"]).track(1).stop)
     assert ran.code == 0
     assert ran.err == f"fragdex: a.mp4: clamped: it plays from 0.000000 s to {end:.6f} s\n"
     assert "nearest bytes" in call("seek", "a.mp4", "60", "--until", "90").err
@@ -170,7 +170,7 @@ def test_a_verified_seek_goes_back_to_where_a_decoder_can_start(run, call, tmp_p
             assert ran.lines[0].endswith("sample 36")
         assert "sample 43" in call("seek", str(media), "1.7", "-t", "1").out
         told = call("seek", str(media), "1.7", "--until", "1.8", "-t", "1", "--verified", "--json")
-        span = fragdex.index(media).ranges("1.44", "1.8", tracks=[1])
+        span = fragdex.index(media).span("1.44", "1.8", tracks=[1])
         found = [(part["start"], part["stop"]) for part in json.loads(told.out)["media"]]
         assert found == [(part.start, part.stop) for part in span.media]
     # the pictures that it looks at count in the same budget as the index

@@ -51,7 +51,7 @@ def test_webvtt_to_stdout_alone(run):
 def sound():
     """What is said in FILE: int16, shape (samples,), 16,000 a second."""
     index = fragdex.index(FILE, exact=True)
-    end = float(index.tracks[0].end)
+    end = float(index.tracks[0].stop)
     return fragdex.audio(index, FILE, 0, end)
 
 

@@ -117,7 +117,9 @@ def changed(index, **columns):
     track = index.tracks[0]
     table = track.fragments
     wrong = type(table).of({**table.columns(), **columns})
-    kept = fragdex.Track(track.info, wrong, track.sync, shift=track.shift, samples=track.samples)
+    kept = fragdex.Track(
+        track.info, wrong, track.sync_samples, shift=track.shift, samples=track.samples
+    )
     period = index.periods[0]
     other = type(period)(0, period.init, period.movie, (kept, *period.tracks[1:]))
     return fragdex.Index(index.file, index.how, [other])
@@ -145,7 +147,7 @@ def test_twice_and_fewer(files):
     track = true.track(1)
     table = track.fragments
     for rows, codes in ((np.r_[0:4, 2], {"twice"}), (np.r_[0:3], {"missing"})):
-        kept = fragdex.Track(track.info, table.rows(rows), track.sync, exact=False)
+        kept = fragdex.Track(track.info, table.rows(rows), track.sync_samples, exact=False)
         period = true.periods[0]
         other = type(period)(0, period.init, period.movie, (kept,))
         index = fragdex.Index(true.file, true.how, [other])
@@ -168,7 +170,7 @@ def test_samples_are_compared_where_both_know_them(files):
             "sample-size",
         ),
     ):
-        kept = fragdex.Track(track.info, track.fragments, track.sync, samples=table)
+        kept = fragdex.Track(track.info, track.fragments, track.sync_samples, samples=table)
         period = true.periods[0]
         other = type(period)(0, period.init, period.movie, (kept,))
         index = fragdex.Index(true.file, true.how, [other])

@@ -84,7 +84,7 @@ def source_of(path: Path) -> Source | None:
             order = np.argsort(samples.cts, kind="stable").tolist()
             if found is None or len(found) != len(order):
                 continue  # no decoder, or damaged
-            times = [track.presentation(int(samples.cts[n])).exact for n in order]
+            times = [track.presentation(int(samples.cts[n])).fraction for n in order]
             lasts = [Fraction(int(samples.duration[n]), track.timescale) for n in order]
             rows = zip(times, lasts, (frame for _, frame in found), strict=True)
             pictures[track.id] = list(rows)
@@ -92,7 +92,7 @@ def source_of(path: Path) -> Source | None:
             heard = decoded_sound(data, track.id)
             if heard is not None and not track.info.edits:
                 # Without a tfdt FFmpeg counts from 0.
-                late = track.presentation(int(track.samples.cts[0])).exact
+                late = track.presentation(int(track.samples.cts[0])).fraction
                 heard = heard[0], round(late * heard[0]), heard[2]
             if heard is not None:
                 sound[track.id] = heard
@@ -152,7 +152,7 @@ def decoded_sound(data: bytes, track: int) -> tuple[int, int, np.ndarray] | None
 def spans(index: fragdex.Index, count: int, seed: str) -> Iterator[tuple[float, float]]:
     """The whole, its two halves, and others anywhere, down to one frame."""
     starts = [float(t.start) for t in index.tracks if t.start is not None]
-    ends = [float(t.end) for t in index.tracks if t.end is not None]
+    ends = [float(t.stop) for t in index.tracks if t.stop is not None]
     if not starts:
         return
     begin, end = min(starts), max(ends)
@@ -254,8 +254,8 @@ def compare_pictures(
     original = next(t for t in source.index.tracks if t.id == track.id)
     if len(original.info.edits) > 2:
         return
-    hidden = original.start.exact if original.start is not None else Fraction(0)
-    end = min(got.stop, original.end.exact if original.end is not None else got.stop)
+    hidden = original.start.fraction if original.start is not None else Fraction(0)
+    end = min(got.stop, original.stop.fraction if original.stop is not None else got.stop)
     rows = source.pictures[track.id]
     begin = max(got.start, hidden)
     # The picture on show at the start begins there.
@@ -292,7 +292,7 @@ def compare_sound(
     shift = round(got.start * rate)
     low = max(first - shift, 0)
     high = min(first + original.shape[1] - shift, round((got.stop - got.start) * rate))
-    high = min(high, round(track.end.exact * rate) if track.end is not None else high)
+    high = min(high, round(track.stop.fraction * rate) if track.stop is not None else high)
     if high <= low:
         return
     wanted = original[:, low + shift - first : high + shift - first]

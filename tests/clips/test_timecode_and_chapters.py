@@ -56,7 +56,7 @@ def clipped(data, start, stop, **options):
         view, made = clip_view(index, source, request)
         out = view.read(source=data)
     clip = fragdex.index(out, exact=True)
-    shown = min(one.start.exact for one in clip.tracks if one.kind in ("video", "audio"))
+    shown = min(one.start.fraction for one in clip.tracks if one.kind in ("video", "audio"))
     return view, out, clip, made.start - shown
 
 
@@ -68,11 +68,11 @@ def test_each_moment_of_a_clip_has_the_timecode_and_chapter_of_the_source(
     source = fragdex.index(data, exact=True)
     view, out, clip, first = clipped(data, start, start + length, fragmented=fragmented)
     assert view.findings == ()
-    end = clip.track(1).end.exact
+    end = clip.track(1).stop.fraction
     tick = Fraction(1, min(one.timescale for one in clip.tracks))
     old = source.track(1)
-    frames = (old.presentation(int(cts)).exact for cts in old.samples.cts)
-    begin = clip.track(1).start.exact  # in fragments, timecode begins with a picture
+    frames = (old.presentation(int(cts)).fraction for cts in old.samples.cts)
+    begin = clip.track(1).start.fraction  # in fragments, timecode begins with a picture
     for time in (time - first for time in frames):
         if begin <= time < end - 2 * tick:
             # times of a clip are rounded to its ticks

@@ -92,7 +92,7 @@ def test_of_other_codecs_they_are_those_of_another_decoder(name):
     track = next(t for t in index.tracks if t.kind == "audio")
     made = fragdex.peaks(index, path, samples_per_pixel=512, bits=16, split=True)
     whole = fragdex.audio(
-        index, path, 0, track.end, rate=made.rate, channels=made.values.shape[1], dtype=np.float32
+        index, path, 0, track.stop, rate=made.rate, channels=made.values.shape[1], dtype=np.float32
     ).reshape(-1, made.values.shape[1])
     as_ints = np.clip(np.rint(whole * 32768), -32768, 32767).astype(np.int16)
     reference = expected(as_ints, 512, 16, True)

@@ -90,9 +90,11 @@ def test_edit_lists_move_the_pictures():
     index = fragdex.index(film)
     track = next(track for track in index.tracks if track.kind == "video")
     with PictureReader(index, film) as reader:
-        shown = [reader.at(track.presentation(cts).exact).time for cts in sorted(track.samples.cts)]
-    assert shown[0] == track.start.exact
-    assert shown == sorted({track.presentation(cts).exact for cts in track.samples.cts})
+        shown = [
+            reader.at(track.presentation(cts).fraction).time for cts in sorted(track.samples.cts)
+        ]
+    assert shown[0] == track.start.fraction
+    assert shown == sorted({track.presentation(cts).fraction for cts in track.samples.cts})
 
 
 ODD = {
@@ -125,7 +127,9 @@ def test_pictures_are_those_that_the_demuxer_of_ffmpeg_finds(name):
         wanted = [s for s in container.streams.video if s.id == reader.track.id]
         stream = (wanted or container.streams.video)[0]
         expected = [frame.to_ndarray(format="gray") for frame in container.decode(stream)]
-        times = [reader.track.presentation(cts).exact for cts in sorted(reader.track.samples.cts)]
+        times = [
+            reader.track.presentation(cts).fraction for cts in sorted(reader.track.samples.cts)
+        ]
         times = times[: len(expected)]
         pictures = [reader.at(time) for time in times]
         assert [picture.time for picture in pictures] == times

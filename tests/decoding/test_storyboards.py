@@ -163,7 +163,7 @@ def test_tiles_are_upright_and_have_the_shape_of_the_picture():
 def test_a_film_that_begins_late_has_its_first_tile_there():
     path = FIXTURES / "start-7s.mp4"
     with fragdex.storyboard(fragdex.index(path), path, every=0.5) as board:
-        assert board.start == fragdex.index(path).track(1).start.exact >= 7
+        assert board.start == fragdex.index(path).track(1).start.fraction >= 7
         assert board.times[0] == board.start
 
 

@@ -9,7 +9,7 @@ fragments = FragmentTable.of(
         "offset": [700], "size": [300], "moof_offset": [700],
         "data_start": [808], "data_stop": [1000],
         "dts": [0], "duration": [2], "cts_min": [0], "cts_end": [2],
-        "sample_start": [0], "sample_count": [2], "sync": [0], "flags": [0],
+        "sample_start": [0], "sample_count": [2], "first_sync": [0], "flags": [0],
     }
 )  # fmt: skip
 sync = SyncTable.of(

@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).with_name("fidx_example.py")
 def columns(table: str) -> str:
     """The rows of the table of columns."""
     return "\n".join(
-        f"| `{column.name}` | `{_escaped(np.dtype(column.dtype).newbyteorder('<').str)}` "
+        f"| `{column.stored}` | `{_escaped(np.dtype(column.dtype).newbyteorder('<').str)}` "
         f"| {column.unit or '–'} | {column.meaning} |"
         for column in TABLES[table].schema()
     )

@@ -34,12 +34,16 @@ def test_every_row_of_every_track_comes_back(index: Index, of: str) -> None:
     for table in forms:
         table.validate(full=True)
         assert table.schema.equals(arrow.table(index, of=of).schema, check_metadata=True)
-        for name in arrow.TABLES[of].empty().columns():
-            expected = [v for t in index.tracks for v in getattr(getattr(t, of), name).tolist()]
-            found = [NULL if value is None else value for value in table[name].to_pylist()]
+        tables = [getattr(t, "sync_samples" if of == "sync" else of) for t in index.tracks]
+        for column in arrow.TABLES[of].schema():
+            expected = [value for one in tables for value in getattr(one, column.name).tolist()]
+            values = table[column.stored].to_pylist()
+            found = [NULL if value is None else value for value in values]
             assert found == expected
         rows = [
-            [t.period, t.id, t.timescale] for t in index.tracks for _ in range(len(getattr(t, of)))
+            [t.period, t.id, t.timescale]
+            for t, one in zip(index.tracks, tables, strict=True)
+            for _ in range(len(one))
         ]
         columns = [table[name].to_pylist() for name in ("period", "track_id", "timescale")]
         assert [list(row) for row in zip(*columns, strict=True)] == rows

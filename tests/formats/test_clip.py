@@ -69,7 +69,7 @@ def test_a_clip_in_fragments_begins_at_zero_with_what_comes_along(source):
         got, out = made(data, 0.5, 0.7, fragmented=True, keep_times=keep_times)
         tracks = fragdex.index(out, exact=True).tracks
         decoded = min(Fraction(int(t.samples.dts[0]), t.timescale) for t in tracks)
-        shown = min(t.start.exact for t in tracks)
+        shown = min(t.start.fraction for t in tracks)
         if keep_times:
             assert shown == got.start > 0
         else:
@@ -95,11 +95,11 @@ def test_a_track_that_has_ended_is_not_in_a_clip():
     period = index.periods[0]
     long, short = period.tracks
     rows = short.fragments.rows(slice(1))
-    sync = type(short.sync).of(short.sync.columns() | {"count": rows.sample_count})
+    sync = type(short.sync_samples).of(short.sync_samples.columns() | {"count": rows.sample_count})
     ended = fragdex.Track(short.info, rows, sync)
     period = type(period)(0, period.init, period.movie, (long, ended))
     index = fragdex.Index(index.file, index.how, [period])
-    assert ended.end.exact < Fraction(1, 2) < long.end.exact
+    assert ended.stop.fraction < Fraction(1, 2) < long.stop.fraction
     for start, tracks in ((0, (1, 2)), (Fraction(1, 2), (1,))):
         got = clip(index, reader(data), start, 1, keep_times=True)
         assert got.tracks == tracks
@@ -123,7 +123,7 @@ def test_the_bytes_of_a_clip_are_those_of_its_tracks():
 def test_times_of_a_clip_are_whole_in_a_thousand_ticks_a_second_or_little_more(scales, ticks):
     track = fragdex.index(movie()).track(1)
     info = replace(track.info, timescale=scales[0])
-    track = fragdex.Track(info, track.fragments, track.sync, movie_timescale=scales[1])
+    track = fragdex.Track(info, track.fragments, track.sync_samples, movie_timescale=scales[1])
     assert movie_timescale([track]) == ticks
 
 
@@ -364,7 +364,7 @@ def test_a_value_that_does_not_fit_is_an_error():
     columns = track.samples.columns()
     columns["duration"] = columns["duration"] + (1 << 33)
     long = fragdex.Track(
-        track.info, track.fragments, track.sync, samples=type(track.samples).of(columns)
+        track.info, track.fragments, track.sync_samples, samples=type(track.samples).of(columns)
     )
     period = index.periods[0]
     other = type(period)(0, period.init, period.movie, (long,))

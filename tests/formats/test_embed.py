@@ -343,7 +343,7 @@ def test_a_moov_that_grows_moves_what_it_speaks_of_once_more() -> None:
     table = FragmentTable.of(rows | moved)
     period = replace(
         small.periods[0],
-        tracks=(Track(track.info, table, track.sync, shift=track.shift),),
+        tracks=(Track(track.info, table, track.sync_samples, shift=track.shift),),
     )
     index = Index(FileInfo("", 2**32 + 10), small.how, [period])
     content = front + data[moov.stop :]

@@ -40,7 +40,7 @@ def same(a: Index, b: Index, *, samples: bool) -> bool:
 
     return told(a) == told(b) and all(
         x.fragments == y.fragments
-        and x.sync == y.sync
+        and x.sync_samples == y.sync_samples
         and (x.samples == y.samples if samples else not y.has_samples)
         for x, y in zip(a.tracks, b.tracks, strict=True)
     )
@@ -249,15 +249,15 @@ def test_the_tables_of_a_track_are_taken_once(small: Index) -> None:
 def test_tables_that_contradict_each_other_are_found_by_verify(small: Index) -> None:
     track = small.tracks[0]
     bad = [
-        ("sync", replace(track.sync, fragment=track.sync.fragment + 5)),
-        ("sync", replace(track.sync, count=track.sync.count * 0)),
-        ("sync", replace(track.sync, cts=-track.sync.cts)),
-        ("sync", replace(track.sync, step=track.sync.step - 1)),
+        ("sync", replace(track.sync_samples, fragment=track.sync_samples.fragment + 5)),
+        ("sync", replace(track.sync_samples, count=track.sync_samples.count * 0)),
+        ("sync", replace(track.sync_samples, cts=-track.sync_samples.cts)),
+        ("sync", replace(track.sync_samples, step=track.sync_samples.step - 1)),
         ("fragments", replace(track.fragments, size=-track.fragments.size)),
         ("fragments", replace(track.fragments, sample_start=track.fragments.sample_start + 1)),
     ]
     for name, table in bad:
-        parts = {"fragments": track.fragments, "sync": track.sync, name: table}
+        parts = {"fragments": track.fragments, "sync": track.sync_samples, name: table}
         wrong = Track(track.info, parts["fragments"], parts["sync"], samples=track.samples)
         period = replace(small.periods[0], tracks=(wrong,))
         data = fidx.write(Index(small.file, small.how, [period]), samples=True)
@@ -271,7 +271,7 @@ def test_tables_that_contradict_each_other_are_found_by_verify(small: Index) -> 
 def test_columns_are_views_of_the_file_and_cannot_be_written(small: Index, tmp_path: Path) -> None:
     fidx.save(small, tmp_path / "a.fidx", samples=True)
     track = fidx.open_index(tmp_path / "a.fidx").track(1)
-    for table in (track.fragments, track.sync, track.samples):
+    for table in (track.fragments, track.sync_samples, track.samples):
         for column in table.columns().values():
             assert not column.flags.owndata
             assert column.ctypes.data % 64 == 0

@@ -41,14 +41,14 @@ def ask_everything(index: Index) -> None:
         index._repr_html_,
         lambda: index.duration,
         *(lambda form=form: index.export(form) for form in FORMS),  # type: ignore[misc]
-        *(lambda m=m: index.ranges(m, m + 1) for m in MOMENTS),  # type: ignore[misc]
+        *(lambda m=m: index.span(m, m + 1) for m in MOMENTS),  # type: ignore[misc]
         *(lambda m=m: index.plan(m) for m in MOMENTS),  # type: ignore[misc]
     ]
     for track in index.tracks:
         asked += [lambda m=m, t=track: t.seek(m) for m in MOMENTS]  # type: ignore[misc]
         asked += [
             lambda t=track: t.seek_many(MOMENTS),  # type: ignore[misc]
-            lambda t=track: (t.samples, t.start, t.end),  # type: ignore[misc]
+            lambda t=track: (t.samples, t.start, t.stop),  # type: ignore[misc]
         ]
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)  # numpy says so where one number wraps

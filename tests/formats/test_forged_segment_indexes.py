@@ -120,8 +120,8 @@ def questions(index: fragdex.Index) -> Iterator[Callable[[], Any]]:
     for track in index.tracks:
         for time in (-1, 0, 0.1, 1, 10**9):
             yield lambda track=track, time=time: track.seek(time)
-        yield lambda track=track: (track.start, track.end, track.rates, track.samples)
-    yield lambda: index.ranges(0, 1)
+        yield lambda track=track: (track.start, track.stop, track.rates, track.samples)
+    yield lambda: index.span(0, 1)
     yield lambda: index.plan(0.1)
     yield lambda: repr(index)
     for form in FORMS:

@@ -206,7 +206,7 @@ def test_what_is_written_leads_to_sync_samples(parts: list) -> None:
     for track in index.periods[0].tracks:
         entries = access.tracks.get(track.id)
         listed = 0 if entries is None else len(entries)
-        assert listed == int((track.fragments.sync >= 0).sum())
+        assert listed == int((track.fragments.first_sync >= 0).sum())
 
 
 def _two_trafs(moof: object) -> bool:

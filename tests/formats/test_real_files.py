@@ -34,7 +34,7 @@ def check(index: Index) -> None:
                 track.groups,
             )
             assert again.fragments == track.fragments
-            assert again.sync == track.sync
+            assert again.sync_samples == track.sync_samples
             assert not samples or again.samples == track.samples
     rows = list(csv.DictReader(io.StringIO(sample_csv.write(index).decode())))
     assert len(rows) == sum(track.sample_count or 0 for track in index.tracks)

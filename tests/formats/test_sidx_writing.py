@@ -115,7 +115,7 @@ def test_pictures_shown_out_of_order_across_fragments_keep_times_in_order() -> N
     index = fragdex.index(FIXTURES / "frag-every-frame.mp4", exact=True)
     (made,) = parse(sidx.write(index))
     sap = made["references"]
-    assert sap["starts_with_SAP"].sum() == (index.track(1).fragments.sync == 0).sum()
+    assert sap["starts_with_SAP"].sum() == (index.track(1).fragments.first_sync == 0).sum()
 
 
 def test_leading_pictures_make_an_open_access_point() -> None:

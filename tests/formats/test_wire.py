@@ -175,8 +175,8 @@ def test_segments_cover_the_track_and_hold_to_their_rules(
 def test_an_index_without_samples_and_sync_says_so() -> None:
     index = index_of(samples_of(2), [10])
     track = index.tracks[0]
-    rows = replace(track.fragments, sync=np.full(2, NULL))
-    vague = Track(track.info, rows, track.sync, exact=False)
+    rows = replace(track.fragments, first_sync=np.full(2, NULL))
+    vague = Track(track.info, rows, track.sync_samples, exact=False)
     index = Index(FileInfo(), HOW, [replace(index.periods[0], tracks=(vague,))])
     with pytest.raises(InexactIndex, match="exact=True"):
         wire.write(index)
@@ -194,7 +194,7 @@ def test_fragments_without_samples_are_passed_over() -> None:
     row = {n: np.append(a, NULL) for n, a in track.fragments.columns().items() if n != "flags"}
     row |= {"offset": np.append(track.fragments.offset, 5000), "flags": np.zeros(3)}
     row |= {n: np.append(getattr(track.fragments, n), 0) for n in ("size", "sample_count")}
-    longer = Track(track.info, type(track.fragments).of(row), track.sync)
+    longer = Track(track.info, type(track.fragments).of(row), track.sync_samples)
     assert len(wire.segments(longer, 2000).row) == 2
 
 
@@ -281,7 +281,7 @@ def test_tracks_in_files_of_their_own_have_their_own_init_segments() -> None:
     text["2"] = text["1"] | {"track": 2, "initSegment": {"offset": 0, "size": 650}}
     index = wire.read(json.dumps(text).encode(), size={1: 1400, 2: 1400})
     assert [period.init[0].size for period in index.periods] == [700, 650]
-    assert index.ranges(0, 1, tracks=[2]).init == (ByteRange(0, 650),)
+    assert index.span(0, 1, tracks=[2]).init == (ByteRange(0, 650),)
     assert json.loads(wire.write(index)) == text
 
 

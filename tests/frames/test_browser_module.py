@@ -201,7 +201,7 @@ def test_tables_of_frames(order):
         told = json.loads(index.export("frames-json", order=order))
         assert [int(row["ticks"]) for row in rows] == frames.ticks.tolist()
         assert [float(row["time"]) for row in rows] == frames.times.tolist()
-        assert [n for n, row in enumerate(rows) if row["sync"] == "1"] == frames.sync.tolist()
+        assert [n for n, row in enumerate(rows) if row["sync"] == "1"] == frames.key_frames.tolist()
         data = path.read_bytes()
         samples = frames.track.samples
         for row in rows:

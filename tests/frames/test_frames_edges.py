@@ -46,8 +46,14 @@ def test_frames_say_their_own_number(plain):
         assert numbers_in(frames.between(0, 1, fps=4)) == [0, 7, 15, 22]
         assert numbers_in(frames.between(5, 9)) == [] == numbers_in(frames[[]])
         assert [number_in(frame.data[..., 0]) for frame in frames] == list(range(90))
-        assert frames.sync.tolist() == [0, 30, 60]
-        assert [frames.closest_sync(at) for at in (0.4, 1.4, 1.5, 1.6, 9)] == [0, 30, 30, 60, 60]
+        assert frames.key_frames.tolist() == [0, 30, 60]
+        assert [frames.closest_key_frame(at) for at in (0.4, 1.4, 1.5, 1.6, 9)] == [
+            0,
+            30,
+            30,
+            60,
+            60,
+        ]
         assert frames.at(1).number == 30
         assert frames.at("0:02").number == 60
         assert frames[7].time == Fraction(7, 30)
@@ -136,10 +142,10 @@ def test_what_is_cut_off_is_no_frame():
 def test_times_are_those_of_the_index(name):
     with fragdex.Frames(FIXTURES / name) as frames:
         track = frames.track
-        expected = sorted(track.presentation(cts).exact for cts in track.samples.cts.tolist())
+        expected = sorted(track.presentation(cts).fraction for cts in track.samples.cts.tolist())
         assert [Fraction(t, frames.timescale) for t in frames.ticks.tolist()] == expected
         assert frames[:3].exact_times == expected[:3]
-        assert frames.durations.sum() == pytest.approx(float(track.end.exact - expected[0]))
+        assert frames.durations.sum() == pytest.approx(float(track.stop.fraction - expected[0]))
 
 
 def test_what_an_edit_list_hides_is_no_frame():

@@ -56,7 +56,7 @@ def test_many_times_without_end_are_sought_like_one():
         for box in fragdex.parse(movie(fragments=3, samples=5))
     )  # fmt: skip
     track = fragdex.index(data).track(1)
-    times = [math.inf, -math.inf, 1e30, float(track.start), float(track.end)]
+    times = [math.inf, -math.inf, 1e30, float(track.start), float(track.stop)]
     hits = track.seek_many(times)
     assert hits.cts.tolist() == [track.seek(time).cts for time in times]
     assert hits.fragment.tolist() == [track.seek(time).fragment for time in times]
@@ -274,10 +274,10 @@ def test_decode_times_that_fall_back_make_an_index_that_can_be_saved(fragments):
         for box in fragdex.parse(movie(fragments=fragments, samples=1, edit=0))
     ])  # fmt: skip
     track = fragdex.index(data, exact=True).track(1)
-    assert track.sync.sample.tolist() == [*range(fragments)][::-1]
+    assert track.sync_samples.sample.tolist() == [*range(fragments)][::-1]
     index = fragdex.index(data, exact=True)
     fidx.verify(index)
-    assert fidx.read(index.export("fidx")).track(1).sync == track.sync
+    assert fidx.read(index.export("fidx")).track(1).sync_samples == track.sync_samples
 
 
 def test_a_plan_does_not_write_out_millions_of_samples_that_take_no_bytes():

@@ -76,7 +76,7 @@ def test_extents_hold_the_samples_and_nothing_is_odd(data):
 def test_ranges_play_alone(data, span, turns, monkeypatch):
     monkeypatch.setattr(plan, "MOST_TURNS", turns)
     index = fragdex.index(data, exact=True)
-    found = index.ranges(*span)
+    found = index.span(*span)
     assert found.plays
     # What is not in the ranges is not needed: with it gone, each moof in them has its samples.
     kept = bytearray(b"\xff" * len(data))

@@ -43,9 +43,9 @@ def test_runs_of_sync_samples_are_cut_and_joined_again():
     made = made_movie(8, tracks=2)
     for one, two in pairwise(ends(made)[2:]):
         before = fragdex.index(made.data[:one])
-        assert len(before.track(2).sync) == 1  # one run, over every fragment
+        assert len(before.track(2).sync_samples) == 1  # one run, over every fragment
         after = before.extend(made.data[:two])
-        assert after.track(2).sync == fragdex.index(made.data[:two]).track(2).sync
+        assert after.track(2).sync_samples == fragdex.index(made.data[:two]).track(2).sync
 
 
 def test_a_file_that_shrank_is_another_one():
@@ -74,7 +74,7 @@ def test_a_saved_index_goes_on(tmp_path):
     after, whole = opened.extend(made.data), fragdex.index(made.data)
     for mine, theirs in zip(after.tracks, whole.tracks, strict=True):
         assert mine.fragments == theirs.fragments
-        assert brute.sync_samples(mine.sync) == brute.sync_samples(theirs.sync)
+        assert brute.sync_samples(mine.sync_samples) == brute.sync_samples(theirs.sync_samples)
 
 
 def test_a_segment_keeps_the_defaults_of_its_init():

@@ -84,7 +84,7 @@ def test_open_pictures_of_a_progressive_file():
     track = fragdex.index(data).track(1)
     # 3 leading samples are known of the first; the second does not say (0)
     assert track.groups == (SampleGroup("rap ", 12, 1, 3), SampleGroup("rap ", 24, 1, 0))
-    assert track.sync == fragdex.index(FIXTURES / "moov-last.mp4").track(1).sync
+    assert track.sync_samples == fragdex.index(FIXTURES / "moov-last.mp4").track(1).sync
 
 
 def test_descriptions_of_version_0_have_no_lengths():
@@ -122,7 +122,7 @@ def test_groups_count_the_samples_of_the_track():
     )
     track = fragdex.index(data).track(1)
     assert track.groups == (SampleGroup("rap ", 5, 1, 3), SampleGroup("rap ", 17, 1, 0))
-    assert track.sync.count.sum() == 4
+    assert track.sync_samples.count.sum() == 4
 
 
 def test_what_is_of_no_use_is_passed_over():

@@ -57,7 +57,7 @@ def holds(made, values, first=0):
         assert track.fragments.cts_end[row] == max(ends)
     assert at == len(values)
     sync = [n for n in range(len(values)) if track.samples.sync[n]]
-    assert brute.sync_samples(track.sync) == [(n, times[n], times[n]) for n in sync]
+    assert brute.sync_samples(track.sync_samples) == [(n, times[n], times[n]) for n in sync]
     for time in {*times[:5], times[-1]}:
         hit = track.seek(Fraction(time, track.timescale))
         known = [times[n] for n in sync if times[n] <= time]

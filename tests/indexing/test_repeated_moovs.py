@@ -47,7 +47,7 @@ def same_movie(data, plain):
             assert of_media(data, track) == of_media(plain, other)
             assert track.period == 0
             assert track.fragments.sample_start.tolist() == other.fragments.sample_start.tolist()
-            assert track.end == other.end
+            assert track.stop == other.stop
     return index
 
 

@@ -69,7 +69,7 @@ def assert_true(index, made):
         true = made.truth.samples.get(track.id, [])
         assert brute.samples(track.samples) == brute.placed(true)
         brute.assert_fragments(track.fragments, true)
-        assert [n for n, *_ in brute.sync_samples(track.sync)] == [
+        assert [n for n, *_ in brute.sync_samples(track.sync_samples)] == [
             n for n, sample in enumerate(true) if sample.sync
         ]
 

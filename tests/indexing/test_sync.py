@@ -130,7 +130,7 @@ def test_fragments_of_sound_that_overlap_by_a_sample_are_indexed() -> None:
     times = np.arange(0, fragments * (samples - 1), 777)
     hits = index.track(1).seek_many(times / 1024)
     assert (hits.cts == times).all()
-    assert index.track(1).sync.count.sum() == fragments * samples
+    assert index.track(1).sync_samples.count.sum() == fragments * samples
 
 
 def test_a_run_over_two_fragments_that_overlaps_another_keeps_both():

@@ -46,7 +46,7 @@ def test_samples_before_the_first_key_frame_are_a_fragment_of_their_own():
     pictures = tuple(Sample(9, 40, SYNC if n in (3, 7) else NON_SYNC) for n in range(10))
     track = fragdex.index(made(Track(chunks=(pictures[:4], pictures[4:]))).data).track(1)
     assert track.fragments.sample_start.tolist() == [0, 3, 7]
-    assert track.fragments.sync.tolist() == [-1, 0, 0]
+    assert track.fragments.first_sync.tolist() == [-1, 0, 0]
     assert track.seek(0).clamped
     assert track.seek(0).sample == 3
     holds(track)
@@ -72,7 +72,7 @@ def test_uneven_sound_is_parted_by_the_second():
     track = fragdex.index(made(Track(1, "audio", 1000, chunks=chunks, stss=False)).data).track(1)
     holds(track)
     assert (track.fragments.duration[:-1] >= 1000).all()
-    assert track.sync.count.sum() == 19
+    assert track.sync_samples.count.sum() == 19
     for time in (0.0, 2.2, 5.0):
         hit = track.seek(time)
         assert hit.cts == track.samples.cts[track.samples.cts <= time * 1000].max()
@@ -121,7 +121,7 @@ def test_samples_of_one_size_are_read_by_runs_as_if_each_had_its_own(drawn):
         same = column - column[0] if name in shifted else column
         other = getattr(each.fragments, name)
         assert same.tolist() == (other - other[0] if name in shifted else other).tolist(), name
-    assert one.sync == each.sync
+    assert one.sync_samples == each.sync_samples
     for name, column in one.samples.columns().items():
         if name != "offset":
             assert column.tolist() == getattr(each.samples, name).tolist()

@@ -28,7 +28,7 @@ def assert_fragments(rows, true):
         flags = FragmentFlags(int(rows.flags[n]))
         assert (rows.moof_offset[n] == NULL) == (FragmentFlags.VIRTUAL in flags)
         if not mine:
-            assert rows.sync[n] == -1
+            assert rows.first_sync[n] == -1
             assert rows.data_start[n] == rows.data_stop[n] == NULL
             continue
         assert rows.dts[n] == mine[0].dts or FragmentFlags.VIRTUAL not in flags
@@ -42,7 +42,7 @@ def assert_fragments(rows, true):
             assert (rows.data_start[n], rows.data_stop[n]) == (low, high)
         assert rows.cts_min[n] == min(s.cts for s in mine)
         assert rows.cts_end[n] == max(s.cts + s.duration for s in mine)
-        assert rows.sync[n] == next((k for k, s in enumerate(mine) if s.sync), -1)
+        assert rows.first_sync[n] == next((k for k, s in enumerate(mine) if s.sync), -1)
     assert at == len(true)
 
 
@@ -95,7 +95,7 @@ def same_tables(one, other):
     """Whether two tracks have the same fragments, samples and sync samples."""
     assert rows(one.fragments) == rows(other.fragments)
     assert rows(one.samples) == rows(other.samples)
-    assert sync_samples(one.sync) == sync_samples(other.sync)
+    assert sync_samples(one.sync_samples) == sync_samples(other.sync_samples)
 
 
 def odd(index):

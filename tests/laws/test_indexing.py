@@ -83,8 +83,8 @@ def test_sync_runs_stand_for_the_sync_samples(made):
         for track in period.tracks:
             mine = true.samples.get(track.id, [])
             expected = [(n, s.cts, s.dts) for n, s in enumerate(mine) if s.sync]
-            assert brute.sync_samples(track.sync) == expected
-            assert (track.sync.cts[1:] >= track.sync.cts[:-1]).all()
+            assert brute.sync_samples(track.sync_samples) == expected
+            assert (track.sync_samples.cts[1:] >= track.sync_samples.cts[:-1]).all()
 
 
 @given(files())

@@ -73,7 +73,7 @@ def test_seek_equals_a_search_over_all_samples(question):
         sample = true[hit.sample]
         assert sample.sync
         assert (sample.cts, sample.dts) == (hit.cts, hit.dts)
-        assert hit.time.exact == (cts + track.shift) / track.timescale
+        assert hit.time.fraction == (cts + track.shift) / track.timescale
         rows = track.fragments
         first, count = rows.sample_start[hit.fragment], rows.sample_count[hit.fragment]
         assert first <= hit.sample < first + count

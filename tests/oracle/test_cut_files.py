@@ -62,7 +62,7 @@ def test_a_file_that_grows_on_gives_the_whole_index(name: str) -> None:
                 for mine, truth in zip(grown.tracks, whole.tracks, strict=True):
                     assert mine.fragments == truth.fragments, f"cut at byte {cut}"
                     # How they are put into rows depends on what came at once.
-                    assert sync_times(mine.sync) == sync_times(truth.sync)
+                    assert sync_times(mine.sync_samples) == sync_times(truth.sync_samples)
 
 
 def sync_times(table: fragdex.SyncTable) -> list[tuple[int, int]]:

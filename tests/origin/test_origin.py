@@ -77,7 +77,7 @@ def test_what_is_served_is_what_the_library_makes(client, folder):
         assert client.get(f"/faststart.mp4/{kind}.mp4").content == made
     clip = client.get("/faststart.mp4/clip.mp4?start=0.5&end=1.25").content
     assert clip == fragdex.view(index, "clip", start=0.5, stop=1.25).read()
-    assert float(fragdex.index(clip, exact=True).track(1).end) == 0.75
+    assert float(fragdex.index(clip, exact=True).track(1).stop) == 0.75
     assert "X-Findings" not in client.get("/faststart.mp4/clip.mp4").headers
     told = client.get("/rtp-hints.mp4/clip.mp4?start=1").headers["X-Findings"]
     assert told.split("; ")[0].startswith("track 3 (hint) is left out: ")

@@ -43,10 +43,10 @@ def ask(index: fragdex.Index) -> None:
         with ours:
             track.seek_many(np.array(TIMES))
         with ours:
-            repr((track, track.start, track.end))
+            repr((track, track.start, track.stop))
     for time in TIMES[:-1]:
         with ours:
-            index.ranges(time, time + 0.5)
+            index.span(time, time + 0.5)
         with ours:
             index.plan(time)
     repr(index)
@@ -72,13 +72,13 @@ def test_a_wrong_number_in_any_column_brings_our_errors_alone(name: str, data: s
 @example(row=1, number=0)
 def test_a_wrong_row_is_never_answered(name: str, row: int, number: int):
     track = fragdex.open_index(SAVED[name]).track(1)
-    if row >= len(track.sync):
+    if row >= len(track.sync_samples):
         return
-    right = Seeker(track.fragments, track.sync)
-    columns = {key: column.copy() for key, column in track.sync.columns().items()}
+    right = Seeker(track.fragments, track.sync_samples)
+    columns = {key: column.copy() for key, column in track.sync_samples.columns().items()}
     columns["fragment"][row] = number
     wrong = Seeker(track.fragments, SyncTable.of(columns))
-    for target in sorted({int(c) for c in track.sync.cts} | {-1, 1 << 40}):
+    for target in sorted({int(c) for c in track.sync_samples.cts} | {-1, 1 << 40}):
         try:
             found = wrong.find(target)
             many = wrong.find_many(np.array([target]))
@@ -91,9 +91,9 @@ def test_a_wrong_row_is_never_answered(name: str, row: int, number: int):
 def test_verify_names_what_the_seek_would_stumble_over():
     index = fragdex.open_index(SAVED["fragmented"])
     track = index.track(1)
-    columns = {key: column.copy() for key, column in track.sync.columns().items()}
+    columns = {key: column.copy() for key, column in track.sync_samples.columns().items()}
     columns["sample"][0] += 7
-    track.sync = SyncTable.of(columns)
+    track.sync_samples = SyncTable.of(columns)
     with pytest.raises(DamagedIndex, match="do not fit its fragments"):
         track.seek(0)
     with pytest.raises(DamagedIndex, match="samples of their fragments"):

@@ -27,7 +27,7 @@ def claim(
     fragments: FragmentTable = ROWS,
     *,
     exact: bool = True,
-    sync: SyncTable = TRACK.sync,
+    sync: SyncTable = TRACK.sync_samples,
     samples: SampleTable | None = None,
     source: FileInfo = TRUE.file,
     method: str = "boxes",
@@ -107,7 +107,7 @@ def test_what_an_index_leaves_open_is_not_wrong(name):
 
 def test_times_are_compared_as_presentation_times():
     moved = table(FragmentTable, ROWS, slice(None), cts_min=-40, cts_end=-40, dts=-40)
-    sync = table(SyncTable, TRACK.sync, slice(None), cts=-40, dts=-40)
+    sync = table(SyncTable, TRACK.sync_samples, slice(None), cts=-40, dts=-40)
     assert codes(claim(moved, sync=sync, shift=40)) == set()
     assert codes(claim(moved, sync=sync)) == {"cts_min", "cts_end", "dts", "sync"}
 
@@ -196,20 +196,20 @@ def test_what_the_moov_says_is_compared_where_the_index_tells_it(name, wrong, un
 
 
 def test_a_sync_sample_at_another_time_is_found():
-    sync = table(SyncTable, TRACK.sync, 0, cts=3)
+    sync = table(SyncTable, TRACK.sync_samples, 0, cts=3)
     (finding,) = differences(claim(sync=sync), TRUE)
     assert (finding.code, finding.offset) == ("sync", ROWS.offset[0])
 
 
 @pytest.mark.parametrize(("by", "found"), [(-2, {"sync"}), (-1, set()), (1, set()), (2, {"sync"})])
 def test_a_rescaled_sync_sample_may_be_off_by_one_tick(by, found):
-    sync = table(SyncTable, TRACK.sync, slice(None), cts=by)
+    sync = table(SyncTable, TRACK.sync_samples, slice(None), cts=by)
     assert codes(claim(sync=sync, exact=False)) == found
     assert codes(claim(sync=sync)) == {"sync"}
 
 
 def test_the_number_of_sync_samples_counts_in_an_exact_index_alone():
-    fewer = table(SyncTable, TRACK.sync, -1, count=-1)
+    fewer = table(SyncTable, TRACK.sync_samples, -1, count=-1)
     assert codes(claim(sync=fewer)) == {"sync-count"}
     assert codes(claim(sync=fewer, exact=False)) == set()
 

@@ -50,7 +50,7 @@ def test_a_track_spans_what_is_presented(name: str, seconds: list, saved: bool) 
         pairs = zip(index.tracks, firsts, strict=True)
         assert all(track.start == track.presentation(first) for track, first in pairs)
         return
-    found = [(track.start.exact, track.end.exact) for track in index.tracks]
+    found = [(track.start.fraction, track.stop.fraction) for track in index.tracks]
     assert found == seconds
     assert index.duration == float(max(b for _, b in found) - min(a for a, _ in found))
 
@@ -60,10 +60,10 @@ def test_an_edit_that_ends_early_hides_the_rest() -> None:
     track = index.track(1)
     cut = replace(track.info, edits=(Edit(500, 1024 + 512),))
     shorter = fragdex.Track(
-        cut, track.fragments, track.sync, shift=cut.shift(1000), movie_timescale=1000
+        cut, track.fragments, track.sync_samples, shift=cut.shift(1000), movie_timescale=1000
     )
-    assert (shorter.start, shorter.end) == (0, Fraction(1, 2))
-    assert type(shorter.start.ticks) is type(shorter.end.ticks) is int
+    assert (shorter.start, shorter.stop) == (0, Fraction(1, 2))
+    assert type(shorter.start.ticks) is type(shorter.stop.ticks) is int
 
 
 def test_an_edit_between_two_ticks_is_exact() -> None:
@@ -71,7 +71,7 @@ def test_an_edit_between_two_ticks_is_exact() -> None:
     track = index.track(1)
     cut = replace(track.info, edits=(Edit(1, 1024),))
     shorter = fragdex.Track(
-        cut, track.fragments, track.sync, shift=cut.shift(700), movie_timescale=700
+        cut, track.fragments, track.sync_samples, shift=cut.shift(700), movie_timescale=700
     )
-    assert shorter.end == Fraction(1, 700)
-    assert shorter.end.ticks == Fraction(track.timescale, 700)
+    assert shorter.stop == Fraction(1, 700)
+    assert shorter.stop.ticks == Fraction(track.timescale, 700)

@@ -39,7 +39,7 @@ def bytes_of(track, first, last):
 )
 def test_a_span_is_the_fragments_that_play_it(start, stop, first, last):
     index = fragdex.index(DATA)
-    assert index.ranges(start, stop).media == bytes_of(index.track(1), first, last)
+    assert index.span(start, stop).media == bytes_of(index.track(1), first, last)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,12 @@ def test_a_seek_reads_its_fragment_and_decodes_up_to_the_picture_on_show(time, r
 def test_a_seek_reads_on_from_the_sync_sample_to_the_fragment_of_the_time():
     index = fragdex.index(DATA)
     track = index.track(1)
-    track.sync = SyncTable.of({key: column[:1] for key, column in track.sync.columns().items()})
-    one = {key: column.copy() for key, column in track.sync.columns().items()}
+    track.sync_samples = SyncTable.of(
+        {key: column[:1] for key, column in track.sync_samples.columns().items()}
+    )
+    one = {key: column.copy() for key, column in track.sync_samples.columns().items()}
     one["count"][:], one["step"][:] = 1, 0
-    track.sync = SyncTable.of(one)
+    track.sync_samples = SyncTable.of(one)
     plan = index.plan("0.45")
     assert plan.reads == bytes_of(track, 0, 2)
     assert plan.samples == {1: 12}
@@ -91,7 +93,7 @@ def test_a_fragment_without_samples_is_not_fetched():
     columns = {key: column.copy() for key, column in track.fragments.columns().items()}
     columns["sample_count"][2] = 0
     track.fragments = FragmentTable.of(columns)
-    media = index.ranges("0.2", "0.8").media
+    media = index.span("0.2", "0.8").media
     assert media == (*bytes_of(track, 1, 1), *bytes_of(track, 3, 3))
 
 
@@ -123,18 +125,18 @@ def test_a_claim_of_millions_of_samples_is_not_counted():
 
 def test_a_track_without_a_sync_sample_is_left_out_of_a_plan_and_spoils_a_span():
     index = fragdex.index(movie(tracks=2))
-    index.track(2).sync = SyncTable.empty()
+    index.track(2).sync_samples = SyncTable.empty()
     plan = index.plan(0, tracks=[2, 1])
     assert [hit.track for hit in plan.hits] == [1]
     assert plan.samples.keys() == {1}
     with pytest.raises(NoSyncSample):
-        index.ranges(0, 1, tracks=[1, 2])
+        index.span(0, 1, tracks=[1, 2])
 
 
 def test_bytes_of_several_tracks_are_merged():
     index = fragdex.index(movie(tracks=2, fragments=4))
-    ranges = index.ranges(0, 1)
+    ranges = index.span(0, 1)
     assert ranges.media == (ByteRange(ranges.media[0].start, ranges.media[-1].stop),)
     assert ranges.size == sum(part.size for part in ranges.media) > 0
-    apart = index.ranges(0, 10, tracks=[1])
+    apart = index.span(0, 10, tracks=[1])
     assert np.all(np.diff([part.start for part in apart.media]) > 0)

@@ -39,8 +39,8 @@ def test_what_is_said_to_play_has_its_samples_and_times(path):
     try:
         index = fragdex.index(path, exact=True)
         start = index.tracks[0].start
-        middle = 0 if start is None else start.exact + 1
-        span = index.ranges(middle, math.inf)
+        middle = 0 if start is None else start.fraction + 1
+        span = index.span(middle, math.inf)
     except (FragdexError, IndexError):
         return  # nothing to seek in
     if not span.plays:
@@ -61,7 +61,7 @@ def test_ffmpeg_agrees(name):
     av = pytest.importorskip("av")
     path = FIXTURES / f"{name}.mp4"
     index = fragdex.index(path, exact=True)
-    span = index.ranges(1, 2)
+    span = index.span(1, 2)
 
     def packets(what):
         with av.open(what) as container:
@@ -81,13 +81,13 @@ def test_ffmpeg_agrees(name):
 
 def test_what_plays_where_ranges_do_not():
     def obstacle(data, **options):
-        return fragdex.index(data, exact=True).ranges(0, 1, **options).obstacle
+        return fragdex.index(data, exact=True).span(0, 1, **options).obstacle
 
     assert obstacle(movie()) == ""
     assert "fragdex.view(index, 'clip'" in obstacle(movie(fragmented=False))
     assert "initialization segment" in obstacle(movie(moov=False))
     two = fragdex.index(movie() + movie(), exact=True)
-    assert "several periods" in two.ranges(0, 1).obstacle
+    assert "several periods" in two.span(0, 1).obstacle
     hybrid = fragdex.index(FIXTURES / "hybrid.mp4", exact=True)
-    end = hybrid.track(1).end
-    assert "moov names samples" in hybrid.ranges(end.exact - 1, end).obstacle
+    end = hybrid.track(1).stop
+    assert "moov names samples" in hybrid.span(end.fraction - 1, end).obstacle

@@ -84,7 +84,7 @@ def test_what_is_no_time_is_refused_in_one_sentence(text):
 @pytest.mark.parametrize("wrong", [None, b"90", [90], {}, 1j, np.array([1.0])], ids=repr)
 def test_what_cannot_be_a_time_is_a_type_error_that_says_what_is_one(wrong):
     index = fragdex.index(movie())
-    for call in (index.track(1).seek, index.plan, lambda time: index.ranges(0, time)):
+    for call in (index.track(1).seek, index.plan, lambda time: index.span(0, time)):
         with pytest.raises(TypeError, match=r"a time is a number of seconds.* not"):
             call(wrong)
 
@@ -146,17 +146,17 @@ def test_an_infinite_time_is_at_the_edge_of_64_bits(infinite):
 def test_a_span_says_that_it_is_clamped():
     index = fragdex.index(movie(fragments=10))
     track = index.track(1)
-    start, end = track.start, track.end
-    assert not index.ranges(start, end).clamped
-    assert not index.ranges(start, math.inf).clamped
-    assert index.ranges(5000, 6000).clamped
-    assert index.ranges(end, end).clamped
-    assert index.ranges(start.exact - Fraction(1, 10**12), end).clamped
-    assert index.ranges(start, end.exact + Fraction(1, 10**12)).clamped
-    assert index.ranges(5000, 6000).media  # the nearest
+    start, end = track.start, track.stop
+    assert not index.span(start, end).clamped
+    assert not index.span(start, math.inf).clamped
+    assert index.span(5000, 6000).clamped
+    assert index.span(end, end).clamped
+    assert index.span(start.fraction - Fraction(1, 10**12), end).clamped
+    assert index.span(start, end.fraction + Fraction(1, 10**12)).clamped
+    assert index.span(5000, 6000).media  # the nearest
 
 
 def test_tracks_may_be_an_iterator():
     index = fragdex.index(movie())
-    assert index.ranges(0, 1, tracks=iter([1])) == index.ranges(0, 1, tracks=[1])
-    assert index.ranges(0, 1, tracks=[1]).init
+    assert index.span(0, 1, tracks=iter([1])) == index.span(0, 1, tracks=[1])
+    assert index.span(0, 1, tracks=[1]).init

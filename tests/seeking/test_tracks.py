@@ -28,7 +28,7 @@ def test_a_track_by_its_kind_is_the_first_of_that_kind(path):
                 index.track(kind)
         if kind in ("video", "audio"):
             assert getattr(index, kind) is (of_kind[0] if of_kind else None)
-    able = [track for track in index.tracks if track.timescale and len(track.sync)]
+    able = [track for track in index.tracks if track.timescale and len(track.sync_samples)]
     if not able:
         with pytest.raises(NoSyncSample):
             index.seek(0)

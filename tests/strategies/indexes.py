@@ -147,7 +147,7 @@ def tables_from_samples(
                 "cts_end": int((part.cts + part.duration).max()),
                 "sample_start": start,
                 "sample_count": stop - start,
-                "sync": int(own[0]) if len(own) else -1,
+                "first_sync": int(own[0]) if len(own) else -1,
                 "flags": int(FragmentFlags(0) if head else FragmentFlags.VIRTUAL),
             }
         )

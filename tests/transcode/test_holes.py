@@ -81,7 +81,7 @@ def test_holes_in_sound_are_kept_and_cost_nothing(codec, starts, made, tmp_path)
     assert times(one.path)[-1] == pytest.approx(times(source)[-1], abs=0.06)
     assert one.byte_size < 4 * source.stat().st_size + 4096
     (track,) = fragdex.open_index(one.index_path).tracks
-    assert float(track.end) == pytest.approx(starts[-1] + 1, abs=0.1)
+    assert float(track.stop) == pytest.approx(starts[-1] + 1, abs=0.1)
 
 
 def test_short_holes_are_filled_so_that_every_player_plays_on(made, tmp_path):
@@ -126,7 +126,7 @@ def test_a_last_packet_that_says_it_lasts_for_days(codec, made, tmp_path):
     source = jumped(whole, tmp_path / "long.mkv", [0, 1, 2, 3], last=DAYS)
     for one in process(source, tmp_path / "made").values():
         track = laws(one)
-        assert 3.9 < float(track.end) <= DAYS + 5
+        assert 3.9 < float(track.stop) <= DAYS + 5
         assert times(one.path)[-1] == pytest.approx(times(source)[-1], abs=0.11)
         if kind == "audio":
             assert samples(one.path) <= samples(source) + 2048
@@ -154,7 +154,7 @@ def test_holes_in_pictures_are_kept(codec, starts, made, tmp_path):
     assert {round(t) for t in starts} <= {round(t) for t, _, key in scrub if key}
     for one in tracks.values():
         (track,) = fragdex.open_index(one.index_path).tracks
-        assert float(track.end) == pytest.approx(starts[-1] + 1, abs=0.2)
+        assert float(track.stop) == pytest.approx(starts[-1] + 1, abs=0.2)
 
 
 def joined(path, made, starts, **what):

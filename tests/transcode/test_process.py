@@ -147,7 +147,7 @@ def test_the_last_picture_of_the_scrub_track_lasts_until_the_video_ends(
     scrub = process(source, tmp_path / "made", scrub_alone=True)[SCRUB_TRACK]
     assert shown_until(scrub.path) == pytest.approx(shown_until(source), abs=1e-3)
     (track,) = fragdex.index(scrub.path, exact=True).tracks
-    assert float(track.end) == pytest.approx(shown_until(source), abs=1e-3)
+    assert float(track.stop) == pytest.approx(shown_until(source), abs=1e-3)
 
 
 ENCODED = [

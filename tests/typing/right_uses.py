@@ -45,19 +45,19 @@ where: fragdex.ByteRange = hit.range
 header: str = where.header
 seconds: float = hit.time.seconds
 sample: int | None = hit.sample
-span: fragdex.Span = index.ranges("0.1", timedelta(seconds=0.5), tracks=[1], max_gap=10)
+span: fragdex.Span = index.span("0.1", timedelta(seconds=0.5), tracks=[1], max_gap=10)
 clamped: bool = span.clamped
 size: int = sum(part.size for part in span.init + span.media)
 plan: fragdex.Plan = index.plan(0.5)
 why: str = "; ".join(plan.why)
 tables: tuple[fragdex.FragmentTable, fragdex.SyncTable, fragdex.SampleTable] = (
     track.fragments,
-    track.sync,
+    track.sync_samples,
     track.samples,
 )
 start: fragdex.Time | None = track.start
 if start is not None:
-    exact: Fraction = start.exact
+    exact: Fraction = start.fraction
 findings: tuple[fragdex.Finding, ...] = index.findings
 codes: list[str] = [finding.code for finding in findings]
 

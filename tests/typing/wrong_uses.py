@@ -34,11 +34,11 @@ fragdex.parse("text")  # no
 fragdex.parse_box(3)  # no
 fragdex.seek  # no
 index.track("1")  # no
-index.ranges(0)  # no
-index.ranges(0, None)  # no
-index.ranges(0, 1, tracks=1)  # no
-index.ranges(0, 1, trak=[1])  # no
-index.ranges(0, 1, max_gap=0.5)  # no
+index.span(0)  # no
+index.span(0, None)  # no
+index.span(0, 1, tracks=1)  # no
+index.span(0, 1, trak=[1])  # no
+index.span(0, 1, max_gap=0.5)  # no
 index.plan([1])  # no
 index.extend(3)  # no
 index.save(3)  # no

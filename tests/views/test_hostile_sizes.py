@@ -39,7 +39,7 @@ def test_extreme_shapes_are_packaged(shape):
             view = fragdex.view(index, kind, source=data)
             assert view.read(fragdex.ByteRange(view.size - 8, view.size), source=data)
         clip = fragdex.view(index, "clip", source=data, start=1800, stop=1801)
-        assert fragdex.index(clip.read(source=data), exact=True).track(1).end == 1
+        assert fragdex.index(clip.read(source=data), exact=True).track(1).stop == 1
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

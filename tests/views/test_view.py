@@ -128,8 +128,8 @@ def test_fixtures(path):
         old = index.track(new.id)
         assert hashes(copy, new) == hashes(data, old)
         if old.start is not None and new.start is not None:
-            assert abs(old.start.exact - new.start.exact) <= 1 / min(old.timescale, 1000)
-            assert abs(old.end.exact - new.end.exact) <= 1 / min(old.timescale, 1000)
+            assert abs(old.start.fraction - new.start.fraction) <= 1 / min(old.timescale, 1000)
+            assert abs(old.stop.fraction - new.stop.fraction) <= 1 / min(old.timescale, 1000)
     generator = random.Random(7)
     for _ in range(20):
         a, b = sorted(generator.randrange(view.size) for _ in range(2))

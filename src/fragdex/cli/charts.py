@@ -123,7 +123,7 @@ def series(index: Any, name: str) -> Series:
         edges, rates = _rates(times, sizes, first, last) if stacked else (np.zeros(0), np.zeros(0))
         if not stacked and number == 0:
             edges, rates = rate_steps(index.tracks)
-        every = track.sample_count == int(track.sync.count.sum()) and track.kind != "video"
+        every = track.sample_count == int(track.sync_samples.count.sum()) and track.kind != "video"
         label = f"{'' if not several else f'period {track.period}, '}track {track.id} {track.kind}"
         # Pictures are decoded before they are shown, the first ones before the span begins.
         times = np.maximum(times, first)

@@ -170,8 +170,8 @@ def _track_value(track: Any, every: _Rates) -> dict[str, Any]:
         "exact": track.exact,
         "fragment_count": len(track.fragments),
         "sample_count": track.sample_count,
-        "sync_count": int(track.sync.count.sum()),
+        "sync_count": int(track.sync_samples.count.sum()),
         "start": None if track.start is None else track.start.seconds,
-        "end": None if track.end is None else track.end.seconds,
+        "end": None if track.stop is None else track.stop.seconds,
     }
     return value

@@ -124,7 +124,7 @@ def _make_thumbnail(
 
     with opened_media(name, opening) as (index, source, init):
         if math.isinf(at):
-            at = max((float(t.end) for t in index.tracks if t.end is not None), default=0.0)
+            at = max((float(t.stop) for t in index.tracks if t.stop is not None), default=0.0)
         with options.usage():
             picture = thumbnail(index, source, at, init=init, **asked)
         emit([picture.data], targets[name])

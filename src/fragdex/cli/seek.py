@@ -97,7 +97,7 @@ def _seek(
         begin: Any = start
         if query.verified:
             begin = min(hit.time for _, hit in _hits(index, name, start, query, opening))
-        span = index.ranges(begin, max(start, stop), tracks=tracks)
+        span = index.span(begin, max(start, stop), tracks=tracks)
         beyond = [] if first is None or last is None else _beyond(start, stop, first, last)
         remarks = [*remarks, *([] if at_end else beyond)]
         if json:
@@ -125,7 +125,7 @@ def _hits(
     chosen = (
         [index.track(track) for track in query.tracks]
         if query.tracks is not None
-        else [track for track in index.tracks if track.timescale and len(track.sync)]
+        else [track for track in index.tracks if track.timescale and len(track.sync_samples)]
     )
     if not chosen:
         raise NoSyncSample(f"{name} has no track to seek in")
@@ -159,7 +159,7 @@ def edges(index: Any, tracks: list[int] | None) -> tuple[float | None, float | N
     """Seconds at which the first track starts and the last one ends, where that is known."""
     chosen = index.tracks if tracks is None else [index.track(track) for track in tracks]
     starts = [float(t.start) for t in chosen if t.start is not None]
-    ends = [float(t.end) for t in chosen if t.end is not None]
+    ends = [float(t.stop) for t in chosen if t.stop is not None]
     return min(starts, default=None), max(ends, default=None)
 
 

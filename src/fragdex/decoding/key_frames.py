@@ -42,7 +42,7 @@ def nearest_sync(track: Track, time: TimeLike) -> Hit:
 
 def _next_sync(track: Track, target: int) -> int | None:
     """Composition time of the first sync sample after a time, in ticks; None: there is none."""
-    sync = track.sync
+    sync = track.sync_samples
     place = int(sync.cts.searchsorted(target, side="right"))
     if place:
         first, step, count = (

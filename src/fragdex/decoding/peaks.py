@@ -168,9 +168,9 @@ def _measured(
         for zoom in zooms.values():
             zoom.feed(mixed)
         at = start + len(rows[0])
-    end = stream.track.end
+    end = stream.track.stop
     if stream.rate and end is not None:
-        last = min(round(end.exact * stream.rate), LONGEST_SECONDS * stream.rate)
+        last = min(round(end.fraction * stream.rate), LONGEST_SECONDS * stream.rate)
         _feed_silence(zooms, last - at, channels)
     # the mean is taken of few numbers here, not of all samples
     scale = np.float32(1 if split else 1 / count)

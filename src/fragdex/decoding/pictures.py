@@ -235,7 +235,7 @@ class PictureReader(VideoTrack):
         hit = self.track.seek(time)
         last = self._rows_until(hit.fragment, target)
         wanted, *_ = self._wanted(hit.fragment, hit.cts, last, target)
-        return self.track.presentation(wanted).exact
+        return self.track.presentation(wanted).fraction
 
     # -- which sample
 

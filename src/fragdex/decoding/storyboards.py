@@ -297,7 +297,7 @@ class Storyboard(Layout):
     @property
     def times(self) -> tuple[Fraction, ...]:
         """See above."""
-        return tuple(hit.time.exact for hit in self._hits)
+        return tuple(hit.time.fraction for hit in self._hits)
 
     def sheets(self) -> Iterator[Sheet]:
         """All sheets in order, each decoded when its turn comes.
@@ -475,13 +475,13 @@ def storyboard_layout(
 
 def _span(track: Track) -> tuple[Fraction, Fraction]:
     """Where the shown pictures begin and end, in seconds."""
-    start, stop = track.start, track.end
+    start, stop = track.start, track.stop
     if start is None or stop is None:
         raise InexactIndex(
             f"when track {track.id} is shown is not known", advice="build the index with exact=True"
         )
-    begin = max(start.exact, Fraction(0)) if stop.exact > 0 else start.exact
-    return begin, max(stop.exact, begin)
+    begin = max(start.fraction, Fraction(0)) if stop.fraction > 0 else start.fraction
+    return begin, max(stop.fraction, begin)
 
 
 def _proportion(track: Track) -> Fraction:

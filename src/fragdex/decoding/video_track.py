@@ -272,7 +272,7 @@ class VideoTrack(OpenTrack):
 
     def _picture(self, cts: int, frame: Any) -> Picture:
         aspect = Fraction(self._context.sample_aspect_ratio or 1)
-        return Picture(self.track.presentation(cts).exact, frame, aspect)
+        return Picture(self.track.presentation(cts).fraction, frame, aspect)
 
     def _undecodable(self, time: float) -> UndecodableMedia:
         return UndecodableMedia(
@@ -307,7 +307,7 @@ def chosen_track(index: Index, track: int | None) -> Track:
         if not pictures:
             raise TrackNotFound("there is no video track")
         one_period_of(pictures)
-        chosen = next((t for t in pictures if len(t.sync)), pictures[0])
+        chosen = next((t for t in pictures if len(t.sync_samples)), pictures[0])
     if chosen.kind != "video" or not chosen.timescale:
         raise TrackNotFound(f"track {chosen.id} has no pictures with times", found=chosen.kind)
     return chosen

@@ -54,7 +54,7 @@ def table(index: Index, *, of: str = "fragments", tracks: Iterable[int] | None =
     if of not in TABLES:
         raise ValueError(f"there is no table {of!r}: expected one of {', '.join(TABLES)}")
     chosen = list(index.tracks) if tracks is None else [index.track(i) for i in tracks]
-    parts = [getattr(track, of) for track in chosen]
+    parts = [getattr(track, "sync_samples" if of == "sync" else of) for track in chosen]
     fields, columns = [], []
     for name, (kind, meaning) in LEADING.items():
         numbers = [_leading(track)[name] for track in chosen]
@@ -64,7 +64,7 @@ def table(index: Index, *, of: str = "fragments", tracks: Iterable[int] | None =
     for column in TABLES[of].schema():
         kind = pa.from_numpy_dtype(np.dtype(column.dtype))
         metadata = {"meaning": column.meaning} | ({"unit": column.unit} if column.unit else {})
-        fields.append(pa.field(column.name, kind, nullable=column.nullable, metadata=metadata))
+        fields.append(pa.field(column.stored, kind, nullable=column.nullable, metadata=metadata))
         chunks = []
         for part in parts:
             values = getattr(part, column.name)

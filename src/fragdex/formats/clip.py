@@ -127,9 +127,9 @@ def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> 
         for period in index.periods
         if any(
             track.start is not None
-            and track.end is not None
+            and track.stop is not None
             and track.start < stop
-            and track.end > start
+            and track.stop > start
             for track in period.tracks
         )
     ]
@@ -154,12 +154,12 @@ def spans_of(
         track
         for track in period.tracks
         if (ids is None or track.id in ids)
-        and (track.timescale and len(track.sync))
-        and (track.end is not None and (track.end > start or track.kind == "timecode"))
+        and (track.timescale and len(track.sync_samples))
+        and (track.stop is not None and (track.stop > start or track.kind == "timecode"))
     ]
     # Sound begins with the first picture, which may be shown before `start`.
     pictures = next((track for track in chosen if track.kind == "video"), None)
-    begin = start if pictures is None else min(start, pictures.seek(start).time.exact)
+    begin = start if pictures is None else min(start, pictures.seek(start).time.fraction)
     found = []
     for track in chosen:
         # A composition time before the limit is presented before `stop`.
@@ -179,7 +179,7 @@ def spans_of(
 def bound(track: Track, column: Any, pick: Callable[[Any], Any]) -> Fraction:
     """The least or greatest known composition time of a column, in seconds of presentation."""
     known = column[column != NULL]
-    return track.presentation(int(pick(known)) if len(known) else 0).exact
+    return track.presentation(int(pick(known)) if len(known) else 0).fraction
 
 
 def delay(track: Track) -> Fraction:
@@ -199,7 +199,7 @@ def moves(firsts: Sequence[tuple[Track, int, int]]) -> tuple[Fraction, dict[int,
     """
     delays = {track.id: delay(track) for track, _, _ in firsts}
     origin = min(
-        min(track.presentation(cts).exact, (dts + delays[track.id]) / track.timescale)
+        min(track.presentation(cts).fraction, (dts + delays[track.id]) / track.timescale)
         for track, dts, cts in firsts
     )
     return origin, {t.id: int((origin * t.timescale - delays[t.id]) // 1) for t, _, _ in firsts}
@@ -405,8 +405,8 @@ def _progressive(
     media = [track for track in tracks if track.kind not in BESIDE]
     paced = media or tracks
     timescale = movie_timescale(paced)
-    first = max(_exact(start), min(t.start.exact for t in paced if t.start is not None))
-    last = min(_exact(stop), max(t.end.exact for t in paced if t.end is not None))
+    first = max(_exact(start), min(t.start.fraction for t in paced if t.start is not None))
+    last = min(_exact(stop), max(t.stop.fraction for t in paced if t.stop is not None))
     first, last = (Fraction(round(at * timescale), timescale) for at in (first, last))
     last = max(last, first + Fraction(1, timescale))
     taken = [track for track in paced if track.kind != "timecode"]

@@ -295,7 +295,7 @@ def segments_of(track: Track) -> tuple[Segment, ...]:
     """The edit list of a track; without one, everything from the first sample on."""
     if track.segments or track.start is None:
         return track.segments
-    first = track.start.exact
+    first = track.start.fraction
     return (Segment(first, None, int(first * track.timescale - track.shift)),)
 
 

@@ -164,7 +164,7 @@ def _bounded(track: int, table: Table, pointer: str) -> None:
         values = getattr(table, column.name)
         if values.dtype != np.int64 or not len(values):
             continue
-        least = -FAR + 1 if column.name in _SIGNED else -1 if column.name == "sync" else 0
+        least = -FAR + 1 if column.name in _SIGNED else -1 if column.stored == "sync" else 0
         # Nearly always two passes: the least value and the greatest one.
         if values.min() >= least and values.max() < FAR:
             continue
@@ -173,7 +173,7 @@ def _bounded(track: int, table: Table, pointer: str) -> None:
             bad &= values != NULL
         if bad.any():
             expected = f"{least} to {FAR - 1}"
-            raise _outside(track, table.SCHEMA_NAME, column.name, expected, pointer)
+            raise _outside(track, table.SCHEMA_NAME, column.stored, expected, pointer)
 
 
 def _before(fragments: FragmentTable) -> bool:
@@ -189,7 +189,9 @@ def _counted(starts: Int64, counts: Int64) -> bool:
 
 def _first_within(fragments: FragmentTable) -> bool:
     known = fragments.sample_count != NULL
-    return not (known & (fragments.sync >= fragments.sample_count) & (fragments.sync >= 0)).any()
+    return not (
+        known & (fragments.first_sync >= fragments.sample_count) & (fragments.first_sync >= 0)
+    ).any()
 
 
 def _reach(first: Int64, step: Int64, count: Int64, end: int) -> bool:
@@ -292,7 +294,7 @@ def _plain_period(period: Period, samples: bool, columns: ColumnWriter) -> dict[
 def _plain_track(
     track: Track, known: Mapping[TrackInfo, int], samples: bool, columns: ColumnWriter
 ) -> dict[str, Any]:
-    tables = [columns.add(track.fragments), columns.add(track.sync)]
+    tables = [columns.add(track.fragments), columns.add(track.sync_samples)]
     names = ["fragments", "sync"]
     if samples:
         names.append("samples")
@@ -430,7 +432,7 @@ def _check_all(index: Index) -> None:
         pointer = f"/tracks/{number}"
         samples = track.samples if track.samples_ready else None
         rows = None if samples is None else len(samples)
-        check_tables(track.id, track.fragments, track.sync, track.groups, rows, pointer)
+        check_tables(track.id, track.fragments, track.sync_samples, track.groups, rows, pointer)
         if samples is not None:
             check_samples(track.id, samples, pointer)
 

@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pickle import PickleBuffer
 from typing import Any, NamedTuple, NoReturn, Self, SupportsIndex, TypeVar
 
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from fragdex.errors import DamagedIndex
 from fragdex.formats.records import integer, item, refuse
-from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable, Table
+from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable, Table, column
 from fragdex.seeking.model import SampleGroup
 
 ALIGNMENT = 64
@@ -41,18 +41,14 @@ class GroupTable(Table):
 
     SCHEMA_NAME = "groups"
 
-    grouping_type: npt.NDArray[np.uint32] = field(
-        metadata={"column": ("u4", "code", False, "four-letter code, first letter highest")}
+    grouping_type: npt.NDArray[np.uint32] = column(
+        "u4", "code", "four-letter code, first letter highest"
     )
-    sample_start: npt.NDArray[np.int64] = field(
-        metadata={"column": ("i8", "sample", False, "number in the track of the first sample")}
+    sample_start: npt.NDArray[np.int64] = column(
+        "i8", "sample", "number in the track of the first sample"
     )
-    sample_count: npt.NDArray[np.int64] = field(
-        metadata={"column": ("i8", "sample", False, "samples in the run")}
-    )
-    value: npt.NDArray[np.int64] = field(
-        metadata={"column": ("i8", "sample", False, "roll_distance or num_leading_samples")}
-    )
+    sample_count: npt.NDArray[np.int64] = column("i8", "sample", "samples in the run")
+    value: npt.NDArray[np.int64] = column("i8", "sample", "roll_distance or num_leading_samples")
 
     @classmethod
     def of_groups(cls, groups: Iterable[SampleGroup]) -> GroupTable:
@@ -105,7 +101,7 @@ class ColumnWriter:
             array = getattr(table, declared.name)
             if array.dtype != dtype or not array.flags.c_contiguous:
                 array = np.ascontiguousarray(array, dtype)
-            places.append([declared.name, dtype.str, self.size, zlib.crc32(_bytes_of(array))])
+            places.append([declared.stored, dtype.str, self.size, zlib.crc32(_bytes_of(array))])
             self._arrays.append(array)
             self.size += aligned(array.nbytes)
         return {"rows": len(table), "columns": places}
@@ -323,7 +319,7 @@ def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) 
 def _forms(kind: type[Table]) -> dict[str, Form]:
     if kind not in _FORMS:
         _FORMS[kind] = {
-            c.name: Form(
+            c.stored: Form(
                 np.dtype(c.dtype),
                 np.dtype(c.dtype).newbyteorder("<").str,
                 np.dtype(c.dtype).itemsize,

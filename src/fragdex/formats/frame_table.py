@@ -103,4 +103,4 @@ def _chosen(index: Index, track: int | None) -> Track:
     pictures = [one for one in index.tracks if one.kind == "video" and one.timescale]
     if not pictures:
         raise TrackNotFound("there is no video track")
-    return next((one for one in pictures if len(one.sync)), pictures[0])
+    return next((one for one in pictures if len(one.sync_samples)), pictures[0])

@@ -402,7 +402,7 @@ def has_iframes(index: Index, track: int | None = None) -> bool:
     """
     chosen = [reference_track(period, track) for period in index.periods]
     return all(t.kind == "video" and t.has_samples for t in chosen) and any(
-        (t.fragments.sync == 0).any() for t in chosen
+        (t.fragments.first_sync == 0).any() for t in chosen
     )
 
 
@@ -472,7 +472,7 @@ def _iframes(track: Track) -> Iterator[Range]:
         )
     timed(track)
     table, samples = track.fragments, track.samples
-    rows = np.flatnonzero((table.sync == 0) & (table.moof_offset != NULL))
+    rows = np.flatnonzero((table.first_sync == 0) & (table.moof_offset != NULL))
     first = table.sample_start[rows]
     cts = samples.cts[first]
     order = np.argsort(cts, kind="stable")

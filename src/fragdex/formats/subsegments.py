@@ -314,16 +314,16 @@ def first_access(track: Track) -> tuple[Int64, Int64]:
     >>> first_access(track)[1]
     array([], dtype=int64)
     """
-    table, sync = track.fragments, track.sync
+    table, sync = track.fragments, track.sync_samples
     cts = np.full(len(table), NULL)
     if not len(sync):
-        return np.where(table.sync == NULL, NULL, -1), cts
-    known = (table.sync != NULL) & (table.sample_start != NULL)
-    named = np.flatnonzero(known & (table.sync >= 0))
+        return np.where(table.first_sync == NULL, NULL, -1), cts
+    known = (table.first_sync != NULL) & (table.sample_start != NULL)
+    named = np.flatnonzero(known & (table.first_sync >= 0))
     numbered = sync.rows(sync.sample != NULL)
     if len(named) and len(numbered):
         numbered = numbered.rows(np.argsort(numbered.sample, kind="stable"))
-        number = table.sample_start[named] + table.sync[named]
+        number = table.sample_start[named] + table.first_sync[named]
         time, right = _times_of(numbered, number)
         if not right.all():
             # Runs follow presentation order: with pictures reordered they may interleave.
@@ -332,12 +332,12 @@ def first_access(track: Track) -> tuple[Int64, Int64]:
             time, right = _times_of(each, number)
         cts[named] = np.where(right, time, NULL)
     # What was not numbered: the sync table says which row holds the first of each run.
-    missing = (cts == NULL) & (~known | (table.sync >= 0))
+    missing = (cts == NULL) & (~known | (table.first_sync >= 0))
     if missing.any():
         least = np.full(len(table), np.iinfo(np.int64).max)
         np.minimum.at(least, sync.fragment, sync.cts)
         cts = np.where(missing & (least < np.iinfo(np.int64).max), least, cts)
-    in_row = np.where(known, table.sync, NULL)
+    in_row = np.where(known, table.first_sync, NULL)
     # A sidx tells no sample: its access point is the first sample where nothing is shown before.
     guessed = (in_row == NULL) & (cts != NULL) & (cts == table.cts_min)
     return np.where(guessed, 0, np.where((in_row == NULL) & (cts == NULL), -1, in_row)), cts

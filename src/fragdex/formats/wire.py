@@ -90,7 +90,7 @@ def segments(track: Track, min_ticks: int, *, size: int | None = None) -> Segmen
     table = table.rows(rows)
     if not len(table):
         return Segments(*[np.zeros(0, np.int64)] * 6)
-    for name in ("sync", "dts", "cts_min", "cts_end"):
+    for name in ("first_sync", "dts", "cts_min", "cts_end"):
         if (getattr(table, name) == NULL).any():
             raise InexactIndex(
                 f"the column {name} of track {track.id} is not known for every fragment",
@@ -118,7 +118,7 @@ def _starts(table: FragmentTable, min_ticks: int) -> Int64:
     counts. Where it rises between two cuts, it stands between them: segments are in order of time
     and as long as the difference says.
     """
-    may_start = np.flatnonzero(table.sync == 0)
+    may_start = np.flatnonzero(table.first_sync == 0)
     least = np.minimum.accumulate(table.cts_min[::-1])[::-1]
     end = int(table.cts_end.max())
     starts, last = [0], int(least[0])

@@ -485,7 +485,7 @@ def _track_index(
         {column.name: unknown for column in FragmentTable.schema()}
         | {name: values[name] for name in ("offset", "size", "dts", "duration")}
         | {"cts_min": values["cts"], "cts_end": values["cts"] + values["duration"]}
-        | {"sync": np.zeros(rows), "flags": np.full(rows, FragmentFlags.APPROXIMATE)}
+        | {"first_sync": np.zeros(rows), "flags": np.full(rows, FragmentFlags.APPROXIMATE)}
     )
     none, one = np.zeros(rows, np.int64), np.ones(rows, np.int64)
     sync = SyncTable(values["cts"], values["dts"], none, one, unknown, none, np.arange(rows))

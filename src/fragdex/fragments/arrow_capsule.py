@@ -32,8 +32,8 @@ class ColumnLike(Protocol):
     """What is asked of the declaration of a column (`fragdex.fragments.table.Column`)."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
+    def stored(self) -> str:
+        """Its name in files."""
 
     @property
     def dtype(self) -> str:
@@ -142,7 +142,7 @@ def _fill_schema(
         told = {"meaning": column.meaning}
         if column.unit:
             told["unit"] = column.unit
-        _fill_schema(child, None, FORMATS[column.dtype], column.name, told, column.nullable)
+        _fill_schema(child, None, FORMATS[column.dtype], column.stored, told, column.nullable)
     pointers = (POINTER(_Schema) * len(children))(*map(ctypes.pointer, children))
     texts = (format, name.encode(), _metadata(metadata) if metadata else None)
     schema.format, schema.name, schema.metadata = texts

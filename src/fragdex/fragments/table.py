@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntFlag
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments.arrow_capsule import array_capsules, schema_capsule, stream_capsule
+from fragdex.renamed import OldName
 
 __all__ = [
     "FAR",
@@ -73,6 +74,9 @@ class FragmentFlags(IntFlag):
 class Column:
     """One column: its name, numpy dtype, unit, whether it may hold NULL, and meaning.
 
+    Attributes:
+        stored: its name in files (`.fidx`, Arrow), which may be older.
+
     >>> FragmentTable.schema()[0].name
     'offset'
     """
@@ -82,11 +86,13 @@ class Column:
     unit: str
     nullable: bool
     meaning: str
+    stored: str
 
 
-def column(dtype: str, unit: str, meaning: str, *, nullable: bool = False) -> Any:
-    """Declare a column of a table: numpy dtype, unit, meaning, and whether it may hold NULL."""
-    return field(metadata={"column": (dtype, unit, nullable, meaning)})
+def column(dtype: str, unit: str, meaning: str, *, nullable: bool = False, stored: str = "") -> Any:
+    """Declare a column of a table: dtype, unit, meaning, whether it may hold NULL, its old name."""
+    said = {"dtype": dtype, "unit": unit, "nullable": nullable, "meaning": meaning}
+    return field(metadata={"column": said | ({"stored": stored} if stored else {})})
 
 
 _SCHEMAS: dict[str, tuple[Column, ...]] = {}
@@ -111,7 +117,10 @@ class Table:
         """
         known = _SCHEMAS.get(cls.SCHEMA_NAME)
         if known is None:
-            known = tuple(Column(c.name, *c.metadata["column"]) for c in fields(cls))
+            known = tuple(
+                Column(**{"name": c.name, "stored": c.name} | c.metadata["column"])
+                for c in fields(cls)
+            )
             _SCHEMAS[cls.SCHEMA_NAME] = known
         return known
 
@@ -301,10 +310,17 @@ class FragmentTable(Table):
         "i8", "sample", "samples of the track before this row", nullable=True
     )
     sample_count: Int64 = column("i8", "sample", "samples in this row", nullable=True)
-    sync: Int64 = column(
-        "i8", "sample", "first sync sample, counted in the row; -1: none", nullable=True
+    first_sync: Int64 = column(
+        "i8",
+        "sample",
+        "first sync sample, counted in the row; -1: none",
+        nullable=True,
+        stored="sync",
     )
     flags: UInt32 = column("u4", "bits", "FragmentFlags")
+
+    if not TYPE_CHECKING:
+        sync = OldName()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -188,7 +188,7 @@ class FrameBatch(_Exchanged):
 
     >>> zeros = np.zeros(2, np.int64)
     >>> batch = FrameBatch(np.zeros((2, 4, 4, 3), np.uint8), zeros, zeros + 1, zeros + 1, 25)
-    >>> len(batch), batch.times.tolist(), batch[1].time.exact
+    >>> len(batch), batch.times.tolist(), batch[1].time.fraction
     (2, [0.04, 0.04], Fraction(1, 25))
     """
 

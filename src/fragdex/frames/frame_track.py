@@ -187,17 +187,17 @@ class FrameTimes(ABC):
         return self._ready().numbering.durations / self.timescale
 
     @property
-    def sync(self) -> Int64:
+    def key_frames(self) -> Int64:
         """Numbers of the frames that are sync samples."""
         return np.flatnonzero(self._ready().numbering.sync).astype(np.int64)
 
-    def closest_sync(self, time: TimeLike) -> int:
+    def closest_key_frame(self, time: TimeLike) -> int:
         """The sync sample that is shown nearest to a time; of two as near, the earlier one.
 
         Raises:
             UndecodableMedia: no frame is a sync sample.
         """
-        number = self._ready().numbering.closest_sync(time)
+        number = self._ready().numbering.closest_key_frame(time)
         if number is None:
             raise UndecodableMedia(f"track {self.track.id} has no sync sample among its frames")
         return number

@@ -22,6 +22,7 @@ from fragdex.frames.frame_batch import Frame, FrameBatch
 from fragdex.frames.frame_reader import FrameReader
 from fragdex.frames.frame_track import FrameTimes, FrameTrack
 from fragdex.frames.pixels import Converter, Gathering, PixelFormat
+from fragdex.renamed import OldName
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Order
 from fragdex.seeking.times import TimeLike, exact_time
@@ -98,6 +99,10 @@ class Frames(FrameTimes):
     >>> batch.data.shape, batch.numbers.tolist(), batch.times.tolist()
     ((3, 48, 64, 3), [37, 6, 37], [1.48, 0.24, 1.48])
     """
+
+    if not TYPE_CHECKING:
+        sync = OldName()
+        closest_sync = OldName()
 
     def __init__(
         self,

@@ -322,7 +322,7 @@ def _behind(before: Tables | None, track: Track) -> Tables:
     fragments = FragmentTable.of(
         track.fragments.columns() | {"sample_start": np.full(len(track.fragments), NULL)}
     )
-    sync = expanded(track.sync, track.fragments.sample_start)
+    sync = expanded(track.sync_samples, track.fragments.sample_start)
     rows = 0 if before is None else len(before[0])
     sync = SyncTable.of(
         sync.columns() | {"sample": np.full(len(sync), NULL), "fragment": sync.fragment + rows}

@@ -352,7 +352,10 @@ def _one(old: Track, new: Track, rows: int, samples: int) -> Track:
     """A track of its first rows, with so many samples, and of those that were read."""
     kept = old.fragments.rows(slice(rows))
     fragments = FragmentTable.concat([kept, new.fragments])
-    sync = merged([_before(old.sync, samples, kept.sample_start), new.sync], fragments.sample_start)
+    sync = merged(
+        [_before(old.sync_samples, samples, kept.sample_start), new.sync_samples],
+        fragments.sample_start,
+    )
     load = _Pieces.of(old, rows).then(new._load or new.samples_of) if old.has_samples else None
     return Track(
         old.info,

@@ -109,7 +109,7 @@ def _depending(info: TrackInfo, fragments: FragmentTable, moofs: MoofBytes, know
     """Samples of some fragments that are sync and depend on others."""
     found = 0
     virtual = (fragments.flags & FragmentFlags.VIRTUAL) != 0
-    rows = np.flatnonzero(~virtual & (fragments.sync >= 0) & (fragments.moof_offset != NULL))
+    rows = np.flatnonzero(~virtual & (fragments.first_sync >= 0) & (fragments.moof_offset != NULL))
     if not len(rows):
         return 0
     chosen = sorted({at * (len(rows) - 1) // (FRAGMENTS - 1) for at in range(FRAGMENTS)})

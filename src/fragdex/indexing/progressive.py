@@ -456,7 +456,7 @@ def _table(runs: SampleRuns, starts: Int64, edges: Extents, file_end: int | None
         cts_end=edges.cts_end,
         sample_start=starts,
         sample_count=counts,
-        sync=sync,
+        first_sync=sync,
         flags=flags,
     )
 

@@ -230,7 +230,7 @@ def track_tables(
         cts_end=cts_end,
         sample_start=sample_start,
         sample_count=count,
-        sync=sync,
+        first_sync=sync,
         flags=flags,
     )
     table = SyncTable(

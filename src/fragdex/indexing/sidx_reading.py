@@ -197,7 +197,7 @@ def approximate(
         cts_end=stop,
         sample_start=unknown,
         sample_count=unknown,
-        sync=unknown,
+        first_sync=unknown,
         flags=np.full(n, flags, np.uint32),
     )
     row = np.flatnonzero(access != NULL)

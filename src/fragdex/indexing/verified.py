@@ -146,7 +146,7 @@ class _Track(Protocol):
     @property
     def home(self) -> Home | None: ...
     @property
-    def sync(self) -> SyncTable: ...
+    def sync_samples(self) -> SyncTable: ...
     @property
     def fragments(self) -> FragmentTable: ...
     @property
@@ -221,7 +221,7 @@ class Verifier:
         self._track, self._seeker, self._source = track, seeker, source
         self._rows = RowSamples(track, source, home.init, home.defaults)
         self._left_of_all = look_back
-        self._sync = track.sync
+        self._sync = track.sync_samples
         self._before = np.cumsum(self._sync.count) - self._sync.count
         self._known: dict[int, bool] = {}
         self._row, self._samples = -1, SampleTable.empty()

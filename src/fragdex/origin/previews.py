@@ -138,9 +138,9 @@ def _thumbnail(index: Index, suffix: str, track: int | None, asked: Query) -> Pr
     }
     if options["exact"]:
         chosen = _pictures(index, track)
-        end = chosen.end.exact if chosen.end is not None else math.inf
+        end = chosen.stop.fraction if chosen.stop is not None else math.inf
         moment = min(exact_time(time), end)
-        before = moment - chosen.seek(moment).time.exact
+        before = moment - chosen.seek(moment).time.fraction
         if before > _EXACT_SECONDS:
             raise LimitExceeded(
                 "the key frame before this picture is too far away",
@@ -205,7 +205,7 @@ def _peaks(index: Index, suffix: str, track: int | None, asked: Query) -> Previe
 
     chosen = _track(index, track, "audio")
     split = flag(asked, "split", False)
-    end = chosen.end.seconds if chosen.end is not None else 0.0
+    end = chosen.stop.seconds if chosen.stop is not None else 0.0
     values = end * (chosen.info.sample_rate or 48_000)
     values *= (chosen.info.channel_count or 2) if split else 1
     fine = number(asked, "samples_per_pixel", 2, 1 << 20)
@@ -384,7 +384,7 @@ def _first_layout(index: Index) -> Layout | None:
     """The storyboard of a film, if it can have one."""
     for track in index.tracks:
         if track.kind == "video":
-            if track.info.encryption is None and len(track.sync):
+            if track.info.encryption is None and len(track.sync_samples):
                 with suppress(FragdexError):
                     return storyboard_layout(track)
             return None

@@ -182,8 +182,8 @@ class _Rows:
 
     def _sync(self) -> None:
         if (
-            int(self.claimed.sync.count.sum()) > MAX_SYNC
-            or int(self.true.sync.count.sum()) > MAX_SYNC
+            int(self.claimed.sync_samples.count.sum()) > MAX_SYNC
+            or int(self.true.sync_samples.count.sum()) > MAX_SYNC
         ):
             return
         said = _sync_times(self.claimed) + self.shift
@@ -191,15 +191,15 @@ class _Rows:
         count = len(truth)
         hidden = [start for start in self.starts if count and truth[0] < start]
         truth = np.sort(np.append(truth, np.array(hidden, np.int64)))
-        rows = self.claimed.sync.fragment
-        offsets = self.claimed.fragments.offset[np.repeat(rows, self.claimed.sync.count)]
+        rows = self.claimed.sync_samples.fragment
+        offsets = self.claimed.fragments.offset[np.repeat(rows, self.claimed.sync_samples.count)]
         near = np.searchsorted(truth, said)
         gap = np.full(len(said), np.iinfo(np.int64).max)
         for step in (0, -1):
             index = near + step
             valid = (index >= 0) & (index < len(truth))
             gap[valid] = np.minimum(gap[valid], np.abs(truth[index[valid]] - said[valid]))
-        wrong = (gap > self.slack) & ~self.guessed[np.repeat(rows, self.claimed.sync.count)]
+        wrong = (gap > self.slack) & ~self.guessed[np.repeat(rows, self.claimed.sync_samples.count)]
         self.note("sync", "no sync sample is at the time that the index says", offsets[wrong])
         if self.claimed.exact and len(said) != count:
             self.found.add(
@@ -259,7 +259,7 @@ def _presentation_starts(track: Track) -> tuple[int, ...]:
 
 
 def _sync_times(track: Track) -> Int64:
-    sync = track.sync
+    sync = track.sync_samples
     starts = np.repeat(np.cumsum(sync.count) - sync.count, sync.count)
     turn = np.arange(len(starts)) - starts
     ticks: Int64 = np.repeat(sync.cts, sync.count) + turn * np.repeat(sync.step, sync.count)

@@ -106,6 +106,7 @@ class Index(Exporting):
 
     if not TYPE_CHECKING:
         source = OldName()
+        ranges = OldName()
 
     def __init__(
         self,
@@ -256,13 +257,13 @@ class Index(Exporting):
     @property
     def duration(self) -> float | None:
         """Seconds from the first to the last presentation time of all tracks, or None."""
-        spans = [(t.start, t.end) for t in self.tracks]
+        spans = [(t.start, t.stop) for t in self.tracks]
         known = [(float(a), float(b)) for a, b in spans if a is not None and b is not None]
         if not known:
             return None
         return max(end for _, end in known) - min(start for start, _ in known)
 
-    def ranges(
+    def span(
         self,
         start: TimeLike,
         stop: TimeLike,
@@ -303,7 +304,7 @@ class Index(Exporting):
             raise TypeError(f"tracks are several track ids: write tracks=[{tracks}]")
         if tracks is not None:
             return [self.track(track_id) for track_id in tracks]
-        return [track for track in self.tracks if track.timescale and len(track.sync)]
+        return [track for track in self.tracks if track.timescale and len(track.sync_samples)]
 
     def _inits(self, tracks: Iterable[Track]) -> tuple[ByteRange, ...]:
         periods = {track.period for track in tracks}

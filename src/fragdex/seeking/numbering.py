@@ -98,7 +98,7 @@ class Numbering:
         last = int(np.searchsorted(self._cts, _whole(math.ceil, high), side="left"))
         return np.sort(self._number_by_time[max(first, 0) : last].astype(np.int64))
 
-    def closest_sync(self, time: TimeLike) -> int | None:
+    def closest_key_frame(self, time: TimeLike) -> int | None:
         """The sync sample that is shown nearest to a time, the earlier of two; None: there is none.
 
         Raises:

@@ -45,7 +45,7 @@ class _Track(Protocol):
     @property
     def start(self) -> Time | None: ...
     @property
-    def end(self) -> Time | None: ...
+    def stop(self) -> Time | None: ...
     @property
     def extent(self) -> _Extent: ...
     def seek(self, time: TimeLike) -> Hit: ...
@@ -215,7 +215,7 @@ def span(
     Args:
         tracks: those that are wanted.
         init: the ranges of their initialization segment.
-        start, stop, max_gap: as `Index.ranges` takes them.
+        start, stop, max_gap: as `Index.span` takes them.
         beside: all tracks that the same moovs describe.
         file: where the bytes are.
     """
@@ -332,8 +332,8 @@ def _obstacle(
 
 def _reaches_out(tracks: Sequence[_Track], begin: Fraction | float, end: Fraction | float) -> bool:
     """Whether a span begins before the first track, or goes on behind the last."""
-    first = min((t.start.exact for t in tracks if t.start is not None), default=None)
-    last = max((t.end.exact for t in tracks if t.end is not None), default=None)
+    first = min((t.start.fraction for t in tracks if t.start is not None), default=None)
+    last = max((t.stop.fraction for t in tracks if t.stop is not None), default=None)
     behind = last is not None and (begin >= last or last < end < math.inf)
     return behind or (first is not None and begin < first)
 

@@ -161,7 +161,7 @@ class Extent:
         return int(known.min()) if len(known) else None
 
     @cached_property
-    def end(self) -> int | None:
+    def stop(self) -> int | None:
         """Greatest composition time plus duration, in ticks; None where it is unknown."""
         known = self._filled(self._fragments.cts_end)
         return int(known.max()) if len(known) else None
@@ -263,7 +263,7 @@ class Seeker:
             raise _damaged("sample", f"one of fragment {row}", sample)
         # Where the fragment ends behind the time, so does the track: its columns stay unread.
         if not clamped and (self._ends[row] <= target or not self._counts[row]):
-            end = self._extent.end
+            end = self._extent.stop
             clamped = end is not None and target >= end
         dts = self._dts[run]
         cts += turn * step
@@ -284,7 +284,7 @@ class Seeker:
             self._test()
         run = np.searchsorted(sync.cts, targets, side="right") - 1
         clamped = run < 0
-        end = self._extent.end
+        end = self._extent.stop
         if end is not None:
             clamped |= targets >= end
         np.maximum(run, 0, out=run)

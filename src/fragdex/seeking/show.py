@@ -44,7 +44,7 @@ class _Track(Protocol):
         """One row a fragment."""
 
     @property
-    def sync(self) -> SyncTable:
+    def sync_samples(self) -> SyncTable:
         """Its sync samples."""
 
     @property
@@ -56,7 +56,7 @@ class _Track(Protocol):
         """Least presentation time."""
 
     @property
-    def end(self) -> Time | None:
+    def stop(self) -> Time | None:
         """Greatest presentation time (exclusive)."""
 
     def presentation(self, cts: int) -> Time:
@@ -87,7 +87,7 @@ def fragment_spans(track: _Track) -> tuple[Floats, Floats]:
 
 def sync_times(track: _Track, most: int = 1_000_000) -> Floats:
     """Seconds of the sync samples of a track, in order; at most so many, evenly left out."""
-    sync = track.sync
+    sync = track.sync_samples
     if not track.info.timescale or not len(sync):
         return np.zeros(0)
     total = int(sync.count.sum())
@@ -459,7 +459,7 @@ def _damage(track: _Track) -> str:
     Its tables are read when they are first asked for. Whoever prints it wants to see what is wrong.
     """
     try:
-        _ = track.fragments, track.sync
+        _ = track.fragments, track.sync_samples
     except DamagedIndex as error:
         return f"damaged at {error.path}"
     return ""
@@ -485,13 +485,13 @@ def _texts(track: _Track) -> tuple[str, ...]:
     if damage := _damage(track):
         return (str(info.id), info.kind, info.codec or info.format, shape, damage, "", "", "")
     span = ""
-    if track.start is not None and track.end is not None:
-        span = f"{clock(float(track.start))} – {clock(float(track.end))}"
+    if track.start is not None and track.stop is not None:
+        span = f"{clock(float(track.start))} – {clock(float(track.stop))}"
     elif not info.timescale and len(track.fragments):
         span = "times unknown"
     # Without sample numbers a run of sync samples cannot be told from one at each of its ends.
-    known = not (track.sync.sample == NULL).any()
-    sync = int(np.sum(track.sync.count)) if known else None
+    known = not (track.sync_samples.sample == NULL).any()
+    sync = int(np.sum(track.sync_samples.count)) if known else None
     return (
         str(info.id),
         info.kind,

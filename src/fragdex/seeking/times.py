@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 from functools import total_ordering
-from typing import Any, Protocol, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.renamed import OldName
 from fragdex.seeking.time_texts import parse_time
 
 __all__ = [
@@ -58,31 +59,34 @@ class Time:
     ticks: int | Fraction
     timescale: int
 
+    if not TYPE_CHECKING:
+        exact = OldName()
+
     @property
-    def exact(self) -> Fraction:
+    def fraction(self) -> Fraction:
         """Seconds as a fraction."""
         return Fraction(self.ticks) / self.timescale
 
     @property
     def seconds(self) -> float:
         """Seconds as the nearest float."""
-        return float(self.exact)
+        return float(self.fraction)
 
     def as_integer_ratio(self) -> tuple[int, int]:
         """Numerator and denominator of the seconds, in lowest terms."""
-        return self.exact.as_integer_ratio()
+        return self.fraction.as_integer_ratio()
 
     def __float__(self) -> float:
         return self.seconds
 
     def __eq__(self, other: object) -> bool:
-        return self.exact == (other.exact if isinstance(other, Time) else other)
+        return self.fraction == (other.fraction if isinstance(other, Time) else other)
 
     def __lt__(self, other: Time | float | Fraction) -> bool:
-        return self.exact < (other.exact if isinstance(other, Time) else other)
+        return self.fraction < (other.fraction if isinstance(other, Time) else other)
 
     def __hash__(self) -> int:
-        return hash(self.exact)
+        return hash(self.fraction)
 
 
 def presentation(cts: int, shift: Fraction, timescale: int) -> Time:

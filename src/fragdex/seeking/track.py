@@ -20,6 +20,7 @@ from fragdex.fragments.table import (
     SyncTable,
 )
 from fragdex.fragments.track_info import SampleGroup, Segment, TrackInfo
+from fragdex.renamed import OldName
 from fragdex.seeking import registry
 from fragdex.seeking.seek import Extent, Finder, Hit, Hits, Seeker
 from fragdex.seeking.times import Time, TimeLike, floor_ticks, presentation, ticks_of_many
@@ -123,13 +124,13 @@ class TrackTables(NamedTuple):
 
     Attributes:
         fragments: one row a fragment, in file order.
-        sync: the sync samples in presentation order.
+        sync_samples: the sync samples in presentation order.
         groups: `rap ` and `roll` sample groups.
         samples: every sample in decode order; None where they are not at hand.
     """
 
     fragments: FragmentTable
-    sync: SyncTable
+    sync_samples: SyncTable
     groups: tuple[SampleGroup, ...] = ()
     samples: SampleTable | None = None
 
@@ -155,8 +156,8 @@ class Track:
             `codec` are at hand here too.
         period: number of the period it belongs to, from 0.
         fragments: `FragmentTable`, one row a fragment, in file order.
-        sync: `SyncTable`, the sync samples in presentation order.
-        groups: `rap ` and `roll` sample groups, beside `sync` and never mixed with it.
+        sync_samples: `SyncTable`, the sync samples in presentation order.
+        groups: `rap ` and `roll` sample groups, beside `sync_samples` and never mixed with it.
         shift: ticks to add to a composition time to get the presentation time.
         movie_timescale: ticks a second of the durations in `info.edits`; 0: unknown.
         exact: whether every sample is known.
@@ -185,14 +186,18 @@ class Track:
         "movie_timescale",
         "period",
         "shift",
-        "sync",
+        "sync_samples",
     )
+
+    if not TYPE_CHECKING:
+        end = OldName()
+        sync = OldName()
 
     def __init__(
         self,
         info: TrackInfo,
         fragments: FragmentTable,
-        sync: SyncTable,
+        sync_samples: SyncTable,
         *,
         shift: Fraction = Fraction(0),
         movie_timescale: int = 0,
@@ -202,7 +207,7 @@ class Track:
         load_samples: SampleLoader | None = None,
         samples: SampleTable | None = None,
     ) -> None:
-        self.info, self.fragments, self.sync = info, fragments, sync
+        self.info, self.fragments, self.sync_samples = info, fragments, sync_samples
         self.shift, self.period, self.exact, self.groups = shift, period, exact, groups
         self.movie_timescale = movie_timescale
         self._load, self._samples = load_samples, samples
@@ -245,9 +250,13 @@ class Track:
 
         def __getattr__(self, name: str) -> Any:
             """Only asked for a slot that is empty: the tables of a deferred track."""
-            tables = self._deferred if name in ("fragments", "sync", "groups", "_samples") else None
+            tables = (
+                self._deferred
+                if name in ("fragments", "sync_samples", "groups", "_samples")
+                else None
+            )
             if tables is not None:
-                self.fragments, self.sync, self.groups, self._samples = tables.checked()
+                self.fragments, self.sync_samples, self.groups, self._samples = tables.checked()
             return object.__getattribute__(self, name)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -259,7 +268,7 @@ class Track:
         if self._deferred is not None:
             names = [*_PLAIN, "_deferred"]
         else:
-            names = [*_PLAIN, "fragments", "sync", "groups", "_load"]
+            names = [*_PLAIN, "fragments", "sync_samples", "groups", "_load"]
             if self._load is None:
                 names.append("_samples")
         return {name: getattr(self, name) for name in names}
@@ -278,7 +287,7 @@ class Track:
             return NotImplemented
         if self is other:
             return True
-        names = (*_PLAIN, "fragments", "sync", "groups")
+        names = (*_PLAIN, "fragments", "sync_samples", "groups")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __hash__(self) -> int:
@@ -391,7 +400,7 @@ class Track:
         return self._bounds()[0]
 
     @property
-    def end(self) -> Time | None:
+    def stop(self) -> Time | None:
         """Where it ends (exclusive); None if unknown.
 
         The greatest presentation time plus duration, or the end of the edit list.
@@ -399,9 +408,9 @@ class Track:
         return self._bounds()[1]
 
     def _bounds(self) -> tuple[Time | None, Time | None]:
-        """`start` and `end`, worked out once."""
+        """`start` and `stop`, worked out once."""
         if self._presented is None:
-            first, last = self.extent.start, self.extent.end
+            first, last = self.extent.start, self.extent.stop
             if not self.timescale:
                 first = last = None
             segments = self.segments
@@ -541,7 +550,7 @@ class Track:
         try:
             # Not by name, which would have all of the tables checked.
             fragments = object.__getattribute__(self, "fragments")
-            sync = object.__getattribute__(self, "sync")
+            sync = object.__getattribute__(self, "sync_samples")
         except AttributeError:
             assert self._deferred is not None
             fragments, sync = self._deferred.unchecked()

@@ -203,7 +203,7 @@ def _joined(
     )
     spans = []
     for start, stop in edges:
-        low, high = (track.presentation(at).exact * _FRAMES_A_SECOND for at in (start, stop))
+        low, high = (track.presentation(at).fraction * _FRAMES_A_SECOND for at in (start, stop))
         first, last = max(0, math.floor(low)), math.ceil(high)
         if last > first:
             spans.append((first, last))

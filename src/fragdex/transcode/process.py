@@ -230,6 +230,6 @@ class _Tracks:
 
 
 def _duration_ms(track: fragdex.Track) -> int:
-    if track.start is None or track.end is None:
+    if track.start is None or track.stop is None:
         return 0
-    return round(1000 * (float(track.end) - float(track.start)))
+    return round(1000 * (float(track.stop) - float(track.start)))

@@ -504,7 +504,7 @@ def _set_times(path: Path, leaps: list[tuple[Fraction, Fraction]]) -> None:
         table, left = track.fragments, list(leaps)
         later = 0
         for moof, first in zip(table.moof_offset.tolist(), table.cts_min.tolist(), strict=True):
-            shown = track.presentation(first).exact + Fraction(_ROUNDING, track.timescale)
+            shown = track.presentation(first).fraction + Fraction(_ROUNDING, track.timescale)
             while left and shown >= left[0][0]:
                 later = round(left.pop(0)[1] * track.timescale)
             if later:

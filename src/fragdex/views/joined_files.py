@@ -326,7 +326,7 @@ def _span(piece: Piece) -> tuple[Fraction, Fraction]:
 def _end(media: Media) -> Fraction:
     """Seconds at which the last sample ends, or the edit list does."""
     ends, track = _seconds(media, media.end), media.track
-    return min(ends, track.end.exact) if track.segments and track.end is not None else ends
+    return min(ends, track.stop.fraction) if track.segments and track.stop is not None else ends
 
 
 def _last_half(media: Media) -> Fraction:

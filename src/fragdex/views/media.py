@@ -268,8 +268,8 @@ def media_of(
     if groups is None:
         _refuse_many(track.sample_count, track.id)
     samples = track.samples if groups is None else groups[0]
-    if shown and track.end is not None:
-        stop = track.end.exact * track.timescale - track.shift
+    if shown and track.stop is not None:
+        stop = track.stop.fraction * track.timescale - track.shift
         samples = _until(samples, stop, track, unit)
     outside = np.flatnonzero(samples.offset + samples.size > (FAR if size is None else size))
     if len(outside):

@@ -168,7 +168,7 @@ def _moved(track: Track, number: int, base: int) -> Track:
     return Track(
         moved.info,
         FragmentTable.of(columns | places),
-        track.sync,
+        track.sync_samples,
         shift=track.shift,
         movie_timescale=track.movie_timescale,
         exact=track.exact,
@@ -261,7 +261,7 @@ def _renumbered(track: Track, number: int) -> Track:
     return Track(
         replace(track.info, id=number),
         track.fragments,
-        track.sync,
+        track.sync_samples,
         shift=track.shift,
         movie_timescale=track.movie_timescale,
         period=track.period,

@@ -89,8 +89,8 @@ def test_the_index_of_the_file_is_right(tmp_path, fragmented):
     assert (video.kind, audio.kind) == ("video", "audio")
     assert (video.sample_count, index.complete, index.findings) == (300, True, ())
     assert video.start == 0
-    assert float(video.end) == pytest.approx(float(300 / NTSC), abs=1e-4)
-    assert float(audio.end) == pytest.approx(float(300 / NTSC), abs=1e-3)
+    assert float(video.stop) == pytest.approx(float(300 / NTSC), abs=1e-4)
+    assert float(audio.stop) == pytest.approx(float(300 / NTSC), abs=1e-3)
     with av.open(str(out)) as film:
         packets = [packet for packet in film.demux(video=0) if packet.size]
     # what the index says of each frame is what another reader finds

@@ -125,7 +125,7 @@ def test_a_clip_from_point_to_point(captioned):
         page.get_by_role("button", name="Download clip").click()
     clip = fragdex.index(coming.value.path())
     assert coming.value.suggested_filename == "progressive 0.03.0-0.08.5.mp4"
-    assert clip.tracks[0].end.seconds - max(clip.tracks[0].start.seconds, 0) == pytest.approx(
+    assert clip.tracks[0].stop.seconds - max(clip.tracks[0].start.seconds, 0) == pytest.approx(
         5.5, abs=0.1
     )
 

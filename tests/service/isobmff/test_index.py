@@ -339,7 +339,7 @@ def test_seek_finds_the_bytes_of_a_span(client, indexed):
     span = {"time_ms": 2500, "end_ms": 6500}
     found = client.get(f"{indexed}/seek", params=span).json()
     ranges = [fragdex.ByteRange.of(one["offset"], one["size"]) for one in found["ranges"]]
-    assert ranges == [*index.ranges(2.5, 6.5).media]
+    assert ranges == [*index.span(2.5, 6.5).media]
     assert found["time_ms"] == 2000
     for wrong in (
         {"time_ms": 2000, "end_ms": 1999},
@@ -395,7 +395,7 @@ def test_a_verified_seek_looks_at_the_pictures(client, new_file, monkeypatch, fo
     assert (found["offset"], found["size"]) == (hit.offset, hit.size)
     span = client.get(seek, params=asked | {"end_ms": 1900}).json()
     ranges = [fragdex.ByteRange.of(one["offset"], one["size"]) for one in span["ranges"]]
-    assert ranges == [*index.ranges("1.44", "1.9", tracks=[1]).media]
+    assert ranges == [*index.span("1.44", "1.9", tracks=[1]).media]
     plain = client.get(seek, params=asked | {"verified": False}).json()
     assert plain["time_ms"] == 1680
 

@@ -84,7 +84,7 @@ def test_tracks_apart_are_one_index(context, tenant, file_id):
         assert (answer.track, answer.offset, answer.size) == (track_id, hit.offset, hit.size)
     assert seeking.seek(context, tenant, file_id, None, 0).track == 1
     spans = seeking.seek(context, tenant, file_id, 2, 0, 2000).ranges
-    media = fragdex.index(SOUND).ranges(0, 2).media
+    media = fragdex.index(SOUND).span(0, 2).media
     assert [(one.offset, one.size) for one in spans] == [(part.start, part.size) for part in media]
     for form in ("sidx", "hls"):
         of = forms.shown(context, file_id, found, form, 2)

@@ -72,7 +72,7 @@ def test_the_film_is_fetched_by_ranges_and_indexed_by_the_library(renderer, film
     assert check_bmff(data) == []
     index = fragdex.index(data)
     assert index.complete
-    assert float(index.tracks[0].end) == 3.0
+    assert float(index.tracks[0].stop) == 3.0
 
 
 def test_the_same_again_is_answered_from_the_store(renderer, film):

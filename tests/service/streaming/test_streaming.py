@@ -123,7 +123,7 @@ def test_a_clip_is_that_of_extract(working, film):
     assert mine.duration == theirs.duration == 0.8
     for one, other in zip(mine.tracks, theirs.tracks, strict=True):
         assert len(one.samples) == len(other.samples)
-        assert (one.start, one.end) == (other.start, other.end)
+        assert (one.start, one.stop) == (other.start, other.stop)
 
 
 def test_a_clip_of_some_tracks_and_one_in_fragments(working, film):

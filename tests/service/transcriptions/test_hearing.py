@@ -208,7 +208,7 @@ def test_what_cannot_be_heard_is_said_and_the_rest_is_kept(transcriber):
     data = bytearray((SPEECH / "pauses-flac.mp4").read_bytes())
     index = packed(fragdex.index(bytes(data)))
     track = fragdex.index(bytes(data)).tracks[0]
-    span = fragdex.index(bytes(data)).ranges(4, 7, tracks=[track.id]).media[0]
+    span = fragdex.index(bytes(data)).span(4, 7, tracks=[track.id]).media[0]
     data[span.start : span.stop] = bytes(span.size)
     client = transcriber.client
     body = {"md5": md5_of(data), "filename": "damaged.mp4"}

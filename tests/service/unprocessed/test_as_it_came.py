@@ -75,7 +75,7 @@ def test_addresses_have_to_count_from_their_own_moof():
 
 def test_a_picture_marked_sync_that_is_no_idr_is_seen_through():
     data = copied("open-gop.mp4", "frag_keyframe+empty_moov+default_base_moof")
-    assert (indexed(data).tracks[0].fragments.sync == 0).all()
+    assert (indexed(data).tracks[0].fragments.first_sync == 0).all()
     assert why(data) == "its fragments do not begin with IDR pictures"
 
 

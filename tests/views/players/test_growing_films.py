@@ -40,5 +40,5 @@ def test_they_reach_the_end_of_a_film_that_is_written(browser, folder, tmp_path)
             # what came later was played, without a hole
             assert at < 3 * LENGTH < state["time"]
             ((_, end),) = ranges
-            assert end == pytest.approx(float(max(t.end for t in index.tracks)), abs=0.03)
+            assert end == pytest.approx(float(max(t.stop for t in index.tracks)), abs=0.03)
             assert state["time"] == pytest.approx(end, abs=0.03)

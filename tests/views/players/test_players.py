@@ -32,7 +32,7 @@ class Film:
         tracks = fragdex.index(path, exact=True).tracks
         self.types = [f'{t.kind}/mp4; codecs="{t.codec}"' for t in tracks]
         self.start = max(float(track.start) for track in tracks)
-        self.end = max(float(track.end) for track in tracks)
+        self.end = max(float(track.stop) for track in tracks)
         self.samples, self.pictures = {}, []
         for track in tracks:
             for key, time in samples_of(data, track):

@@ -451,7 +451,9 @@ class _Half:
             index = fragdex.index(self.source, exact=True)
         self._index = index
         ends, starts = [], []
-        pictures = next((t for t in index.tracks if t.kind == "video" and len(t.sync)), None)
+        pictures = next(
+            (t for t in index.tracks if t.kind == "video" and len(t.sync_samples)), None
+        )
         if pictures is not None:
             with PictureReader(index, self.source, track=pictures.id) as reader:
                 self.size = shown_size(reader.at(pictures.start or 0))
@@ -504,7 +506,7 @@ def _end(index: Index, track: Track) -> float | None:
     edits = track.info.edits
     if edits and not movie.fragmented and movie.timescale and edits[-1].duration:
         return float(Fraction(sum(edit.duration for edit in edits), movie.timescale))
-    return None if track.end is None else float(track.end)
+    return None if track.stop is None else float(track.stop)
 
 
 class _File(io.RawIOBase):

@@ -97,7 +97,7 @@ def true_time(
     own = named or [one for one in index.tracks if one.kind == kind]
     if not own:
         raise TrackNotFound(f"the bytes of track {track_id} hold no such track")
-    return Fraction(own[0].seek(time, verified=True, source=source).time.exact)
+    return Fraction(own[0].seek(time, verified=True, source=source).time.fraction)
 
 
 def verified(

@@ -131,7 +131,7 @@ def _period(number: int, period: Period, track_id: int | None, tracks: tuple[Tra
             Track(
                 info,
                 track.fragments,
-                track.sync,
+                track.sync_samples,
                 shift=track.shift,
                 movie_timescale=track.movie_timescale,
                 period=number,

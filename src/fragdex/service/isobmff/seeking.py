@@ -101,7 +101,7 @@ def seek(
         dts=None if hit.dts is None else hit.dts + shift,
         duration=None if duration == NULL else duration,
         timescale=hit.timescale,
-        time_ms=round(float(hit.time.exact * 1000), 3),
+        time_ms=round(float(hit.time.fraction * 1000), 3),
         offset=hit.offset,
         size=hit.size,
         init=Place(offset=init.start, size=init.size),
@@ -112,6 +112,6 @@ def seek(
                 "the span ends before it starts", pointer="end_ms", expected=f"at least {time_ms}"
             )
         stop = max(time, Fraction(end_ms) / 1000)
-        span = ready.index.ranges(time, stop, tracks=[track.id])
+        span = ready.index.span(time, stop, tracks=[track.id])
         answer.ranges = [Place(offset=part.start, size=part.size) for part in span.media]
     return answer

@@ -256,8 +256,8 @@ def record_of(row: Any) -> TrackRecord:
 
 def record_of_indexed(file_id: str, track: Track) -> TrackRecord:
     """What is told of a track that the index alone tells of."""
-    start, end = track.start, track.end
-    lasts = None if start is None or end is None else round((end.exact - start.exact) * 1000)
+    start, end = track.start, track.stop
+    lasts = None if start is None or end is None else round((end.fraction - start.fraction) * 1000)
     return TrackRecord(
         file_id=file_id,
         track_id=track.id,

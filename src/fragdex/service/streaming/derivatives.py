@@ -135,7 +135,7 @@ async def thumbnail(
     moment = Fraction(str(time))
     if not exact:
         # moments that show one picture are one recipe
-        moment = nearest_sync(medium.track, moment).time.exact
+        moment = nearest_sync(medium.track, moment).time.fraction
     made = await context.part(Derivatives).parts(
         context, tenant_id, medium, child.picture,
         time=str(moment), exact=exact, format=form, track=medium.track.id, **size,

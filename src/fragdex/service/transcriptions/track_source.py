@@ -96,8 +96,8 @@ def _chosen(tracks: Sequence[Track], track_id: int | None, field: str) -> Track:
 
 def end_ms(track: Track) -> int:
     """Where a track ends on the presentation's time line."""
-    end = track.end
-    return 0 if end is None else max(0, round(end.exact * 1000))
+    end = track.stop
+    return 0 if end is None else max(0, round(end.fraction * 1000))
 
 
 def blob_of_track(

@@ -328,7 +328,7 @@ def track_of(
 ) -> StagedTrack:
     """A complete file that needs no processing as a track of itself, its index written."""
     (track,) = index.tracks
-    start, end = track.start, track.end
+    start, end = track.start, track.stop
     seconds = 0.0 if start is None or end is None else float(end) - float(start)
     codec, info = codec_name(track.codec) or "", track.info
     known = {

@@ -68,7 +68,7 @@ def why_not_told(index: Index, *, remote: bool = False) -> str | None:
     odd = fragments.flags & ~np.uint32(FragmentFlags.DECLARED_BASE)
     if not track.timescale or not len(fragments) or odd.any():
         return "it is not fragmented as players need it"
-    if (fragments.sync != 0).any():
+    if (fragments.first_sync != 0).any():
         return "its fragments do not begin with sync samples"
     shown = [edit for edit in track.info.edits if edit.media_time != -1]
     if len(shown) > 1 or any(edit.rate != 1 for edit in shown):
