@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import tracks
 
-from fragdex.speech.alignment import Aligner
-from fragdex.speech.pronunciation import spoken_words
+from fragdex.speech.alignment import Aligner, spoken_words
 from fragdex.speech.words import Word
 
 RATE = tracks.RATE

@@ -14,7 +14,7 @@ import pytest
 from fragdex.errors import Unprocessable
 from fragdex.rendering import pool as renders
 from fragdex.rendering.site import Page
-from fragdex.sandbox import landlock, seccomp
+from fragdex.sandbox import walls
 from fragdex.sandbox.child import ChildProcess
 from fragdex.sandbox.processes import memory_of_one, share_memory_among
 from fragdex.service.images import probe as images
@@ -177,7 +177,7 @@ def test_a_child_that_changes_no_user_is_shut_in_too(secrets, pytestconfig):
     script = f"""
 import json, os, sys
 os.chdir({str(Path(secrets["other"]))!r})
-sys.path.insert(0, {str(Path(landlock.__file__).parents[2])!r})
+sys.path.insert(0, {str(Path(walls.__file__).parents[2])!r})
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from fragdex.sandbox.walls import Walls, shut_in
 import inside
@@ -205,9 +205,9 @@ def test_a_wall_that_cannot_be_had_is_said_and_the_others_stand(secrets):
     script = f"""
 import json, os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from fragdex.sandbox import landlock, seccomp, walls
+from fragdex.sandbox import walls
 def none(*_, **__): raise OSError(38, "Function not implemented")
-landlock.restrict = seccomp.install = none
+walls.restrict_files = walls.install_filter = none
 os.chdir({secrets["other"]!r}); os.makedirs("mine"); os.chdir("mine")
 import inside
 missing = walls.shut_in(walls.Walls(1 << 30, 1 << 20))
@@ -241,7 +241,7 @@ def test_filters_lead_to_an_answer_from_every_step(machine):
     import struct
 
     for programs in (True, False):
-        code = seccomp.compiled(machine, programs=programs, own=7)
+        code = walls.compiled_filter(machine, programs=programs, own=7)
         steps = list(struct.iter_unpack("=HBBI", code))
         assert 0 < len(steps) <= 4096
         for place, (kind, true, false, _) in enumerate(steps):

@@ -9,7 +9,7 @@ import pytest
 import fragdex
 from fragdex.formats.captions_track import with_captions
 from fragdex.service.indexing.isolated import IN_THREAD, exact_index, run_in_child, run_isolated
-from fragdex.speech.copies import MADE, PLACES, Pieces, pieces_of_copy
+from fragdex.speech.captions import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.testing import movie
 from service.isobmff.conftest import context  # noqa: F401
 
@@ -28,7 +28,7 @@ WHERE = {
     "service/unprocessed/passthrough.py": "a child",
     "service/unprocessed/operations.py": "files of at most IN_THREAD",
     "service/unprocessed/inspection.py": "boxes of at most IN_THREAD",
-    "speech/copies.py": "a child",
+    "speech/captions.py": "a child",
     "speech/transcribe.py": "not called by the service",
     "transcode/process.py": "a child",
     "transcode/track_writers.py": "a child",

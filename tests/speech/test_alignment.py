@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.errors import EngineUnavailable
 from fragdex.speech.acoustics import Acoustics, model_folder
-from fragdex.speech.alignment import Aligner
-from fragdex.speech.pronunciation import Pronunciations, spoken_words
+from fragdex.speech.alignment import Aligner, Pronunciations, spoken_words
 from speech.conftest import SPEECH, truth
 
 needs_model = pytest.mark.skipif(model_folder() is None, reason="needs pocketsphinx's model")

@@ -14,7 +14,7 @@ import fragdex
 from fragdex.errors import EngineUnavailable
 from fragdex.speech import engines
 from fragdex.speech.engines import EngineChoice, default_engine, make_engine
-from fragdex.speech.voice import VoiceDetector, audible
+from fragdex.speech.moonshine import VoiceDetector, audible
 from fragdex.speech.words import merged
 from speech.conftest import SPEECH, truth
 

@@ -25,7 +25,7 @@ from fragdex.rendering.browser.timing import View
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.pictures import RGB_FORMATS, Pictures, rows_of_line
 from fragdex.rendering.spec import key_interval
-from fragdex.transcode.x264 import repeatable
+from fragdex.transcode.track_writers import repeatable
 
 ENCODER: Final = {
     "preset": "veryfast",

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from fragdex.indexing.codecs import Bits, Missing
-from fragdex.repairing.syntax import Found, Syntax
-from fragdex.repairing.window import Window
+from fragdex.repairing.syntax import Found, Syntax, Window
 
 SEQUENCE, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY = range(1, 8)
 _KNOWN: Final = (SEQUENCE, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY)

@@ -10,8 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from fragdex.fragments.table import SampleTable
-from fragdex.repairing.syntax import Found, Syntax
-from fragdex.repairing.window import Window
+from fragdex.repairing.syntax import Found, Syntax, Window
 from fragdex.seeking.model import Track
 
 Fits: TypeAlias = Callable[[int], bool]

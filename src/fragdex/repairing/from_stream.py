@@ -15,7 +15,7 @@ from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.media_data import Stretch
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
-from fragdex.repairing.window import Window
+from fragdex.repairing.syntax import Window
 from fragdex.sources import Source
 
 SEARCHED: Final = 1 << 24

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from fragdex.box_header import BoxHeader, read_header
 from fragdex.byterange import ByteRange
-from fragdex.repairing.window import Window
+from fragdex.repairing.syntax import Window
 from fragdex.seeking.origin import FileInfo
 from fragdex.sources import Source
 from fragdex.views.view import Part, SourceRange, View, size_of

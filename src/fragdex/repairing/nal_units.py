@@ -14,8 +14,7 @@ import numpy as np
 
 from fragdex.indexing.access import SEI_BYTES
 from fragdex.indexing.codecs import Bits, Missing
-from fragdex.repairing.syntax import Found, Syntax
-from fragdex.repairing.window import Window
+from fragdex.repairing.syntax import Found, Syntax, Window
 
 HEADER_BYTES: Final = 96
 """Bytes of a slice that its picture's place is read from."""

@@ -19,8 +19,7 @@ from fragdex.repairing.between import LIKENESS, Even, Opus, first_samples
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.sound import Aac, Ac3, MpegAudio
-from fragdex.repairing.syntax import HOLE, Syntax
-from fragdex.repairing.window import Window
+from fragdex.repairing.syntax import HOLE, Syntax, Window
 from fragdex.seeking.model import Track
 from fragdex.sources import Source
 

@@ -20,6 +20,7 @@ from fragdex.repairing.film import Recovered, film_view, kept_ranges
 from fragdex.repairing.from_stream import movie_of, rate_in, syntax_in
 from fragdex.repairing.media_data import Stretch, stretches_of, with_right_header
 from fragdex.repairing.pattern import Pattern, pattern_of, syntax_of
+from fragdex.repairing.syntax import Window
 from fragdex.repairing.tables import (
     ENOUGH,
     Described,
@@ -29,9 +30,7 @@ from fragdex.repairing.tables import (
     is_wrapped,
     mended,
 )
-from fragdex.repairing.times import timed
-from fragdex.repairing.walk import Lane, Lost, Walk
-from fragdex.repairing.window import Window
+from fragdex.repairing.walk import Lane, Lost, Walk, timed
 from fragdex.seeking.model import Index
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.track import Track

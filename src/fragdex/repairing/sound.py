@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fragdex.repairing.aac import MOST_BYTES, read_frame
-from fragdex.repairing.syntax import Found, Syntax
-from fragdex.repairing.window import Window
+from fragdex.repairing.syntax import Found, Syntax, Window
 
 
 class Aac(Syntax):

@@ -11,9 +11,8 @@ from fragdex.fragments.table import SampleTable
 from fragdex.repairing.between import Even
 from fragdex.repairing.film import Recovered
 from fragdex.repairing.pattern import Pattern
-from fragdex.repairing.syntax import Syntax
+from fragdex.repairing.syntax import Syntax, Window
 from fragdex.repairing.walk import Lost
-from fragdex.repairing.window import Window
 
 TRIED: Final = 64
 """Samples of a track on which a shift is tried."""

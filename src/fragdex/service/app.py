@@ -30,7 +30,6 @@ from fragdex.service.jobs.work import Work
 from fragdex.service.logs import audit, explained
 from fragdex.service.opening import open_database, store_of
 from fragdex.service.records import blobs, deletion, keys, trash
-from fragdex.service.records.disk_space import Reserve, disks_nearly_full
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.keys import KeyUses
 from fragdex.service.records.state_metrics import StateMetrics
@@ -40,6 +39,7 @@ from fragdex.service.renders import worker as rendering
 from fragdex.service.resumable import draft, tus
 from fragdex.service.resumable import operations as resumable_uploads
 from fragdex.service.resumable.appending import RunningUploads
+from fragdex.service.store.disk_files import Reserve, disks_nearly_full
 from fragdex.service.streaming import routes as streaming
 from fragdex.service.timelines import routes as timelines
 from fragdex.service.transcriptions import routes as transcriptions

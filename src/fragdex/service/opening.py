@@ -14,10 +14,9 @@ from fragdex.service.config import Settings
 from fragdex.service.jobs.engine import upgrade as upgrade_engine
 from fragdex.service.records import migrations
 from fragdex.service.records.database import Database
-from fragdex.service.records.disk_space import Reserve
 from fragdex.service.store.composing import ComposingStore
 from fragdex.service.store.contract import Store
-from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
+from fragdex.service.store.disk_files import PRIVATE, Reserve, make_private, open_new
 from fragdex.service.store.opening import open_store
 
 

@@ -1,16 +1,21 @@
-"""Captions: words become lines of readable length and speed, as WebVTT, SubRip and JSON."""
+"""Captions: words become lines of readable length and speed, as WebVTT, SubRip, JSON or a track."""
 
 from __future__ import annotations
 
 import json
+import struct
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
+from fragdex import Source, index
 from fragdex.formats.captions_text import timing
-from fragdex.formats.captions_track import Cue
+from fragdex.formats.captions_track import Cue, with_captions
 from fragdex.speech.words import Transcript, Word
 
 PAUSE_MS: Final = 700
@@ -301,3 +306,48 @@ FORMS: Final[dict[str, tuple[Callable[..., str], str]]] = {
 def _no_empty_lines(cue: Cue) -> str:
     """An empty line would end the cue."""
     return "\n".join(line for line in cue.text.splitlines() if line.strip())
+
+
+PLACES: Final = "places"
+MADE: Final = "made"
+_ROW: Final = np.dtype(("<i8", 2))
+_ROWS: Final = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces of a copy, in two files.
+
+    Attributes:
+        places: start (inclusive) and stop (exclusive) of each, two int64: in the file that is
+            copied, or below 0 for as many bytes that were made.
+        made: those, one behind the other.
+    """
+
+    places: Path
+    made: Path
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        with self.places.open("rb") as file:
+            while len(rows := np.fromfile(file, _ROW, _ROWS)):
+                yield from map(tuple, rows.tolist())
+
+    def write(self, pieces: list[Any]) -> None:
+        """Write what `with_captions` gave."""
+        with self.places.open("wb") as places, self.made.open("wb") as made:
+            for piece in pieces:
+                if isinstance(piece, bytes):
+                    made.write(piece)
+                    row = -len(piece), 0
+                else:
+                    row = piece.start, piece.stop
+                places.write(struct.pack("<qq", *row))
+
+
+def pieces_of_copy(
+    source: Source, cues: list[tuple[int, int, str]], language: str | None
+) -> dict[str, Any]:
+    """Find out what the copy of a file consists of, into the folder of the process."""
+    pieces = with_captions(index(source, exact=True), source.read, cues, language=language)
+    Pieces(Path(PLACES), Path(MADE)).write(pieces)
+    return {}

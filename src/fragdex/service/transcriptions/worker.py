@@ -43,8 +43,7 @@ from fragdex.service.transcriptions.records import (
     transcript_of,
 )
 from fragdex.service.transcriptions.track_source import blob_of_track, file_bytes
-from fragdex.speech.captions import cues_of
-from fragdex.speech.copies import MADE, PLACES, Pieces, pieces_of_copy
+from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, pieces_of_copy
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.process import EngineFacts
 from fragdex.speech.words import Missing, SliceTranscript, merged

@@ -15,7 +15,7 @@ from fragdex.errors import FragdexError
 from fragdex.service.context import ServiceContext
 from fragdex.service.logs import explained
 from fragdex.service.metrics import CONTENT_TYPE
-from fragdex.service.records.disk_space import disks_nearly_full
+from fragdex.service.store.disk_files import disks_nearly_full
 from fragdex.service.web.auth import the_context
 from fragdex.service.web.fields import ApiModel
 from fragdex.service.web.routing import HeadRoute, operation_id
