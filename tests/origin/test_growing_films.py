@@ -16,8 +16,7 @@ import fragdex
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
-from fragdex.origin.index_files import IndexFiles  # noqa: E402
-from fragdex.origin.titles import Titles  # noqa: E402
+from fragdex.origin.titles import IndexFiles, Titles  # noqa: E402
 from fragdex.testing import movie  # noqa: E402
 from origin.serving import serving  # noqa: E402
 

@@ -25,8 +25,7 @@ from starlette.testclient import TestClient  # noqa: E402
 
 from fragdex.origin.addresses import signed  # noqa: E402
 from fragdex.origin.application import Settings, make_app  # noqa: E402
-from fragdex.origin.index_files import IndexFiles  # noqa: E402
-from fragdex.origin.titles import Titles  # noqa: E402
+from fragdex.origin.titles import IndexFiles, Titles  # noqa: E402
 from fragdex.serving.answers import answer  # noqa: E402
 from fragdex.testing import RangeServer, movie  # noqa: E402
 from fragdex.views.view import View  # noqa: E402

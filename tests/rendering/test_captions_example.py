@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.page_media.opening import Opener
 from fragdex.rendering.page_media.player import Player
 from fragdex.rendering.site import OpenAsset, Site, WithData

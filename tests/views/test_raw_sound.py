@@ -9,7 +9,7 @@ import pytest
 import fragdex
 from fragdex.boxes import build, make_box
 from fragdex.errors import LimitExceeded
-from fragdex.origin.index_files import IndexFiles
+from fragdex.origin.titles import IndexFiles
 from fragdex.sources import Source
 
 RATE = 48_000

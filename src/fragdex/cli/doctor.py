@@ -127,7 +127,7 @@ def browser() -> list[Part]:
     began = time.monotonic()
     try:
         with extra("render"):
-            from fragdex.rendering.browser.timing import View
+            from fragdex.rendering.browser.model import View
             from fragdex.rendering.pool import RenderProcess
             from fragdex.rendering.site import Page
 

@@ -138,8 +138,7 @@ def origin(
         from uvicorn.supervisors import Multiprocess
 
         from fragdex.origin.application import Settings
-        from fragdex.origin.index_files import IndexFiles
-        from fragdex.origin.titles import Titles
+        from fragdex.origin.titles import IndexFiles, Titles
         from fragdex.serving.connection import BoundedConnection, ConnectionLimits
     except ImportError as error:
         raise MissingExtra("fragdex origin needs more packages", extra="service") from error

@@ -1,8 +1,7 @@
 """Data sets of many films: an index of all in one Parquet file, and windows of frames to train on.
 
 film_listing   folders, globs, URLs and buckets to names of films
-set_parts      a film to its row: tracks, groups of pictures, its index; rows to a file
-set_writing    many films to a set, in parallel, going on where a run before ended
+set_parts      films to rows: tracks, groups of pictures, indexes; rows to a set, in parallel
 video_set      a set, opened
 windows        map-style: windows of frames, by number, and what they cost
 window_stream  iterable: the windows of this process, in the order of a sampler
@@ -10,7 +9,7 @@ window_stream  iterable: the windows of this process, in the order of a sampler
 pyarrow reads and writes Parquet (extra `data`); torch is imported by `WindowStream.dataset` alone.
 """
 
-from fragdex.data.set_writing import SetSummary, write_set
+from fragdex.data.set_parts import SetSummary, write_set
 from fragdex.data.video_set import Video, VideoSet
 from fragdex.data.window_stream import WindowSampler, WindowStream
 from fragdex.data.windows import Costs, Windows

@@ -1,8 +1,7 @@
 """Exact frames of a track of pictures, many at a time, from anywhere (extra `media`).
 
-frames        all of it together: `fragdex.Frames`
+frames        all of it together: `fragdex.Frames`, which reads ahead, several runs at once
 frame_batch   what is handed out, and how a notebook shows it
-frame_reader  reads ahead, several runs decoded side by side
 frame_track   a track that is open: its source, samples, numbers and decoders
 decode_runs   wanted frames to runs of samples, and those to pictures
 decoders      contexts of the decoder, used again and again by films that are coded alike

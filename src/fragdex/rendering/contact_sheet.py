@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fragdex.rendering.browser.model import Notes
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import Notes, View
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.pictures import encode_still
 from fragdex.rendering.pool import PageSource, drawn, evenly, film_of

@@ -11,8 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final
 
-from fragdex.rendering.browser.model import Notes
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import Notes, View
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import OneBrowserNeeded
 from fragdex.rendering.pool import PageSource, RenderProcess, evenly, film_of

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.messages import Joined
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.pictures import encode_still, pixels_of

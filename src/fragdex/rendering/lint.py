@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.model import Notes, PageFacts, missing_fonts
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import Notes, PageFacts, View, missing_fonts
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
 from fragdex.rendering.site import DATA, ORIGIN, Site

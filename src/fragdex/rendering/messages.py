@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, get_args, get_type_hints
 
-from fragdex.rendering.browser.model import Notes
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import Notes, View
 from fragdex.rendering.site import Answer, Blocked
 
 

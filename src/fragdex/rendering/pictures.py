@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.outputs import Still
 
 if TYPE_CHECKING:

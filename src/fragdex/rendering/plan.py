@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.spec import frame_count, key_interval
 

@@ -20,9 +20,8 @@ from typing import Any, Final
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed
 from fragdex.rendering import messages
 from fragdex.rendering.browser.finding import VARIABLE, find_engine
-from fragdex.rendering.browser.model import Limits, PageFacts
+from fragdex.rendering.browser.model import Limits, PageFacts, View
 from fragdex.rendering.browser.process import allows_sandbox
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.child import MADE
 from fragdex.rendering.messages import Joined, SliceMade
 from fragdex.rendering.outputs import Film, Still

@@ -21,7 +21,7 @@ from typing import Final
 import fragdex
 from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser.finding import find_engine
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.encode import version
 from fragdex.rendering.messages import view_as_json
 from fragdex.rendering.spec import RenderSpec

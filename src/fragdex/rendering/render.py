@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.model import Limits, Notes
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import Limits, Notes, View
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import (
     OneBrowserNeeded,

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.model import Limits, PageFacts
+from fragdex.rendering.browser.model import Limits, PageFacts, View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.outputs import Film, Still

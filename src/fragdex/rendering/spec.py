@@ -13,13 +13,14 @@ from fractions import Fraction
 from typing import Any, Final
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.model import Limits, PageFacts
-from fragdex.rendering.browser.timing import (
+from fragdex.rendering.browser.model import (
     DEFAULT_HEIGHT,
     DEFAULT_WIDTH,
     SCALE_STEP,
     SCALES,
     Crop,
+    Limits,
+    PageFacts,
     View,
 )
 from fragdex.rendering.fields import MAX_FPS, declared, declared_fields, of_json, to_json

@@ -12,11 +12,11 @@ from array import array
 from functools import cache
 from typing import Final
 
-# The Huffman codebooks, as far as the length of a frame depends on them. All are canonical: codewords
-# of one length are consecutive numbers, shorter ones come first. So a codebook is what its codewords
-# stand for, in their order, length by length (ISO/IEC 14496-3, Tables 4.A.1 to 4.A.12). Of spectral
-# values only this counts: how many bits of sign follow (those that are not 0, in unsigned
-# codebooks), and how many escape sequences (values of 16 in codebook 11).
+# The Huffman codebooks, as far as the length of a frame depends on them. All are canonical:
+# codewords of one length are consecutive numbers, shorter ones come first. So a codebook is what
+# its codewords stand for, in their order, length by length (ISO/IEC 14496-3, Tables 4.A.1 to
+# 4.A.12). Of spectral values only this counts: how many bits of sign follow (those that are not 0,
+# in unsigned codebooks), and how many escape sequences (values of 16 in codebook 11).
 LONGEST: Final = 16
 """Bits of the longest codeword of a spectral codebook."""
 ESCAPE: Final = 11

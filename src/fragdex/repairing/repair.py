@@ -17,8 +17,14 @@ from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
 from fragdex.repairing.between import Between, Pace, pace_of
 from fragdex.repairing.film import Recovered, film_view, kept_ranges
-from fragdex.repairing.from_stream import movie_of, rate_in, syntax_in
-from fragdex.repairing.media_data import Stretch, stretches_of, with_right_header
+from fragdex.repairing.media_data import (
+    Stretch,
+    movie_of,
+    rate_in,
+    stretches_of,
+    syntax_in,
+    with_right_header,
+)
 from fragdex.repairing.pattern import Pattern, pattern_of, syntax_of
 from fragdex.repairing.syntax import Window
 from fragdex.repairing.tables import (

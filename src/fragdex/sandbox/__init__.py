@@ -1,8 +1,6 @@
 """Work on the bytes of strangers, in child processes with walls around them.
 
-walls       what a child may do, which user it is, and how it shuts itself in
-landlock    which files it may open (Linux 5.13)
-seccomp     which calls of the kernel it may make
+walls       what a child may do: its user, files, calls of the kernel; how it shuts itself in
 child       the parent's side: start, jobs, silence, death; children that are kept ready
 channel     the child's side: jobs, questions, answers; messages and errors as JSON
 start       what a child runs first: its walls, then its module

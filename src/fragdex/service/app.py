@@ -44,7 +44,7 @@ from fragdex.service.streaming import routes as streaming
 from fragdex.service.timelines import routes as timelines
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
-from fragdex.service.transcriptions.engines import engine_state
+from fragdex.service.transcriptions.worker import engine_state
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import (

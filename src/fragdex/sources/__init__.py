@@ -19,8 +19,8 @@ from fragdex.sources.opening import (
 )
 
 if TYPE_CHECKING:
-    from fragdex.sources.hashing import md5, md5_beside
     from fragdex.sources.objects import ListedFile, list_folder, list_objects
+    from fragdex.sources.opening import md5, md5_beside
 
 __all__ = [
     "PIECE_SIZE",
@@ -44,7 +44,7 @@ if not TYPE_CHECKING:  # to type checkers, every name would be there
     def __getattr__(name: str) -> Any:
         """What few need who open a file is imported when it is asked for."""
         if name in ("md5", "md5_beside"):
-            from fragdex.sources import hashing as room
+            from fragdex.sources import opening as room
         elif name in ("ListedFile", "list_folder", "list_objects"):
             from fragdex.sources import objects as room
         else:

@@ -5,13 +5,11 @@ cutting     where sound is quiet: thresholds, cuts, utterances
 engines     what recognizes speech, behind one contract
 plan        how a track is cut into slices
 slices      one slice of a track, heard by itself, equal to the same part of the whole
-captions    words become captions of readable length and speed, as WebVTT, SubRip and JSON
-voice       where somebody speaks
+captions    words become captions of readable length and speed, as WebVTT, SubRip, JSON or a track
 acoustics   how well sound fits each phone of English
 alignment   when each word of a text is said
 process     an engine as a process of its own
 transcribe  a whole file, slice by slice, in several processes
-copies      what a copy of a file with captions is put together of
 
 A track of captions in a copy of an MP4 is `fragdex.formats.captions_track`.
 

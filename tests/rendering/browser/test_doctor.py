@@ -13,8 +13,8 @@ from fragdex.cli import doctor as doctoring
 from fragdex.cli.doctor import CHECKS, Part, State, doctor
 from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser import finding
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.site import Page
 
 

@@ -3,9 +3,8 @@
 import pytest
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.model import Limits
+from fragdex.rendering.browser.model import Limits, View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.site import Page
 from rendering.pages.looking import pixels
 

@@ -16,9 +16,8 @@ import pytest
 
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed, TooLarge
 from fragdex.rendering.browser import pipe, process
-from fragdex.rendering.browser.model import Limits, Notes
+from fragdex.rendering.browser.model import Limits, Notes, View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.site import DATA, Answer, Asset, Blocked, Folder, Page
 from rendering.pages.looking import Moving, pixels
 
@@ -602,7 +601,7 @@ def test_a_page_process_that_is_killed_is_no_fault_of_the_page():
 OWNER = """
 import os, signal, sys
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.site import Page
 stage = Stage(Page("<script>setTimeout(() => { for (;;); }, 50)</script>"), View(320, 180))
 print(stage._running._chromium.pid, stage._running._chromium.folder, flush=True)

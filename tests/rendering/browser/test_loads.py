@@ -8,8 +8,8 @@ from itertools import accumulate
 import pytest
 from PIL import Image
 
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.site import OpenAsset, Page
 from rendering.pages.looking import pixels
 

@@ -11,9 +11,9 @@ import pytest
 from fragdex.errors import BrowserGone, EngineUnavailable
 from fragdex.rendering.browser import process
 from fragdex.rendering.browser.finding import Engine
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.browser.process import Chromium, allows_sandbox
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.pool import RenderProcess
 from fragdex.rendering.site import Page
 

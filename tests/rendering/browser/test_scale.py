@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.errors import TooLarge
-from fragdex.rendering.browser.model import Limits
+from fragdex.rendering.browser.model import SCALES, Limits, View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import SCALES, View
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.site import Page
 from fragdex.rendering.spec import RenderSpec

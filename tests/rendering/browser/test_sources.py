@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.site import Page
 
 VIEW = View(64, 64, Fraction(10))

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from fragdex.errors import BrowserGone
+from fragdex.rendering.browser.model import View, instant_us, protocol_ms
 from fragdex.rendering.browser.pipe import Pipe
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View, instant_us, protocol_ms
 from fragdex.rendering.site import OpenAsset, Page
 from rendering.pages.looking import (
     BY_CHANCE,

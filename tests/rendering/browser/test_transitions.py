@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.site import OpenAsset, Page
 from rendering.pages.looking import pixels
 

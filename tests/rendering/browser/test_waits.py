@@ -6,9 +6,8 @@ import pytest
 from PIL import Image
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.model import Limits
+from fragdex.rendering.browser.model import Limits, View, instant_us
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View, instant_us
 from fragdex.rendering.site import Folder
 from rendering.pages.looking import red_square
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.plan import one_browser_notes
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page

@@ -12,9 +12,8 @@ from PIL import Image
 
 from fragdex.errors import PageFailed
 from fragdex.rendering import slice
-from fragdex.rendering.browser.model import Limits
+from fragdex.rendering.browser.model import Limits, View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.pictures import without_line

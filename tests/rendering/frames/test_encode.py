@@ -11,7 +11,7 @@ import pytest
 
 import fragdex
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.join import join
 from fragdex.rendering.outputs import Film

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import fragdex
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.join import join, join_sound
 from fragdex.rendering.outputs import AUDIO_CODECS, CONTAINERS, VIDEO_CODECS, Film

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.rendering.browser.timing import View, instant_us
+from fragdex.rendering.browser.model import View, instant_us
 from fragdex.rendering.fields import rate_of
 from fragdex.rendering.plan import plan
 from fragdex.rendering.spec import RenderSpec, frame_at, frame_count, key_interval

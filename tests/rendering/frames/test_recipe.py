@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fragdex
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.recipe import code_digest, engine_modules, recipe
 from fragdex.rendering.spec import RenderSpec

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragdex.rendering import encode
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.encode import Encoding, Numbered, repeat_unit
 from fragdex.rendering.join import join
 from rendering.frames.numbers import decoded, plane, png, read_rows

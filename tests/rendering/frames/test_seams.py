@@ -9,10 +9,9 @@ from fractions import Fraction
 import pytest
 from PIL import Image
 
-from fragdex.rendering.browser.model import Notes
+from fragdex.rendering.browser.model import Notes, View
 from fragdex.rendering.browser.requests import is_animated
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.outputs import Still

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from fragdex.rendering import join as sequences
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.outputs import Film
 

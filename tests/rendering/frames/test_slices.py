@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from fragdex.errors import BrowserGone, PageFailed
-from fragdex.rendering.browser.timing import View, instant_us
+from fragdex.rendering.browser.model import View, instant_us
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.plan import plan
 from fragdex.rendering.pool import ChildPool, PageSource, RenderProcess, join_slices
@@ -258,7 +258,7 @@ import os, sys, threading
 from pathlib import Path
 from fragdex.rendering.pool import RenderProcess
 from fragdex.rendering.site import Page
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import View
 child = RenderProcess(Page(sys.stdin.read()))
 seen = threading.Event()
 def progress(done):

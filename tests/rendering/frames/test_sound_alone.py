@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.page_media.opening import Opener
 from fragdex.rendering.page_media.player import Player

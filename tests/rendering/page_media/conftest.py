@@ -13,8 +13,8 @@ from PIL import Image
 
 from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser.finding import find_engine
+from fragdex.rendering.browser.model import View
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.page_media.mixing import mix
 from fragdex.rendering.page_media.opening import Opener
 from fragdex.rendering.page_media.player import Player

@@ -12,7 +12,7 @@ from PIL import Image
 import fragdex
 from fragdex.formats import export
 from fragdex.rendering.site import ORIGIN
-from fragdex.service.renders.own_files import OwnFiles
+from fragdex.service.renders.workspaces import OwnFiles
 from service.console.conftest import Opened
 from service.proxying import proxying
 from service.serving import API, client_of, serving

@@ -14,7 +14,7 @@ from fragdex.formats import fidx, wire
 from fragdex.indexing.scan import Scan
 from fragdex.service.indexing.child import true_time
 from fragdex.service.indexing.isolated import IN_THREAD
-from fragdex.service.isobmff import seeking
+from fragdex.service.isobmff import tracks
 from fragdex.testing import movie
 from service.isobmff.conftest import FILM, fresh_md5, index_json
 from service.serving import API, serving
@@ -362,7 +362,7 @@ def test_a_verified_seek_looks_at_the_pictures(client, new_file, monkeypatch, fo
     film = (FIXTURES / name).read_bytes()
     if large:
         film += (8 + IN_THREAD).to_bytes(4, "big") + b"free" + bytes(IN_THREAD)
-        monkeypatch.setattr(seeking, "IN_THREAD", 64)
+        monkeypatch.setattr(tracks, "IN_THREAD", 64)
     index = fragdex.index(film, exact=True)
     file = new_file()
     assert send(client, file, index.export(form)).status_code == 201
@@ -380,7 +380,7 @@ def test_a_verified_seek_looks_at_the_pictures(client, new_file, monkeypatch, fo
     with monkeypatch.context() as patch:
         feed = Scan.feed
         patch.setattr(Scan, "feed", lambda self, *data: parsed.append(1) or feed(self, *data))
-        patch.setattr(seeking, "true_time", lambda *of: parsed.append(1) or true_time(*of))
+        patch.setattr(tracks, "true_time", lambda *of: parsed.append(1) or true_time(*of))
         found = client.get(seek, params=asked).json()
     if large:  # one small read of the pictures is tried where their places are known
         assert len(parsed) == (form == "fidx")

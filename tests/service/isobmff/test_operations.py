@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import fragdex
 from fragdex.errors import RecordNotFound, SourceNotFound, TrackNotFound
 from fragdex.formats import fidx
-from fragdex.service.isobmff import forms, indexing, opened, operations, seeking, tracks
+from fragdex.service.isobmff import indexing, opened, operations, tracks
 from fragdex.service.isobmff.model import NewFile, NewTrack
 from fragdex.service.records import blobs, keys, trash
 from fragdex.service.records import tables as all_tables
@@ -72,7 +72,7 @@ def test_tracks_apart_are_one_index(context, tenant, file_id):
     put_track(context, tenant, file_id, 1, FILM)
     put_track(context, tenant, file_id, -1, FILM)
     found = operations.index_keys(context, tenant, file_id)
-    told = json.loads(forms.exported(context, found, "json"))
+    told = json.loads(opened.exported(context, found, "json"))
     assert list(told) == ["-1", "1", "2"]
     film, sound = index_json(FILM)["1"], index_json(SOUND)["1"]
     assert told["1"] == film
@@ -80,24 +80,24 @@ def test_tracks_apart_are_one_index(context, tenant, file_id):
     assert told["-1"] == film | {"track": -1}
     for track_id, data in ((1, FILM), (2, SOUND), (-1, FILM)):
         hit = fragdex.index(data).track(1).seek(2.5)
-        answer = seeking.seek(context, tenant, file_id, track_id, 2500)
+        answer = tracks.seek(context, tenant, file_id, track_id, 2500)
         assert (answer.track, answer.offset, answer.size) == (track_id, hit.offset, hit.size)
-    assert seeking.seek(context, tenant, file_id, None, 0).track == 1
-    spans = seeking.seek(context, tenant, file_id, 2, 0, 2000).ranges
+    assert tracks.seek(context, tenant, file_id, None, 0).track == 1
+    spans = tracks.seek(context, tenant, file_id, 2, 0, 2000).ranges
     media = fragdex.index(SOUND).span(0, 2).media
     assert [(one.offset, one.size) for one in spans] == [(part.start, part.size) for part in media]
     for form in ("sidx", "hls"):
-        of = forms.shown(context, file_id, found, form, 2)
-        assert of == forms.Shown((2,), True)
-        of_track = forms.exported(context, found, form, of, lambda track_id: "a")
+        of = opened.shown(context, file_id, found, form, 2)
+        assert of == opened.Shown((2,), True)
+        of_track = opened.exported(context, found, form, of, lambda track_id: "a")
         alone = fragdex.index(SOUND).export(form, **({"uri": "a"} if form == "hls" else {}))
         assert of_track == alone
-    again = fidx.read(forms.exported(context, found, "fidx"))
-    fidx.verify(forms.exported(context, found, "fidx"))
+    again = fidx.read(opened.exported(context, found, "fidx"))
+    fidx.verify(opened.exported(context, found, "fidx"))
     assert [track.id for track in again.tracks] == [-1, 1, 2]
     assert again.track(2).seek(2.5).offset == fragdex.index(SOUND).track(1).seek(2.5).offset
     with pytest.raises(TrackNotFound):
-        seeking.seek(context, tenant, file_id, 9, 0)
+        tracks.seek(context, tenant, file_id, 9, 0)
 
 
 def test_the_last_word_on_a_track_counts(context, tenant, file_id):
@@ -107,11 +107,11 @@ def test_the_last_word_on_a_track_counts(context, tenant, file_id):
     send(context, tenant, file_id, sent)
     key = put_track(context, tenant, file_id, 1, SOUND)
     found = operations.index_keys(context, tenant, file_id)
-    told = json.loads(forms.exported(context, found, "json"))
+    told = json.loads(opened.exported(context, found, "json"))
     assert told == sent | index_json(SOUND)
-    second = seeking.seek(context, tenant, file_id, 2, 9000)
+    second = tracks.seek(context, tenant, file_id, 2, 9000)
     assert second.offset == fragdex.index(FILM).track(1).seek(9).offset
-    first = seeking.seek(context, tenant, file_id, 1, 2500)
+    first = tracks.seek(context, tenant, file_id, 1, 2500)
     assert first.offset == fragdex.index(SOUND).track(1).seek(2.5).offset
     send(context, tenant, file_id, index_json(SOUND))
     assert operations.index_keys(context, tenant, file_id).tracks == ()
@@ -119,7 +119,7 @@ def test_the_last_word_on_a_track_counts(context, tenant, file_id):
     with pytest.raises(SourceNotFound):
         context.store.size(key)
     assert json.loads(
-        forms.exported(context, operations.index_keys(context, tenant, file_id), "json")
+        opened.exported(context, operations.index_keys(context, tenant, file_id), "json")
     ) == index_json(SOUND)
 
 
@@ -175,7 +175,7 @@ def test_several_send_an_index_at_once(context, tenant, file_id):
     for thread in threads:
         thread.join()
     found = operations.index_keys(context, tenant, file_id)
-    assert json.loads(forms.exported(context, found, "json")) in [index_json(f) for f in films]
+    assert json.loads(opened.exported(context, found, "json")) in [index_json(f) for f in films]
     sweep_all(context)
     assert set(context.store.keys("indexes/")) == {found.file, found.json}
 
@@ -209,12 +209,12 @@ def test_an_index_is_opened_once_and_few_are_kept(context, tenant, monkeypatch):
         send(context, tenant, ids[-1], index_json())
     for _ in range(3):
         for file_id in ids[:limit]:
-            seeking.seek(context, tenant, file_id, 1, 1000)
+            tracks.seek(context, tenant, file_id, 1, 1000)
     assert len(opens) == limit
-    seeking.seek(context, tenant, ids[-1], 1, 1000)
-    seeking.seek(context, tenant, ids[1], 1, 1000)
+    tracks.seek(context, tenant, ids[-1], 1, 1000)
+    tracks.seek(context, tenant, ids[1], 1, 1000)
     assert len(opens) == limit + 1
-    seeking.seek(context, tenant, ids[0], 1, 1000)  # the one used least lately had to go
+    tracks.seek(context, tenant, ids[0], 1, 1000)  # the one used least lately had to go
     assert len(opens) == limit + 2
 
 
@@ -233,11 +233,11 @@ def test_an_index_of_very_many_fragments_is_read_as_little_as_a_small_one(contex
         for n in range(138_000)
     ]
     send(context, tenant, file_id, told)
-    seeking.seek(context, tenant, file_id, 1, 0)
+    tracks.seek(context, tenant, file_id, 1, 0)
     tracemalloc.start()
     for n in np.linspace(0, 137_999, 50, dtype=int).tolist():
         time_ms = n * duration * 1000 / told["1"]["timescale"]
-        answer = seeking.seek(context, tenant, file_id, 1, time_ms + 1e-3)
+        answer = tracks.seek(context, tenant, file_id, 1, time_ms + 1e-3)
         assert (answer.fragment, answer.offset) == (n, first["offset"] + n * size)
     used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -302,11 +302,11 @@ def test_an_index_in_an_object_store_is_copied_and_mapped(context, tenant, file_
         context.settings, context.database, Away(tmp_path / "away"), context.jobs
     )
     send(context, tenant, file_id, index_json())
-    for form in forms.FORMS:
+    for form in opened.FORMS:
         found = operations.index_keys(context, tenant, file_id)
-        assert forms.exported(
-            context, found, form, forms.shown(context, file_id, found, form, None)
+        assert opened.exported(
+            context, found, form, opened.shown(context, file_id, found, form, None)
         )
     hit = fragdex.index(FILM).track(1).seek(5)
-    assert seeking.seek(context, tenant, file_id, 1, 5000).offset == hit.offset
+    assert tracks.seek(context, tenant, file_id, 1, 5000).offset == hit.offset
     assert not (tmp_path / "copy").exists()

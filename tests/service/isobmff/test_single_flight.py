@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from fragdex import lru_cache
 from fragdex.errors import Unavailable
-from fragdex.service.isobmff import single_flight
-from fragdex.service.isobmff.single_flight import SingleFlight, SingleFlightCache
+from fragdex.lru_cache import SingleFlight, SingleFlightCache
 
 
 class Making:
@@ -60,7 +60,7 @@ def test_all_have_what_one_made(pool, ends):
 
 
 def test_few_wait_and_not_for_ever(pool, monkeypatch):
-    monkeypatch.setattr(single_flight, "MOST_WAITING", 1)
+    monkeypatch.setattr(lru_cache, "MOST_WAITING", 1)
     flight, making = SingleFlight("the film"), Making(lambda: "film")
     first = pool.submit(flight.do, "key", making)
     making.begun.wait()
@@ -71,7 +71,7 @@ def test_few_wait_and_not_for_ever(pool, monkeypatch):
     making.may_end.set()
     assert (first.result(), second.result(), making.calls) == ("film", "film", 1)
 
-    monkeypatch.setattr(single_flight, "MOST_SECONDS", 0.01)
+    monkeypatch.setattr(lru_cache, "MOST_SECONDS", 0.01)
     endless = Making(lambda: "film")
     first = pool.submit(flight.do, "key", endless)
     endless.begun.wait()

@@ -7,7 +7,7 @@ from PIL import Image
 
 from fragdex.errors import Unavailable
 from fragdex.rendering.site import Answer, Blocked
-from fragdex.service.renders.own_files import MAX_BYTES, OwnFiles
+from fragdex.service.renders.workspaces import MAX_BYTES, OwnFiles
 from fragdex.service.web.in_process import InProcess
 from service.serving import API
 from service.working import fixture_bytes, uploaded

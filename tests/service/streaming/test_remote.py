@@ -15,7 +15,7 @@ import pytest
 
 from fragdex.rendering.site import ORIGIN
 from fragdex.rendering.web import AllowedHosts
-from fragdex.service.renders.own_files import OwnFiles
+from fragdex.service.renders.workspaces import OwnFiles
 from fragdex.service.streaming import remote_titles
 from service.console import films
 from service.console.conftest import browser  # noqa: F401

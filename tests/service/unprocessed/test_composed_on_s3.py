@@ -5,7 +5,7 @@ from dataclasses import replace
 import fragdex
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.records import blobs
-from fragdex.service.renders.own_files import OwnFiles
+from fragdex.service.renders.workspaces import OwnFiles
 from fragdex.service.store.composing import is_composed
 from fragdex.service.transcriptions.track_source import sound_of
 from fragdex.service.unprocessed import worker

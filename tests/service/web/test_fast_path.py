@@ -8,7 +8,7 @@ import pytest
 
 import fragdex
 from fragdex.service.app import ROUTERS
-from fragdex.service.isobmff import seeking
+from fragdex.service.isobmff import tracks
 from service.serving import API, serving
 
 FILM = (Path(__file__).parents[3] / "fixtures" / "frag-default-base.mp4").read_bytes()
@@ -188,9 +188,9 @@ def test_what_would_have_to_wait_takes_the_long_way(file):
         with pytest.raises(BlockingIOError), nonblocking.database.write():
             pass
         with pytest.raises(BlockingIOError):
-            seeking.seek(nonblocking, served.tenant, file_id, None, 0)
-        seeking.seek(served.context, served.tenant, file_id, None, 0)
-        assert seeking.seek(nonblocking, served.tenant, file_id, None, 0).track == 1
+            tracks.seek(nonblocking, served.tenant, file_id, None, 0)
+        tracks.seek(served.context, served.tenant, file_id, None, 0)
+        assert tracks.seek(nonblocking, served.tenant, file_id, None, 0).track == 1
 
 
 def test_a_revoked_key_opens_nothing_for_long(file, monkeypatch):

@@ -1,7 +1,6 @@
 """One Chromium, one page, and its clock in our hands.
 
-timing      the window, and the instants at which it is looked at
-model       limits, and what was found out, blocked and refused
+model       the window and its instants; limits; what was found out, blocked and refused
 finding     where a Chromium is, what it can do, and whether it is behind its updates
 process     its processes: started with their flags, watched, ended
 pipe        what is said to it and what it answers

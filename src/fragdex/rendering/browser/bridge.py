@@ -14,8 +14,7 @@ from fractions import Fraction
 from typing import Final
 
 from fragdex.rendering.browser.loads import Waiting
-from fragdex.rendering.browser.model import Limits, Notes
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import Limits, Notes, View
 
 SAMPLE_RATE: Final = 48_000
 """Samples a second of the sound that such pages mix."""

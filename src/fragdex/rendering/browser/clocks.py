@@ -26,13 +26,13 @@ from importlib import resources
 from typing import Any, Final, Protocol
 
 from fragdex.errors import BrowserGone, PageFailed
-from fragdex.rendering.browser.pipe import Pipe, ProtocolError
-from fragdex.rendering.browser.timing import (
+from fragdex.rendering.browser.model import (
     GRID_US,
     View,
     instant_us,
     protocol_ms,
 )
+from fragdex.rendering.browser.pipe import Pipe, ProtocolError
 
 
 class Clock(Protocol):

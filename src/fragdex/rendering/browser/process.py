@@ -18,9 +18,8 @@ from typing import Any, Final
 
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed
 from fragdex.rendering.browser.finding import ADVICE, Engine, need_supported
-from fragdex.rendering.browser.model import Limits, Notes
+from fragdex.rendering.browser.model import Limits, Notes, View
 from fragdex.rendering.browser.pipe import Pipe, ProtocolError
-from fragdex.rendering.browser.timing import View
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.sandbox.processes import exit_code
 

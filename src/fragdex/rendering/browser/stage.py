@@ -26,11 +26,10 @@ from fragdex.rendering.browser.clocks import (
 from fragdex.rendering.browser.console import Console, text_of
 from fragdex.rendering.browser.finding import find_engine
 from fragdex.rendering.browser.loads import Waiting, WithLoads
-from fragdex.rendering.browser.model import Limits, Notes, PageFacts
+from fragdex.rendering.browser.model import Limits, Notes, PageFacts, View
 from fragdex.rendering.browser.pipe import ProtocolError
 from fragdex.rendering.browser.process import Running, understood
 from fragdex.rendering.browser.requests import RequestInterceptor, check_data, data_script
-from fragdex.rendering.browser.timing import View
 from fragdex.rendering.browser.worker_clocks import WithTransitions, WithWorkers
 from fragdex.rendering.pictures import LINE
 from fragdex.rendering.site import DATA, NOTHING, ORIGIN, Outside, Site

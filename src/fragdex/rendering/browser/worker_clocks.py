@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fragdex.rendering.browser.clocks import SOURCES, WORKER, Clock, script
+from fragdex.rendering.browser.model import View, between_us
 from fragdex.rendering.browser.pipe import Pipe, ProtocolError
-from fragdex.rendering.browser.timing import View, between_us
 
 _STATE: Final = "globalThis.__fragdexTransitions?.()"
 # Seconds for what takes the machine's time while the page changes itself: files, decoders.

@@ -25,8 +25,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from fragdex.errors import BrowserGone, FragdexError, PageFailed
-from fragdex.rendering.browser.model import Notes, missing_fonts
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import Notes, View, missing_fonts
 from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.pool import PageSource, RenderProcess
 from fragdex.rendering.render import render

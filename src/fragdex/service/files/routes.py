@@ -35,7 +35,7 @@ from fragdex.service.files.operations import isobmff_id
 from fragdex.service.images.model import TYPES
 from fragdex.service.images.operations import IMAGES
 from fragdex.service.images.routes import POLICY
-from fragdex.service.isobmff import forms, indexing, tracks
+from fragdex.service.isobmff import indexing, opened, tracks
 from fragdex.service.isobmff.model import FileRecord, NewTrack, TrackFacts, TrackList, TrackRecord
 from fragdex.service.isobmff.routes import (
     CREATION,
@@ -243,7 +243,7 @@ def get_file_index(
     request: Request,
     caller: Asking,
     context: InContext,
-    format: Annotated[forms.IndexForm | None, Query(description="instead of Accept")] = None,
+    format: Annotated[opened.IndexForm | None, Query(description="instead of Accept")] = None,
     track: TrackId = None,
 ) -> Response:
     """The index of a video, in the form that `format` or Accept names; `track` for sidx and hls.

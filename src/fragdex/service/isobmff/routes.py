@@ -32,7 +32,7 @@ from fragdex.errors import (
 from fragdex.responses import has_already
 from fragdex.seeking.forms import FORMS as ALL_FORMS
 from fragdex.service.context import ServiceContext
-from fragdex.service.isobmff import forms, indexing, opened, operations, seeking, tracks
+from fragdex.service.isobmff import indexing, opened, operations, tracks
 from fragdex.service.isobmff.model import (
     MAX_TRACK_ID,
     FileList,
@@ -60,7 +60,9 @@ from fragdex.service.web.routing import PREFIX, api_router, get_and_head, with_f
 router = api_router("ISOBMFF files")
 
 
-MEDIA_TYPES: dict[forms.FormName, str] = {form: ALL_FORMS[form].media_type for form in forms.FORMS}
+MEDIA_TYPES: dict[opened.FormName, str] = {
+    form: ALL_FORMS[form].media_type for form in opened.FORMS
+}
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 INDEX_BODY: dict[str, Any] = {
     "requestBody": {
@@ -125,7 +127,7 @@ def get_isobmff_file_index(
     request: Request,
     caller: Asking,
     context: InContext,
-    format: Annotated[forms.IndexForm | None, Query(description="instead of Accept")] = None,
+    format: Annotated[opened.IndexForm | None, Query(description="instead of Accept")] = None,
     track: TrackId = None,
 ) -> Response:
     """The index of a file, in the form that `format` or Accept names; `track` for sidx and hls.
@@ -140,7 +142,7 @@ def index_answer(
     context: InContext,
     tenant_id: str,
     file_id: str,
-    form: forms.FormName | None = None,
+    form: opened.FormName | None = None,
     track_id: int | None = None,
     tracks_at: str = "../../isobmff_tracks/{file_id}/{track_id}.mp4",
 ) -> Response:
@@ -151,7 +153,7 @@ def index_answer(
     """
     keys = operations.index_keys(context, tenant_id, file_id)
     form = form or _accepted(request.headers.get("accept"))
-    of = forms.shown(context, file_id, keys, form, track_id)
+    of = opened.shown(context, file_id, keys, form, track_id)
     etag = etag_of(opened.etag_md5(keys), form + ".".join(map(str, of.tracks)))
     headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "private, no-cache"}
     if has_already(request.headers, etag):
@@ -166,11 +168,11 @@ def index_answer(
         at = tracks_at.format(file_id=file_id, track_id=track)
         return at + (f"?token={token}" if token else "")
 
-    content = forms.exported(context, keys, form, of, address, keep=token is None)
+    content = opened.exported(context, keys, form, of, address, keep=token is None)
     return Response(content, media_type=MEDIA_TYPES[form], headers=headers)
 
 
-def _accepted(accept: str | None) -> forms.FormName:
+def _accepted(accept: str | None) -> opened.FormName:
     wanted = chosen(accept, [*MEDIA_TYPES.values()])
     return next(form for form, media_type in MEDIA_TYPES.items() if media_type == wanted)
 
@@ -186,7 +188,7 @@ def _seek_sync(request: Request, context: ServiceContext, tenant_id: str) -> Res
     assert asked is not None
     track_id, file_id = asked[3] or asked[1], record_id(request.path_params["id"])
     track = None if track_id is None else int(track_id)
-    return _as_json(seeking.seek(context, tenant_id, file_id, track, float(asked[2])))
+    return _as_json(tracks.seek(context, tenant_id, file_id, track, float(asked[2])))
 
 
 def _as_json(answer: SeekAnswer) -> Response:
@@ -230,7 +232,7 @@ def seek_isobmff_file(
     ] = False,
 ) -> Response:
     """The bytes at which decoding starts for a moment of the presentation."""
-    return _as_json(seeking.seek(context, caller.tenant_id, id, track, time_ms, end_ms, verified))
+    return _as_json(tracks.seek(context, caller.tenant_id, id, track, time_ms, end_ms, verified))
 
 
 Answers = dict[int | str, dict[str, Any]]

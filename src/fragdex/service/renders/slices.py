@@ -20,8 +20,7 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import EngineUnavailable, PageFailed, Unavailable
-from fragdex.rendering.browser.model import Notes, PageFacts
-from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.model import Notes, PageFacts, View
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import SlicePlan, one_browser_notes, plan
 from fragdex.rendering.recipe import browser_mark, recipe

@@ -14,6 +14,7 @@ import numpy as np
 import fragdex
 from fragdex import ByteRange, Index, Source
 from fragdex.errors import InvalidRequest, SourceChanged, SourceError, Unprocessable
+from fragdex.lru_cache import SingleFlightCache
 from fragdex.rendering.page_media.opening import OutsideSource
 from fragdex.rendering.site import Blocked
 from fragdex.rendering.web import AllowedHosts
@@ -21,7 +22,6 @@ from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.indexing.isolated import in_turn, run_in_child
-from fragdex.service.isobmff.single_flight import SingleFlightCache
 from fragdex.views.media import Media
 from fragdex.views.package import Package
 from fragdex.views.renditions import Rendition

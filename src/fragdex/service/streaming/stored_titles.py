@@ -14,11 +14,10 @@ import sqlalchemy as sa
 import fragdex
 from fragdex import Index, Source, Track
 from fragdex.errors import NotReady, TrackNotFound
-from fragdex.lru_cache import LRUCache
+from fragdex.lru_cache import LRUCache, SingleFlightCache
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.opened import sampled_index, sampled_index_key
 from fragdex.service.isobmff.operations import FILES, file_bytes
-from fragdex.service.isobmff.single_flight import SingleFlightCache
 from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks

@@ -20,13 +20,13 @@ from sqlalchemy.engine import Connection
 import fragdex
 from fragdex import ByteRange, Index, Source
 from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, TrackNotFound
+from fragdex.lru_cache import SingleFlightCache
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.seeking.model import FileInfo
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.indexing.isolated import in_turn, run_in_child
 from fragdex.service.isobmff.operations import FILES
-from fragdex.service.isobmff.single_flight import SingleFlightCache
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
