@@ -25,6 +25,7 @@ from fragdex.rendering.browser.model import View
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.pictures import RGB_FORMATS, Pictures, rows_of_line
 from fragdex.rendering.spec import key_interval
+from fragdex.transcode.x264 import repeatable
 
 ENCODER: Final = {
     "preset": "veryfast",
@@ -145,8 +146,6 @@ def _alone(width: int, height: int, changed: dict[str, str]) -> Any:
     import av
     from av.codec.context import Flags
 
-    from fragdex.transcode.track_writers import repeatable
-
     context: Any = av.CodecContext.create("libx264", "w")
     settle(context, Film(), width, height, Fraction(30))
     context.time_base, context.framerate = Fraction(1, 30), Fraction(30)
@@ -161,8 +160,6 @@ class _File:
 
     def __init__(self, path: Path, view: View, film: Film, number: int | None) -> None:
         import av
-
-        from fragdex.transcode.track_writers import repeatable
 
         lines = 0 if number is None else rows_of_line(view)
         self.pictures = Pictures(view, film.format, lines, is_pq=film.is_pq)

@@ -35,6 +35,7 @@ from fragdex.formats.clip_movie import with_next_id
 from fragdex.formats.embed import walked
 from fragdex.transcode.probe import codec_of
 from fragdex.transcode.survey import random_access
+from fragdex.transcode.x264 import repeatable
 
 SCRUB_WIDTH: Final = 320
 SCRUB_RATE: Final = 10
@@ -521,28 +522,3 @@ def _add(source: Any, file: Any, moof: int, ticks: int) -> None:
     time = tfdt.fields["baseMediaDecodeTime"] + ticks
     file.seek(moof + tfdt.offset + tfdt.header_size + 4, os.SEEK_SET)
     file.write(time.to_bytes(width, "big"))
-
-
-def repeatable(options: dict[str, str]) -> dict[str, str]:
-    """Options of x264, with those added under which the same pictures give the same bytes.
-
-    x264's AVX-512 code for macroblock trees reads memory that nobody wrote where a row of
-    macroblocks ends (seen with core 165 at 64×48, 240, 272, 330 and 496 pixels of width): about one
-    film of a hundred came out with other bytes. Its AVX2 code does not, is as fast, and gives the
-    bytes of every older processor, so that slices of several machines agree.
-
-    >>> repeatable({"crf": "18"})
-    {'crf': '18'}
-    """
-    params = options.get("x264-params")
-    if params is None or not _has_avx512():
-        return options
-    return options | {"x264-params": f"{params}:asm=avx2"}
-
-
-def _has_avx512() -> bool:
-    # not while a process starts that encodes nothing yet
-    import numpy as np
-
-    extensions = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
-    return any(name == "X86_V4" or name.startswith("AVX512") for name in extensions)
