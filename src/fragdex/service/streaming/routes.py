@@ -1,13 +1,14 @@
-"""Files as players want them, over HTTP: below `/files/ID` and `/isobmff_files/ID`."""
+"""Films as players want them, over HTTP: files of the service, and those of other hosts by URL."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -34,14 +35,8 @@ from fragdex.errors import (
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.records.blobs import StoredBytes, used_by
-from fragdex.service.streaming import derivatives, remote_routes
-from fragdex.service.streaming.responses import (
-    BYTES,
-    LISTS,
-    token_of,
-    view_response,
-    with_token,
-)
+from fragdex.service.streaming import derivatives
+from fragdex.service.streaming.remote_titles import SCRUB, RemoteTitle, RemoteTitles
 from fragdex.service.streaming.stored_titles import (
     Playable,
     Texts,
@@ -51,16 +46,81 @@ from fragdex.service.streaming.stored_titles import (
     title_of,
 )
 from fragdex.service.unprocessed.records import FAMILY as VIDEOS
-from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.auth import Asking, InContext, bearer_of, own_origin
 from fragdex.service.web.fields import (
+    NO_NUL,
     ApiModel,
     RecordId,
 )
-from fragdex.service.web.problems import answers
+from fragdex.service.web.prefix import public_path
+from fragdex.service.web.problems import HTTP, answers, problem
 from fragdex.service.web.ranges import media_answers, media_of
-from fragdex.service.web.routing import api_router
+from fragdex.service.web.routing import PREFIX, api_router
+from fragdex.serving.answers import answer
 from fragdex.views.package import MANIFEST
+from fragdex.views.renditions import Rendition
 from fragdex.views.view import View
+
+BYTES: Final = "private, max-age=3600"
+LISTS: Final = "private, no-cache"
+"""Playlists tell what is there now; their entity tags say whether it changed."""
+_HLS_ADDRESS: Final = re.compile(rb'URI="([^"]+)"|^([^#\r\n].*)$', re.MULTILINE)
+_DASH_ADDRESS: Final = re.compile(rb'(media|initialization)="([^"]+)"')
+
+
+def view_response(
+    request: Request,
+    view: View,
+    opened: Callable[[], AbstractContextManager[list[Any]]],
+    cache: str,
+) -> Response:
+    """The answer to GET or HEAD of a view; reads up to 4 MiB, so that it is called in a thread.
+
+    Args:
+        opened: opens its sources.
+        cache: of Cache-Control.
+
+    Raises:
+        FragdexError: a source cannot be read, or is not what it was.
+    """
+    made = answer(view, request.headers, request.method, opened, {"Cache-Control": cache})
+    if made.status_code == 412:
+        detail = f"the entity tag is {view.etag} now"
+        return problem(HTTP[412], detail, headers={"ETag": view.etag})
+    if made.status_code != 416:
+        return made
+    known = {name: made.headers[name] for name in ("Content-Range", "Accept-Ranges")}
+    return problem(
+        HTTP[416], f"there are {view.size} bytes", headers=known, more={"size": view.size}
+    )
+
+
+def token_of(request: Request) -> str | None:
+    """The token in the URL of one who has no other way to show it; None: a header says who asks."""
+    return None if bearer_of(request) else request.query_params.get("token")
+
+
+def with_token(view: View, token: str | None) -> View:
+    """A playlist or manifest whose addresses carry a token, so that players show it there."""
+    if token is None:
+        return view
+    mark = f"token={token}".encode()
+
+    def hls(found: re.Match[bytes]) -> bytes:
+        address = found[1] or found[2]
+        return found[0].replace(address, _marked(address, mark))
+
+    text = view.read()
+    if "mpegurl" in view.media_type:
+        text = _HLS_ADDRESS.sub(hls, text)
+    else:
+        text = _DASH_ADDRESS.sub(lambda one: b'%s="%s"' % (one[1], _marked(one[2], mark)), text)
+    return View(view.media_type, (), [view.etag, token], [len(text)], lambda _: [text])
+
+
+def _marked(address: bytes, mark: bytes) -> bytes:
+    return address + (b"&amp;" if b"?" in address else b"?") + mark
+
 
 router = api_router("streaming")
 
@@ -413,5 +473,157 @@ for _place, _noun, _whole, _original in (
     title_routes(router, _place, _noun, _whole)
     _original_routes(router, _place, _noun, _original)
 
-# the application takes routes as they are, not routers within routers
-router.routes.extend(remote_routes.router.routes)
+
+_REMOTE_REFUSALS: Final = answers(
+    RecordNotFound, Unprocessable, FormatError, BuildError, NoSyncSample, InexactIndex,
+    LimitExceeded, Unavailable,
+)  # fmt: skip
+_SEGMENT: Final = re.compile(r"(?:init\.mp4|([1-9][0-9]{0,8})\.m4s)")
+_START_MS: Final = 10
+"""Where media begin later than that, the manifest says so."""
+
+Url = Annotated[
+    str,
+    Query(
+        max_length=2048,
+        description="of an MP4: https, on a host that the operator allows (`render_hosts`)",
+    ),
+    NO_NUL,
+]
+
+
+class RemoteRendition(ApiModel):
+    """A track of the media."""
+
+    id: str = Field(description="`scrub`: the key frames of the first video alone")
+    mimeType: str = Field(description="with codecs")  # noqa: N815
+    segmentDurationMs: float = Field(description="of the longest segment")  # noqa: N815
+    segmentDurationsMs: list[float]  # noqa: N815
+    startTimeOffsetMs: float | None = Field(  # noqa: N815
+        None, description="when its first segment begins, where that is later than 10 ms"
+    )
+
+
+class RemoteVideo(RemoteRendition):
+    """A video track."""
+
+    width: int | None
+    height: int | None
+
+
+class RemoteAudio(RemoteRendition):
+    """An audio track."""
+
+    channels: int | None
+    sampleRate: int | None  # noqa: N815
+    language: str | None
+
+
+class Endpoints(ApiModel):
+    """URLs, with `{rendition}`, `{segmentId}` (from 1), `{src}` and `{trackId}` to be filled in.
+
+    `{src}` is in the fragment, which nobody is sent: the query names the media already, encoded.
+    """
+
+    initSegment: str  # noqa: N815
+    mediaSegment: str  # noqa: N815
+
+
+class RemoteManifest(ApiModel):
+    """Media beyond the service, as they are packaged."""
+
+    sourceUrl: str  # noqa: N815
+    durationMs: float  # noqa: N815
+    videoRenditions: list[RemoteVideo]  # noqa: N815
+    audioRenditions: list[RemoteAudio]  # noqa: N815
+    endpoints: Endpoints
+
+
+@router.get("/transcode/manifest.json", responses=_REMOTE_REFUSALS)
+def get_remote_manifest(
+    url: Url, request: Request, caller: Asking, context: InContext
+) -> RemoteManifest:
+    """Media at a URL as renditions with segments; packaged, and nothing is encoded."""
+    place = own_origin(request) + public_path(f"{PREFIX}/transcode")
+    token = token_of(request)
+    query = f"?url={quote(url, safe='')}&trackId={{trackId}}" + (f"&token={token}" if token else "")
+    # pages fill it in as it is: what it has of a query would be taken for ours
+    query += "#{src}"
+
+    def manifest(title: RemoteTitle) -> RemoteManifest:
+        renditions = title.renditions
+        video = [one for one in renditions.values() if one.kind == "video"]
+        return RemoteManifest(
+            sourceUrl=url,
+            durationMs=max(_ms(one.seconds + one.begins) for one in renditions.values()),
+            videoRenditions=[
+                RemoteVideo(
+                    **_facts_of(one), width=one.track.info.width, height=one.track.info.height
+                )
+                for one in video
+            ],
+            audioRenditions=[
+                RemoteAudio(
+                    **_facts_of(one),
+                    channels=one.track.info.channel_count,
+                    sampleRate=one.track.info.sample_rate,
+                    language=one.language,
+                )
+                for one in renditions.values()
+                if one.kind == "audio"
+            ],
+            endpoints=Endpoints(
+                initSegment=f"{place}/{{rendition}}/init.mp4{query}",
+                mediaSegment=f"{place}/{{rendition}}/{{segmentId}}.m4s{query}",
+            ),
+        )
+
+    return context.part(RemoteTitles).use(context, caller.tenant_id, url, manifest)
+
+
+def _facts_of(one: Rendition) -> Mapping[str, Any]:
+    lasts = [_ms(segment.seconds) for segment in one.segments]
+    start = _ms(one.segments[0].start)
+    return {
+        "id": one.name,
+        "mimeType": one.made.media_type,
+        "segmentDurationMs": max(lasts),
+        "segmentDurationsMs": lasts,
+        "startTimeOffsetMs": start if start > _START_MS else None,
+    }
+
+
+def _ms(seconds: Any) -> float:
+    return round(float(seconds * 1000), 3)
+
+
+@router.get(
+    "/transcode/{rendition}/{part}",
+    response_class=Response,
+    responses={**_REMOTE_REFUSALS, **media_answers("video/mp4", "audio/mp4")},
+)
+def get_remote_segment(
+    rendition: Annotated[str, Path(description=f"as the manifest names it, such as `{SCRUB}`")],
+    part: Annotated[str, Path(description="`init.mp4`, or `N.m4s`, N from 1")],
+    url: Url,
+    request: Request,
+    caller: Asking,
+    context: InContext,
+    track_id: Annotated[
+        str | None, Query(alias="trackId", max_length=100, description="not needed")
+    ] = None,
+) -> Response:
+    """A segment of media at a URL."""
+    named = _SEGMENT.fullmatch(part)
+    if named is None:
+        raise RecordNotFound("segments are called init.mp4, 1.m4s and so on")
+    number = int(named[1]) if named[1] else None
+
+    def found(title: RemoteTitle) -> Response:
+        try:
+            view = title.part(rendition, number)
+        except KeyError:
+            raise RecordNotFound("the media have no such segment") from None
+        return view_response(request, view, title.sources, BYTES)
+
+    return context.part(RemoteTitles).use(context, caller.tenant_id, url, found)

@@ -30,7 +30,7 @@ from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import etag_of, media_answers, media_of
-from fragdex.service.web.routing import PREFIX, api_router
+from fragdex.service.web.routing import PREFIX, api_router, get_and_head
 from fragdex.speech.captions import FORMS
 
 router = api_router("transcriptions")
@@ -108,14 +108,13 @@ def _captions(form: str) -> None:
         200: {"description": "The captions", **told},
         304: {"description": "They are those that the caller has"},
     }
-    for method in (router.head, router.get):
-        method(
-            f"/transcriptions/{{id}}.{form}",
-            name=f"download_transcription_{form}",
-            description=f"The whole of a complete transcription as {form}.",
-            response_class=Response,
-            responses={**answers(RecordNotFound, NotReady), **found},
-        )(get)
+    get_and_head(
+        router,
+        f"/transcriptions/{{id}}.{form}",
+        name=f"download_transcription_{form}",
+        description=f"The whole of a complete transcription as {form}.",
+        responses={**answers(RecordNotFound, NotReady), **found},
+    )(get)
 
 
 for _form in FORMS:
@@ -134,8 +133,7 @@ def copy_transcription(id: RecordId, caller: Asking, context: InContext) -> Tran
     return operations.order_copy(context, caller.tenant_id, id)
 
 
-@router.get("/transcriptions/{id}.mp4", response_class=Response, responses=MEDIA)
-@router.head("/transcriptions/{id}.mp4", response_class=Response, responses=MEDIA)
+@get_and_head(router, "/transcriptions/{id}.mp4", responses=MEDIA)
 def download_transcription_mp4(
     id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> Response:
