@@ -185,9 +185,7 @@ class Avc(NalUnits):
         kind = unit[0] & 31
         try:
             if kind == SPS:
-                number, sps = sps_of(unit)
-                self.sets[SPS, number] = sps
-                self.raw[SPS, number] = unit
+                self._keep(SPS, *sps_of(unit), unit)
             elif kind == PPS:
                 bits = payload(unit, 1)
                 number, owner = bits.ue(), bits.ue()
@@ -195,8 +193,7 @@ class Avc(NalUnits):
                 paired = bits.take(1)
                 if number > 255 or (SPS, owner) not in self.sets:
                     return False
-                self.sets[PPS, number] = (owner, paired)
-                self.raw[PPS, number] = unit
+                self._keep(PPS, number, (owner, paired), unit)
             elif kind == SEI:
                 return _is_sei(unit[1:])
         except Missing:

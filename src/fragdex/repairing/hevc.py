@@ -120,17 +120,14 @@ class Hevc(NalUnits):
         kind = unit[0] >> 1
         try:
             if kind == SPS:
-                number, sps = sps_of(unit)
-                self.sets[SPS, number] = sps
-                self.raw[SPS, number] = unit
+                self._keep(SPS, *sps_of(unit), unit)
             elif kind == PPS:
                 bits = payload(unit, 2)
                 number, owner = bits.ue(), bits.ue()
                 dependent, output, extra = bits.take(1), bits.take(1), bits.take(3)
                 if number > 63 or (SPS, owner) not in self.sets:
                     return False
-                self.sets[PPS, number] = (owner, dependent, output, extra)
-                self.raw[PPS, number] = unit
+                self._keep(PPS, number, (owner, dependent, output, extra), unit)
             elif kind == VPS:
                 self.raw[VPS, unit[2] >> 4] = unit
             elif kind == PREFIX_SEI:

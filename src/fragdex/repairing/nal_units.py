@@ -114,6 +114,11 @@ class NalUnits(Syntax):
     def learn(self, unit: bytes) -> bool:
         """Take a parameter set that stands among samples; whether it can be one."""
 
+    def _keep(self, kind: int, number: int, fields: Any, unit: bytes) -> None:
+        """Take a parameter set: what was read of it, and its bytes."""
+        self.sets[kind, number] = fields
+        self.raw[kind, number] = unit
+
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The access unit that begins here."""
         begin: Slice | None = None
