@@ -247,7 +247,7 @@ def _forget_keys(context: ServiceContext) -> None:
 def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
     """At once, then every minute: what is past its time goes. Several processes may do it."""
     age = timedelta(hours=context.settings.upload_hours)
-    reserve, said = Reserve(context.settings.data), 0.0
+    reserve, reported = Reserve(context.settings.data), 0.0
     while not ended.is_set():
         wait = HOUSEKEEPING_SECONDS
         try:
@@ -255,8 +255,8 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
             if little:
                 wait = HURRIED_SECONDS
                 trash.hurry(context.database)
-                if time.monotonic() - said >= HOUSEKEEPING_SECONDS or not said:
-                    said = time.monotonic()
+                if time.monotonic() - reported >= HOUSEKEEPING_SECONDS or not reported:
+                    reported = time.monotonic()
                     log.warning("a disk is nearly full: %s", "; ".join(little))
             reserve.renew()
             context.part(KeyUses).write(context.database)

@@ -404,12 +404,12 @@ def load_settings(config: str | Path | None = None, **flags: Any) -> Settings:
     given = {name: value for name, value in flags.items() if value is not None}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for found, origin in (
+    for layer, origin in (
         (_of_file(Path(config)) if config else {}, f"file {config}"),
         (_of_environment(), None),
         (given, "flag"),
     ):
-        for name, value in found.items():
+        for name, value in layer.items():
             values[name] = value
             if origin == "flag":
                 origins[name] = f"flag --{name.replace('_', '-')}"

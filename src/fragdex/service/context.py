@@ -57,11 +57,11 @@ class ServiceContext:
 
     def part(self, kind: type[Part]) -> Part:
         """What a family has of its own in this process: one of a kind, made when asked for."""
-        found: Part | None = self._parts.get(kind)
-        if found is None:
+        existing: Part | None = self._parts.get(kind)
+        if existing is None:
             # Of two that ask at once, both get the one that came first.
-            found = self._parts.setdefault(kind, kind())
-        return found
+            existing = self._parts.setdefault(kind, kind())
+        return existing
 
     def nonblocking(self) -> ServiceContext:
         """The same for the event loop: an operation raises BlockingIOError where it would wait."""

@@ -144,22 +144,22 @@ class JsonFormatter(SafeFormatter):
     def format(self, record: logging.LogRecord) -> str:
         """The object, on one line."""
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": f"{seconds}.{int(record.created * 1000) % 1000:03}Z",
             "level": record.levelname,
             "logger": record.name,
             "message": _masked(record.getMessage()),
         }
         if request_id := REQUEST_ID.get():
-            found["request_id"] = request_id
+            fields["request_id"] = request_id
         if ids := current_ids():
-            found["trace_id"], found["span_id"] = ids
+            fields["trace_id"], fields["span_id"] = ids
         for name, value in getattr(record, "fields", {}).items():
-            found[name] = _masked(value) if isinstance(value, str) else value
+            fields[name] = _masked(value) if isinstance(value, str) else value
         if record.exc_info:
-            found["traceback"] = _masked(self.formatException(record.exc_info))
+            fields["traceback"] = _masked(self.formatException(record.exc_info))
         # ASCII: no character of a stranger ends a line, moves a cursor or cannot be written
-        return json.dumps(found, default=str)
+        return json.dumps(fields, default=str)
 
 
 def request_id_of(sent: str | None) -> str:
@@ -195,8 +195,8 @@ def _masked(text: str) -> str:
     return _SECRETS.sub(r"\1***", text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def _raised_at(record: logging.LogRecord) -> object:

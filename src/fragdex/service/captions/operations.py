@@ -90,7 +90,7 @@ def caption_bytes(context: ServiceContext, tenant_id: str, caption_id: str) -> S
         RecordNotFound: this tenant has none of it.
         NotReady: they are not all here yet.
     """
-    found = CAPTIONS.stored(context, tenant_id, caption_id)
-    if found.mime_type == CaptionType.JSON:
-        return found
-    return replace(found, mime_type=f"{found.mime_type}; charset=utf-8")
+    stored = CAPTIONS.stored(context, tenant_id, caption_id)
+    if stored.mime_type == CaptionType.JSON:
+        return stored
+    return replace(stored, mime_type=f"{stored.mime_type}; charset=utf-8")

@@ -94,12 +94,12 @@ def preview() -> Response:
     return Response(_texts()["preview.html"], media_type="text/html", headers=headers)
 
 
-@router.get("/console/{made}/{name}")
-def part(made: str, name: str, request: Request) -> Response:
+@router.get("/console/{revision}/{name}")
+def part(revision: str, name: str, request: Request) -> Response:
     """A module or a style; of a version of its own, so that browsers need not ask again."""
     body, media_type = asset(name)
     # while versions change, an old document may be answered by a new process
-    same = made == version()
+    same = revision == version()
     etag = f'"{version()}-{name}"'
     headers = {
         "Cache-Control": "public, max-age=31536000, immutable" if same else "no-cache",
@@ -165,15 +165,15 @@ def asset(name: str) -> tuple[bytes, str]:
 @cache
 def _shell() -> tuple[str, ...]:
     """The modules that every view needs: those that the first one imports, and so on."""
-    found, ahead = set(), ["app.js"]
+    modules, ahead = set(), ["app.js"]
     while ahead:
         name = ahead.pop()
-        if name not in found:
-            found.add(name)
+        if name not in modules:
+            modules.add(name)
             ahead += re.findall(
                 r'^(?:import|\}) .*from "\./([^"]+)";$', _texts()[name], re.MULTILINE
             )
-    return tuple(sorted(found))
+    return tuple(sorted(modules))
 
 
 @cache

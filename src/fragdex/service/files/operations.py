@@ -60,8 +60,8 @@ def create_file(context: ServiceContext, tenant_id: str, new: NewAnyFile) -> tup
     if new.type is FileType.IMAGE:
         # not checked again: what is wrong with these fields is said of this request's
         image = NewImage.model_construct(md5=new.md5, **fields)
-        made = images.create_image(context, tenant_id, image, new.expires_at)
-        return file_by_id(context, tenant_id, made[0].id), made[1]
+        created = images.create_image(context, tenant_id, image, new.expires_at)
+        return file_by_id(context, tenant_id, created[0].id), created[1]
     if new.type is FileType.CAPTION:
         caption = CaptionFacts.model_construct(**fields)
         written = captions.create_caption(context, tenant_id, caption, new.md5, new.expires_at)
@@ -109,13 +109,15 @@ def list_files(
     track = isobmff_tracks.c
     tracks: dict[str, list[Row[Any]]] = {}
     with context.database.read() as connection:
-        found = _page_of_rows(connection, tenant_id, limit, cursor, type_, status)
-        made = [row.isobmff_id for row in found.rows if row.isobmff_id is not None]
-        query = sa.select(isobmff_tracks).where(track.file_id.in_(made)).order_by(track.track_id)
+        listed = _page_of_rows(connection, tenant_id, limit, cursor, type_, status)
+        isobmff_ids = [row.isobmff_id for row in listed.rows if row.isobmff_id is not None]
+        query = (
+            sa.select(isobmff_tracks).where(track.file_id.in_(isobmff_ids)).order_by(track.track_id)
+        )
         for one in connection.execute(query):
             tracks.setdefault(one.file_id, []).append(one)
-    records = [_record_of(row, tracks.get(row.isobmff_id, [])) for row in found.rows]
-    return AnyFileList(files=records, next_cursor=found.next_cursor)
+    records = [_record_of(row, tracks.get(row.isobmff_id, [])) for row in listed.rows]
+    return AnyFileList(files=records, next_cursor=listed.next_cursor)
 
 
 def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
@@ -396,19 +398,19 @@ def _row_by_id(connection: Connection, tenant_id: str, file_id: str) -> Row[Any]
 
 def _rows_by_ids(connection: Connection, tenant_id: str, ids: Sequence[str]) -> Sequence[Row[Any]]:
     """The rows of some ids."""
-    found = _union(
+    query = _union(
         _WITH_EACH_ID, tenant_id, lambda part: part.where(part.selected_columns.id.in_(ids))
     )
-    return connection.execute(sa.select(found)).all()
+    return connection.execute(sa.select(query)).all()
 
 
 def _row_by_md5(connection: Connection, tenant_id: str, md5: bytes) -> Row[Any] | None:
     """The row of an md5; one that is ready before others, then the newest."""
-    found = _union(
+    rows = _union(
         _WITH_EACH_MD5, tenant_id, lambda part: part.where(part.selected_columns.md5 == md5)
     )
-    ready = (found.c.status == AnyFileStatus.READY.value).desc()
-    query = sa.select(found).order_by(ready, found.c.id.desc()).limit(1)
+    ready = (rows.c.status == AnyFileStatus.READY.value).desc()
+    query = sa.select(rows).order_by(ready, rows.c.id.desc()).limit(1)
     return connection.execute(query).one_or_none()
 
 
@@ -433,5 +435,5 @@ def _page_of_rows(
             part = part.where(column.status == status.value)
         return part.order_by(column.id.desc()).limit(limit + 1)
 
-    found = _union(_WITH_EACH_MD5, tenant_id, newest)
-    return pages.page(connection, sa.select(found), found, limit, cursor)
+    query = _union(_WITH_EACH_MD5, tenant_id, newest)
+    return pages.page(connection, sa.select(query), query, limit, cursor)

@@ -71,14 +71,14 @@ VARY = "Accept, Content-Type"
 
 
 def _record_or_bytes() -> Answers:
-    found: Answers = {
+    responses: Answers = {
         **answers(RecordNotFound, NotReady),
         **media_answers(*dict.fromkeys(TYPES.values())),
     }
     record = {"schema": {"$ref": "#/components/schemas/AnyFile"}}
-    content = {"application/json": record, **found[200]["content"]}
-    found[200] = {"description": "The record, or the bytes of an image", "content": content}
-    return found
+    content = {"application/json": record, **responses[200]["content"]}
+    responses[200] = {"description": "The record, or the bytes of an image", "content": content}
+    return responses
 
 
 routes.creation(
@@ -140,14 +140,14 @@ def get_file(id: RecordId, request: Request, caller: Asking, context: InContext)
         return Response(
             record.model_dump_json(), media_type="application/json", headers={"Vary": VARY}
         )
-    found = IMAGES.stored(context, caller.tenant_id, id)
-    return media_of(request, found, {"Content-Security-Policy": POLICY, "Vary": VARY})
+    stored = IMAGES.stored(context, caller.tenant_id, id)
+    return media_of(request, stored, {"Content-Security-Policy": POLICY, "Vary": VARY})
 
 
 def _names_json(request: Request) -> bool:
     """Programs name it; an element of a page that shows an image does not."""
-    asked = request.headers
-    return any("json" in asked.get(name, "").lower() for name in ("accept", "content-type"))
+    headers = request.headers
+    return any("json" in headers.get(name, "").lower() for name in ("accept", "content-type"))
 
 
 @router.post("/files/{id}/parts", responses=answers(RecordNotFound, Conflict, QuotaExceeded))
@@ -157,13 +157,13 @@ def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> Uploa
     409 with `offered: false` where the service takes the bytes itself.
     """
     target = operations.target_of(context, caller.tenant_id, id)
-    found = plan_parts(context, caller.tenant_id, target.family, id)
+    plan = plan_parts(context, caller.tenant_id, target.family, id)
     return UploadParts(
         parts=[
-            UploadPart(start=one.start, byte_size=one.byte_size, url=one.url) for one in found.parts
+            UploadPart(start=one.start, byte_size=one.byte_size, url=one.url) for one in plan.parts
         ],
-        missing=found.missing,
-        expires_at=rfc3339(found.expires_at) or "",
+        missing=plan.missing,
+        expires_at=rfc3339(plan.expires_at) or "",
     )
 
 
@@ -198,16 +198,16 @@ def create_file_track(
     id: RecordId, new: TrackFacts, response: Response, caller: Asking, context: InContext
 ) -> TrackRecord:
     """Announce a track of a video whose bytes are a file of its own; they follow by upload."""
-    made = isobmff_id(context, caller.tenant_id, id, make=True)
-    track = NewTrack(file_id=made, **new.model_dump())
+    isobmff_file_id = isobmff_id(context, caller.tenant_id, id, make=True)
+    track = NewTrack(file_id=isobmff_file_id, **new.model_dump())
     return announced(context, caller.tenant_id, track, response, TRACKS.format(id=id))
 
 
 @router.get(TRACKS, responses=NOT_FOUND)
 def list_file_tracks(id: RecordId, caller: Asking, context: InContext) -> TrackList:
     """The tracks of a video whose bytes are announced, by their ids."""
-    made = isobmff_id(context, caller.tenant_id, id)
-    return tracks.list_tracks(context, caller.tenant_id, made)
+    isobmff_file_id = isobmff_id(context, caller.tenant_id, id)
+    return tracks.list_tracks(context, caller.tenant_id, isobmff_file_id)
 
 
 track_routes(router, TRACKS, "file_track", Annotated[str, Depends(_file_id)], isobmff_id)
@@ -225,11 +225,11 @@ async def upload_file_index(
     id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> FileRecord:
     """Send the index of a video; the one before it stays unless all of this one holds."""
-    made = await run_sync(lambda: isobmff_id(context, caller.tenant_id, id, make=True))
+    isobmff_file_id = await run_sync(lambda: isobmff_id(context, caller.tenant_id, id, make=True))
     return await in_thread(
         request,
         context.settings.max_index_bytes,
-        lambda pieces: indexing.receive_index(context, caller.tenant_id, made, pieces),
+        lambda pieces: indexing.receive_index(context, caller.tenant_id, isobmff_file_id, pieces),
     )
 
 
@@ -250,7 +250,13 @@ def get_file_index(
 
     An `hls` without `track` is a multivariant playlist where several tracks are files of their own.
     """
-    made = isobmff_id(context, caller.tenant_id, id)
+    isobmff_file_id = isobmff_id(context, caller.tenant_id, id)
     return index_answer(
-        request, context, caller.tenant_id, made, format, track, tracks_at="tracks/{track_id}.mp4"
+        request,
+        context,
+        caller.tenant_id,
+        isobmff_file_id,
+        format,
+        track,
+        tracks_at="tracks/{track_id}.mp4",
     )

@@ -49,7 +49,7 @@ class Prober:
         child.measured += 1
         try:
             with path.open("rb") as file:
-                told = child.do(
+                measured = child.do(
                     "measure", files=[file.fileno()], mime_type=mime_type, max_pixels=max_pixels
                 )
         finally:
@@ -57,7 +57,7 @@ class Prober:
                 self._idle.put(child, _MOST_IDLE)
             else:
                 child.end()
-        return Size(*told["size"])
+        return Size(*measured["size"])
 
     def close(self) -> None:
         """End the children that wait."""
@@ -94,12 +94,12 @@ def probe(file: BinaryIO, mime_type: str, max_pixels: int) -> Size:
     Raises:
         Unprocessable: it is of another type, cannot be read, or has too many pixels.
     """
-    found = kind_of(file.read(4096))
-    if found != mime_type:
+    kind = kind_of(file.read(4096))
+    if kind != mime_type:
         raise Unprocessable(
             "the image is not of the type announced",
             expected=mime_type,
-            found=found or "none of the types taken here",
+            found=kind or "none of the types taken here",
             more={"next_byte": 0},
         )
     file.seek(0)
@@ -303,11 +303,11 @@ def _size(attributes: dict[str, str]) -> tuple[int, int]:
 
 def _pixels(text: str | None) -> float | None:
     """A length in pixels; None where it is relative, missing, or no length above 0."""
-    found = _LENGTH.fullmatch(text or "")
-    unit = found and UNITS.get(found[3].lower())
-    if not found or not unit:
+    match = _LENGTH.fullmatch(text or "")
+    unit = match and UNITS.get(match[3].lower())
+    if not match or not unit:
         return None
-    value = float(found[1] + (found[2] or "")) * unit
+    value = float(match[1] + (match[2] or "")) * unit
     return value if 0 < value < math.inf else None
 
 

@@ -51,16 +51,16 @@ def sampled(
     Raises:
         LimitExceeded: packaging it takes too long.
     """
-    found = index(source, exact=True)
+    exact = index(source, exact=True)
     known = FileInfo(name, source.size, md5, etag)
-    made = Index(
-        known, found.how, found.periods, findings=found.findings, complete=found.complete,
-        resume_offset=found.resume_offset,
+    combined = Index(
+        known, exact.how, exact.periods, findings=exact.findings, complete=exact.complete,
+        resume_offset=exact.resume_offset,
     )  # fmt: skip
-    made.save(Path(INDEX), samples=True)
+    combined.save(Path(INDEX), samples=True)
     began = time.process_time()
     with suppress(FragdexError):  # whoever asks for it will read why
-        package(made, source=source)["master.m3u8"]
+        package(combined, source=source)["master.m3u8"]
     if time.process_time() - began > MOST_SECONDS:
         raise LimitExceeded(
             "the structure of the file is too large to be packaged when it is asked for",

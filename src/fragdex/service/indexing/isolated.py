@@ -98,7 +98,7 @@ def run_in_child(
     """
     seconds = min(LEAST_SECONDS + SECONDS_A_MB * (size >> 20), MOST_SECONDS)
     walls = Walls(MEMORY, _LARGEST_FILE, cpu_seconds=seconds)
-    asked: dict[str, Any] = {
+    job: dict[str, Any] = {
         "function": f"{do.__module__}:{do.__name__}",
         "size": size,
         "lent": len(lent),
@@ -111,17 +111,17 @@ def run_in_child(
         ):
             file = source.fileno()
             files = lent if file is None else (*lent, file)
-            made = child.do(
-                "call", check=check, answer=reads(source), files=files, **asked, arguments=arguments
+            result = child.do(
+                "call", check=check, answer=reads(source), files=files, **job, arguments=arguments
             )
             for name, path in (into or {}).items():
                 if (child.folder / name).exists():
                     take_file(child.folder / name, path)
             if taken is not None:
-                made["files"] = [*map(_plain, made["files"])]
-                for name in made["files"]:
+                result["files"] = [*map(_plain, result["files"])]
+                for name in result["files"]:
                     take_file(child.folder / name, taken / name)
-        return made
+        return result
 
     for _ in range(_TRIES - 1):
         with suppress(Unavailable):

@@ -125,10 +125,10 @@ def set_index(
         .values(index_key=stored.key, index_json_key=stored.json_key, index_completed_at=instant())
     )
     track = isobmff_tracks.c
-    told = (track.file_id == file_id) & track.track_id.in_(stored.tracks)
-    before = connection.scalars(sa.select(track.index_key).where(told)).all()
+    of_tracks = (track.file_id == file_id) & track.track_id.in_(stored.tracks)
+    before = connection.scalars(sa.select(track.index_key).where(of_tracks)).all()
     trash.discard(connection, *before)
-    connection.execute(isobmff_tracks.update().where(told).values(index_key=None))
+    connection.execute(isobmff_tracks.update().where(of_tracks).values(index_key=None))
     data = {"id": file_id, "type": "video", "md5": md5_text(file.md5), "isobmff_file_id": file_id}
     emit(context, connection, tenant_id, "file.ready", data)
 
@@ -168,9 +168,11 @@ def _binary(
     fidx.verify(sent)
     index = fidx.read(sent)
     _need_tracks(index)
-    told = index.file.md5
-    if told is not None and told != md5.hex() and not isinstance(sizes, Mapping):
-        raise IndexMismatch("this is the index of another file", expected=md5_text(md5), found=told)
+    digest = index.source.md5
+    if digest is not None and digest != md5.hex() and not isinstance(sizes, Mapping):
+        raise IndexMismatch(
+            "this is the index of another file", expected=md5_text(md5), found=digest
+        )
     _inside(index, sizes)
     return _store(context, tenant_id, _ids(index), [sent])
 

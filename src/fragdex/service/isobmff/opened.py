@@ -175,13 +175,13 @@ def sampled_index(context: ServiceContext, tenant_id: str, blob: Blob) -> Index:
 def sampled_index_key(context: ServiceContext, tenant_id: str, blob: Blob) -> str:
     """Where that index is in the store; raises as `sampled_index`."""
     lasts = cached_for(context)
-    found = derived.find(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
-    if INDEX not in found:
+    parts = derived.find(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
+    if INDEX not in parts:
         _make(context, tenant_id, blob)
-        found = derived.find(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
-    if INDEX not in found:
+        parts = derived.find(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
+    if INDEX not in parts:
         raise RecordNotFound("the file was deleted meanwhile")
-    return found[INDEX].store_key
+    return parts[INDEX].store_key
 
 
 def _make(context: ServiceContext, tenant_id: str, blob: Blob) -> None:
@@ -191,10 +191,10 @@ def _make(context: ServiceContext, tenant_id: str, blob: Blob) -> None:
             context, tenant_id, blob.store_key, blob.byte_size, sampled, {INDEX: path},
             md5=blob.md5.hex(),
         )  # fmt: skip
-        made = blobs.write_file(context.database, context.store, tenant_id, path)
+        written_blob = blobs.write_file(context.database, context.store, tenant_id, path)
     derived.keep(
         context.database, tenant_id, blob.sha256, _RECIPE,
-        {INDEX: (made, "application/octet-stream")}, cached_for(context),
+        {INDEX: (written_blob, "application/octet-stream")}, cached_for(context),
     )  # fmt: skip
 
 
@@ -277,7 +277,7 @@ def exported(
         name,
         MAX_KEPT_FORMS,
         lambda: _export(context, keys, form, of, address),
-        lambda made: keep and len(made) <= MAX_KEPT_FORM,
+        lambda content: keep and len(content) <= MAX_KEPT_FORM,
     )
 
 
@@ -321,9 +321,9 @@ def _json(context: ServiceContext, keys: IndexKeys) -> bytes:
     sent = _bytes(context, keys.json)
     if not keys.tracks:
         return sent
-    made = written(joined(context, replace(keys, file=None, json=None)), "json")
-    told = json.loads(sent) | json.loads(made)
-    return json.dumps(told, separators=(",", ":")).encode("ascii")
+    content = written(joined(context, replace(keys, file=None, json=None)), "json")
+    document = json.loads(sent) | json.loads(content)
+    return json.dumps(document, separators=(",", ":")).encode("ascii")
 
 
 def _bytes(context: ServiceContext, key: str) -> bytes:

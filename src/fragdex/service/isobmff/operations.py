@@ -59,9 +59,9 @@ def register(
     wanted = _BY_MD5.limit(1).with_for_update()
     if sha256 is not None:
         wanted = wanted.where(file.sha256 == sha256)
-    found = connection.execute(wanted, named).first()
-    if found is not None:
-        return found, False
+    existing = connection.execute(wanted, named).first()
+    if existing is not None:
+        return existing, False
     if sha256 is not None:
         # One that a client has named is of the first bytes that come; not if it is the file of
         # another upload, whose bytes may be others.
@@ -69,8 +69,8 @@ def register(
         unknown = (file.tenant_id == tenant_id) & (file.md5 == md5) & file.sha256.is_(None)
         connection.execute(isobmff_files.update().where(unknown, ~other).values(sha256=sha256))
     statement = insert(connection, isobmff_files).values(**row).on_conflict_do_nothing()
-    made = connection.execute(statement.returning(file.id)).first()
-    return connection.execute(wanted, named).one(), made is not None
+    inserted = connection.execute(statement.returning(file.id)).first()
+    return connection.execute(wanted, named).one(), inserted is not None
 
 
 def file_bytes(connection: Connection, file: Row[Any]) -> blobs.Blob | None:

@@ -184,11 +184,11 @@ _PLAIN_SEEK = re.compile(
 
 
 def _seek_sync(request: Request, context: ServiceContext, tenant_id: str) -> Response:
-    asked = _PLAIN_SEEK.fullmatch(request.scope["query_string"])
-    assert asked is not None
-    track_id, file_id = asked[3] or asked[1], record_id(request.path_params["id"])
+    match = _PLAIN_SEEK.fullmatch(request.scope["query_string"])
+    assert match is not None
+    track_id, file_id = match[3] or match[1], record_id(request.path_params["id"])
     track = None if track_id is None else int(track_id)
-    return _as_json(tracks.seek(context, tenant_id, file_id, track, float(asked[2])))
+    return _as_json(tracks.seek(context, tenant_id, file_id, track, float(match[2])))
 
 
 def _as_json(answer: SeekAnswer) -> Response:
@@ -334,34 +334,34 @@ def track_routes(
         context: InContext,
     ) -> TrackRecord:
         tenant_id, limit = caller.tenant_id, context.settings.max_track_bytes
-        found = await run_sync(own, context, tenant_id, named)
-        name = tracks.track_name(found, track_id)
+        own_id = await run_sync(own, context, tenant_id, named)
+        name = tracks.track_name(own_id, track_id)
         target = Target(tracks.FAMILY, name, tracks.ARRIVAL, limit)
         progress = await receive_request(request, tenant_id, target)
         response.status_code = 201 if progress.complete else 202
-        return await run_sync(tracks.track_by_id, context, tenant_id, found, track_id)
+        return await run_sync(tracks.track_by_id, context, tenant_id, own_id, track_id)
 
     def get(named: str, track_id: TrackNumber, caller: Asking, context: InContext) -> TrackRecord:
-        found = own(context, caller.tenant_id, named)
-        record = tracks.track_by_id(context, caller.tenant_id, found, track_id)
+        own_id = own(context, caller.tenant_id, named)
+        record = tracks.track_by_id(context, caller.tenant_id, own_id, track_id)
         need_complete(Progress(record.byte_size or 0, record.next_byte, record.complete))
         return record
 
     def sync_handler(request: Request, context: ServiceContext, tenant_id: str) -> Response:
-        asked = request.path_params
-        track_id = _number(asked["track_id"].removesuffix(".mp4"))
-        found = record_id(asked["file_id"])
-        return media_of(request, tracks.track_bytes(context, tenant_id, found, track_id))
+        path = request.path_params
+        track_id = _number(path["track_id"].removesuffix(".mp4"))
+        file_id = record_id(path["file_id"])
+        return media_of(request, tracks.track_bytes(context, tenant_id, file_id, track_id))
 
     def media(
         named: str, track_id: TrackFile, request: Request, caller: Asking, context: InContext
     ) -> Response:
-        found = own(context, caller.tenant_id, named)
-        return media_of(request, tracks.track_bytes(context, caller.tenant_id, found, track_id))
+        own_id = own(context, caller.tenant_id, named)
+        return media_of(request, tracks.track_bytes(context, caller.tenant_id, own_id, track_id))
 
     def delete(named: str, track_id: TrackNumber, caller: Asking, context: InContext) -> None:
-        found = own(context, caller.tenant_id, named)
-        tracks.delete_track(context, caller.tenant_id, found, track_id)
+        own_id = own(context, caller.tenant_id, named)
+        tracks.delete_track(context, caller.tenant_id, own_id, track_id)
 
     if of_file is None:  # to look another file up takes a transaction
         with_fast_path(sync_handler)(media)

@@ -116,13 +116,13 @@ def create_track(
             need_within_quota(connection, tenant_id)
             begin(context, connection, tenant_id, FAMILY, name, new.byte_size, None, ARRIVAL, empty)
         here = (track.file_id == new.file_id) & (track.track_id == new.track_id)
-        found = connection.execute(_with_upload().where(here)).one()
-        if found.byte_size != new.byte_size:
+        existing = connection.execute(_with_upload().where(here)).one()
+        if existing.byte_size != new.byte_size:
             raise Conflict(
-                f"track {new.track_id} is there with {found.byte_size} bytes; delete it first",
-                more={"byte_size": found.byte_size},
+                f"track {new.track_id} is there with {existing.byte_size} bytes; delete it first",
+                more={"byte_size": existing.byte_size},
             )
-    return record_of(found), is_new
+    return record_of(existing), is_new
 
 
 def _finished(connection: Connection, arrived: Arrived) -> None:
@@ -323,8 +323,8 @@ def file_with_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> F
 
 
 def _tracks(rows: Sequence[Any]) -> list[Any]:
-    found = [_track(row[-len(_OF_TRACK) :]) for row in rows]
-    return [track for track in found if track.track_id is not None]
+    tracks = [_track(row[-len(_OF_TRACK) :]) for row in rows]
+    return [track for track in tracks if track.track_id is not None]
 
 
 def _keys(rows: Sequence[Any]) -> IndexKeys | None:

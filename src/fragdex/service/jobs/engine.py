@@ -115,10 +115,10 @@ class _InOurWords(logging.Filter):
         error = record.exc_info[1] if record.exc_info else None
         text = record.getMessage().partition("Traceback (most")[0]
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        said = _SQL.split(first)[0].strip().rstrip(":")[:_LONGEST]
+        sentence = _SQL.split(first)[0].strip().rstrip(":")[:_LONGEST]
         reason = "" if error is None else explained(error)
         record.name = logger.name
-        record.msg = ": ".join(filter(None, ("the job engine", said, reason)))
+        record.msg = ": ".join(filter(None, ("the job engine", sentence, reason)))
         record.args, record.exc_info, record.exc_text, record.stack_info = (), None, None, None
         return True
 
@@ -222,7 +222,7 @@ class Engine:
         parts: list[list[str] | None] = [None]
         if ids is not None:
             parts = [list(ids[i : i + _BATCH]) for i in range(0, len(ids), _BATCH)]
-        found: list[State] = []
+        states: list[State] = []
         for part in parts:
             with _answering():
                 rows = self._client.list_workflows(
@@ -233,10 +233,10 @@ class Engine:
                     load_output=outputs,
                     name=WORKFLOW,
                 )
-            found += [
+            states += [
                 State(r.workflow_id, r.status, r.executor_id, r.queue_name, r.output) for r in rows
             ]
-        return found
+        return states
 
     def resume(self, id: str, queue: str | None) -> None:
         """Put a job that has not ended back into its queue, whoever runs it at this moment."""

@@ -256,12 +256,12 @@ class Runs:
         ids = _with_parent(job)
         try:
             with self.database.read() as connection:
-                found = connection.execute(
+                states = connection.execute(
                     select(jobs.c.id, jobs.c.attempt, jobs.c.cancelled_at).where(jobs.c.id.in_(ids))
                 ).all()
         except Unavailable:
             return True
-        rows = {row.id: row for row in found}
+        rows = {row.id: row for row in states}
         return (
             job.id in rows
             and rows[job.id].attempt == job.attempt

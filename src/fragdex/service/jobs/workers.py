@@ -125,31 +125,31 @@ def take_over(database: Database, engine: Engine, own: str, seconds: float) -> l
     if not dead_owners(database, engine, own, seconds):
         return []
     with database.write() as connection:
-        held = _lock(database, connection, seconds)
-    if held is None:
+        locked_at = _lock(database, connection, seconds)
+    if locked_at is None:
         return []
     # Those that another watcher has served, or that are back, are not among them any more.
     dead = dead_owners(database, engine, own, seconds)
     for state in engine.states(status=("PENDING",), executors=dead) if dead else ():
         with database.write(passing=True) as connection:
-            held = _lock(database, connection, seconds, held)
-        if held is None:
+            locked_at = _lock(database, connection, seconds, locked_at)
+        if locked_at is None:
             return dead  # it took so long that another watcher goes on
         if engine.states([state.id], status=("PENDING",), executors=dead):
             engine.resume(state.id, state.queue)
     with database.write() as connection:
-        own_lock = (executors.c.id == _LOCK) & (executors.c.seen_at == held)
+        own_lock = (executors.c.id == _LOCK) & (executors.c.seen_at == locked_at)
         connection.execute(delete(executors).where(own_lock))
     return dead
 
 
 def _lock(
-    database: Database, connection: Connection, seconds: float, held: datetime | None = None
+    database: Database, connection: Connection, seconds: float, held_since: datetime | None = None
 ) -> datetime | None:
     """Take the lock, or keep the one that was `held` since; None where another watcher has it."""
     now = database.now(connection)
-    if held is not None:
-        own = (executors.c.id == _LOCK) & (executors.c.seen_at == held)
+    if held_since is not None:
+        own = (executors.c.id == _LOCK) & (executors.c.seen_at == held_since)
         change = update(executors).where(own).values(seen_at=now)
         return now if connection.execute(change).rowcount else None
     row = insert(connection, executors).values(id=_LOCK, seen_at=now)

@@ -225,8 +225,8 @@ def find(
     """
     row = tables.blobs.c
     query = _BLOB.where(row.tenant_id == tenant_id, row.sha256 == sha256)
-    found = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    return None if found is None else _blob(found)
+    match = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    return None if match is None else _blob(match)
 
 
 def used_by(connection: Connection, tenant_id: str, family: str, record_id: str) -> Blob | None:
@@ -235,8 +235,8 @@ def used_by(connection: Connection, tenant_id: str, family: str, record_id: str)
     query = _BLOB.join(
         tables.blob_uses, (use.tenant_id == row.tenant_id) & (use.sha256 == row.sha256)
     ).where(use.family == family, use.record_id == record_id, use.tenant_id == tenant_id)
-    found = connection.execute(query.limit(1)).first()
-    return None if found is None else _blob(found)
+    match = connection.execute(query.limit(1)).first()
+    return None if match is None else _blob(match)
 
 
 def of_md5(
@@ -253,8 +253,8 @@ def of_md5(
     query = _BLOB.where(row.tenant_id == tenant_id, row.md5 == md5)
     if sha256 is not None:
         query = query.where(row.sha256 == sha256)
-    found = connection.execute(query.limit(2)).all()
-    return _blob(found[0]) if len(found) == 1 else None
+    rows = connection.execute(query.limit(2)).all()
+    return _blob(rows[0]) if len(rows) == 1 else None
 
 
 def _blob(row: Any) -> Blob:
@@ -293,10 +293,10 @@ def release(connection: Connection, family: str, *record_ids: str) -> None:
             gone.append(one)
     derived = tables.derived_files.c
     for tenant_id, sha256 in gone:
-        made = (derived.tenant_id == tenant_id) & (derived.source_sha256 == sha256)
-        ids = connection.scalars(sa.select(derived.id).where(made)).all()
+        of_source = (derived.tenant_id == tenant_id) & (derived.source_sha256 == sha256)
+        ids = connection.scalars(sa.select(derived.id).where(of_source)).all()
         if ids:
-            connection.execute(tables.derived_files.delete().where(made))
+            connection.execute(tables.derived_files.delete().where(of_source))
             release(connection, "derived", *ids)
 
 

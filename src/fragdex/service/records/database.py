@@ -170,10 +170,10 @@ class Database:
         if self.blocking:
             with self.read() as connection:
                 return connection.execute(statement, values).all()
-        found = None if self._fast_reads is None else self._fast_reads.rows(statement, values)
-        if found is None:
+        rows = None if self._fast_reads is None else self._fast_reads.rows(statement, values)
+        if rows is None:
             raise BlockingIOError("the database has to be waited for")
-        return found
+        return rows
 
     def nonblocking(self) -> Database:
         """The same database for who must not wait: its `rows` alone, and on SQLite alone."""
@@ -188,7 +188,7 @@ class Database:
     @contextmanager
     def _answering(self) -> Iterator[None]:
         """Turn what becomes of a transaction into the service's own errors."""
-        found: ServiceError | None
+        failure: ServiceError | None
         try:
             yield
         except PoolTimeout as error:
@@ -196,19 +196,19 @@ class Database:
         except (DBAPIError, sqlite3.OperationalError) as error:
             # the latter while a connection is being prepared
             away = Unavailable("the database does not answer", retry_after=RETRY_S)
-            found = _meaning(error, away) if isinstance(error, DBAPIError) else away
-            if found is None:
+            failure = _meaning(error, away) if isinstance(error, DBAPIError) else away
+            if failure is None:
                 raise
-            found.add_note(self.url.render_as_string(hide_password=True))
-            raise found from error
+            failure.add_note(self.url.render_as_string(hide_password=True))
+            raise failure from error
 
     def now(self, connection: Connection) -> datetime:
         """The instant by the database's clock, which all processes share."""
         if self.dialect == "sqlite":
             text = connection.scalar(sa.text("SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')"))
             return datetime.fromisoformat(str(text)).replace(tzinfo=UTC)
-        found: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
-        return found.astimezone(UTC)
+        now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+        return now.astimezone(UTC)
 
     def close(self) -> None:
         """Close all connections that are not in use; the next transaction opens new ones."""
@@ -219,8 +219,8 @@ class Database:
 
 def deletion_grace(connection: Connection) -> timedelta:
     """How long what this transaction lets go stays in the store."""
-    found: timedelta = connection.get_execution_options().get(_GRACE, DELETION_GRACE)
-    return found
+    grace: timedelta = connection.get_execution_options().get(_GRACE, DELETION_GRACE)
+    return grace
 
 
 def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
@@ -362,24 +362,24 @@ class FastReads:
             prepared = self._prepared[statement] = _Prepared(statement, self._dialect)
         parameters = [values[name] for name in prepared.names]
         try:
-            found = self._connection().execute(prepared.text, parameters).fetchall()
+            rows = self._connection().execute(prepared.text, parameters).fetchall()
         except sqlite3.OperationalError:
             return None
-        return [prepared.read(row) for row in found]
+        return [prepared.read(row) for row in rows]
 
     def _connection(self) -> sqlite3.Connection:
-        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None or found not in self._open:
-            found = sqlite3.connect(
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None or connection not in self._open:
+            connection = sqlite3.connect(
                 self._path,
                 timeout=PATIENCE_MS / 1000,
                 isolation_level=None,
                 check_same_thread=False,  # closed by whoever closes the database
             )
-            found.execute("PRAGMA query_only=ON")
-            self._open.add(found)
-            self._local.connection = found
-        return found
+            connection.execute("PRAGMA query_only=ON")
+            self._open.add(connection)
+            self._local.connection = connection
+        return connection
 
     def close(self) -> None:
         """Close all connections; a later read opens another."""

@@ -74,23 +74,25 @@ _FILES = (*tables.FileType, "isobmff", "renders")
 
 def remove(connection: Connection, family: str, record_id: str) -> bool:
     """Delete a record, its uploads, its use of bytes and its objects; False where there is none."""
-    found = FAMILIES[family]
-    hold_upload(connection, family, *found.names(record_id))
+    holder = FAMILIES[family]
+    hold_upload(connection, family, *holder.names(record_id))
     # before its bytes, as whoever makes something of it does
-    query = sa.select(found.table).where(found.own, _is(found.table, record_id)).with_for_update()
+    query = (
+        sa.select(holder.table).where(holder.own, _is(holder.table, record_id)).with_for_update()
+    )
     row = connection.execute(query).first()
     if row is None:
         return False
-    trash.discard(connection, *(row._mapping[column] for column in found.columns))
-    for name in found.below:
+    trash.discard(connection, *(row._mapping[column] for column in holder.columns))
+    for name in holder.below:
         below = FAMILIES[name].table.c
         columns = [below[column] for column in FAMILIES[name].columns]
         query = sa.select(below.track_id, *columns).where(below.file_id == record_id)
         rows = [tuple(row) for row in connection.execute(query)]
         trash.discard(connection, *(key for _, *keys in rows for key in keys))
         _let_go(connection, name, *(f"{record_id}/{track_id}" for track_id, *_ in rows))
-    _let_go(connection, family, *found.names(record_id))
-    connection.execute(found.table.delete().where(_is(found.table, record_id)))
+    _let_go(connection, family, *holder.names(record_id))
+    connection.execute(holder.table.delete().where(_is(holder.table, record_id)))
     return True
 
 
@@ -140,8 +142,8 @@ def expired(database: Database, limit: int = 1000) -> int:
             sa.select(family.table.c.id).where(family.own, due, *_free(name)).limit(limit - deleted)
         )
         with database.read() as connection:
-            found = connection.scalars(query).all()
-        for record_id in found:
+            ids = connection.scalars(query).all()
+        for record_id in ids:
             with database.write() as connection:
                 deleted += remove(connection, name, record_id)
     return deleted

@@ -71,20 +71,20 @@ def keep(
     tenant_id: str,
     source_sha256: bytes,
     recipe: str,
-    made: Mapping[str, tuple[Blob, str]],
+    parts: Mapping[str, tuple[Blob, str]],
     lasts: timedelta,
 ) -> bool:
     """Cache files that were made; False where the bytes that they were made of are gone.
 
     Args:
-        made: by the names of the parts: bytes that `blobs.write` has written, and media types.
+        parts: by the names of the parts: bytes that `blobs.write` has written, and media types.
             Those that another process has cached meanwhile stay as they are.
     """
     now = instant()
     with database.write() as connection:
         if blobs.find(connection, tenant_id, source_sha256, lock=True) is None:
             return False
-        for part, (blob, media_type) in sorted(made.items()):
+        for part, (blob, media_type) in sorted(parts.items()):
             record_id = new_id()
             row = {
                 "id": record_id,

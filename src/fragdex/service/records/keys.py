@@ -65,10 +65,10 @@ def create_tenant(database: Database, name: str) -> str:
         connection.execute(
             insert(connection, table).values(**row).on_conflict_do_nothing(index_elements=["name"])
         )
-        found: str = connection.execute(
+        tenant_id: str = connection.execute(
             sa.select(table.c.id).where(table.c.name == name)
         ).scalar_one()
-        return found
+        return tenant_id
 
 
 def create_key(
@@ -260,8 +260,8 @@ def secret(database: Database, name: str) -> bytes:
     table = tables.secrets
     query = sa.select(table.c.value).where(table.c.name == name)
     with database.read() as connection:
-        found: bytes | None = connection.scalar(query)
-    if found is None:
+        stored: bytes | None = connection.scalar(query)
+    if stored is None:
         with database.write() as connection:
             row = {"name": name, "value": randomness.token_bytes(_SECRET_SIZE)}
             connection.execute(
@@ -269,8 +269,8 @@ def secret(database: Database, name: str) -> bytes:
                 .values(**row)
                 .on_conflict_do_nothing(index_elements=["name"])
             )
-            found = connection.execute(query).scalar_one()
-    return database.secrets.setdefault(name, bytes(found))
+            stored = connection.execute(query).scalar_one()
+    return database.secrets.setdefault(name, bytes(stored))
 
 
 def _hash(database: Database, secret_part: str) -> bytes:
@@ -361,8 +361,8 @@ def page_of_keys(
     """
     mine = _ROWS.where(_KEY.tenant_id == tenant_id)
     with database.read() as connection:
-        found = page(connection, mine, tables.keys, limit, cursor)
-    return [_listed(row) for row in found.rows], found.next_cursor
+        listed = page(connection, mine, tables.keys, limit, cursor)
+    return [_listed(row) for row in listed.rows], listed.next_cursor
 
 
 def read_key(database: Database, tenant_id: str, key_id: str) -> ListedKey:
@@ -373,10 +373,10 @@ def read_key(database: Database, tenant_id: str, key_id: str) -> ListedKey:
     """
     mine = _ROWS.where(_KEY.tenant_id == tenant_id, _KEY.id == key_id)
     with database.read() as connection:
-        found = connection.execute(mine).one_or_none()
-    if found is None:
+        row = connection.execute(mine).one_or_none()
+    if row is None:
         raise RecordNotFound("there is no such key")
-    return _listed(found)
+    return _listed(row)
 
 
 def tenant_of(database: Database, key_id: str) -> str:
@@ -386,10 +386,10 @@ def tenant_of(database: Database, key_id: str) -> str:
         RecordNotFound: there is no such key.
     """
     with database.read() as connection:
-        found = connection.scalar(sa.select(_KEY.tenant_id).where(_KEY.id == key_id))
-    if found is None:
+        tenant_id = connection.scalar(sa.select(_KEY.tenant_id).where(_KEY.id == key_id))
+    if tenant_id is None:
         raise RecordNotFound("there is no such key")
-    return str(found)
+    return str(tenant_id)
 
 
 def _listed(row: Row[Any]) -> ListedKey:

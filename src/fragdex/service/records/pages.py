@@ -77,10 +77,10 @@ def page(
         return Page(rows[:limit], _cursor(rows[limit - 1].id) if len(rows) > limit else None)
     # what is too large for the page is not read
     sizes = select.with_only_columns(table.c.id, weight).limit(limit + 1)
-    found = connection.execute(sizes).all()
-    ids = [row.id for row in found[: _shown(limit, [size for _, size in found])]]
+    sizes_found = connection.execute(sizes).all()
+    ids = [row.id for row in sizes_found[: _shown(limit, [size for _, size in sizes_found])]]
     rows = connection.execute(select.where(table.c.id.in_(ids))).all() if ids else []
-    return Page(rows, _cursor(ids[-1]) if len(ids) < len(found) else None)
+    return Page(rows, _cursor(ids[-1]) if len(ids) < len(sizes_found) else None)
 
 
 def _shown(limit: int, sizes: Sequence[int]) -> int:

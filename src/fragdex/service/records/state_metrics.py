@@ -56,28 +56,28 @@ class StateMetrics(Collector):
         up = GaugeMetricFamily("fragdex_database_up", "1: the database answers; 0: it does not")
         try:
             with self._looking:
-                found = [
+                samples = [
                     *self._fresh("jobs", LOOK_SECONDS, self._jobs),
                     *self._fresh("bytes", BYTES_SECONDS, self._bytes),
                 ]
         except (FragdexError, sa.exc.SQLAlchemyError):
-            found = []
+            samples = []
             up.add_metric([], 0)
         else:
             up.add_metric([], 1)
         yield up
-        yield from found
+        yield from samples
         yield self._connections()
         yield from self._disks()
 
     def _fresh(
         self, name: str, seconds: float, look: Callable[[], Iterable[Metric]]
     ) -> list[Metric]:
-        at, found = self._looks.get(name, (0.0, []))
-        if not found or time.monotonic() - at >= seconds:
-            found = list(look())
-            self._looks[name] = time.monotonic(), found
-        return found
+        at, samples = self._looks.get(name, (0.0, []))
+        if not samples or time.monotonic() - at >= seconds:
+            samples = list(look())
+            self._looks[name] = time.monotonic(), samples
+        return samples
 
     def _jobs(self) -> Iterator[Metric]:
         counts = GaugeMetricFamily(
@@ -141,7 +141,7 @@ class StateMetrics(Collector):
         for name, folder in folders.items():
             if folder is None or not hasattr(os, "statvfs") or not folder.exists():
                 continue
-            found = os.statvfs(folder)
-            free.add_metric([name], found.f_bavail * found.f_frsize)
-            whole.add_metric([name], found.f_blocks * found.f_frsize)
+            disk = os.statvfs(folder)
+            free.add_metric([name], disk.f_bavail * disk.f_frsize)
+            whole.add_metric([name], disk.f_blocks * disk.f_frsize)
         yield from (free, whole)

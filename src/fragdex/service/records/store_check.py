@@ -62,7 +62,7 @@ def check_store(database: Database, store: Store, *, contents: bool = False) -> 
     Raises:
         Unavailable: database or store does not answer.
     """
-    found = StoreCheck()
+    check = StoreCheck()
     for column in _columns():
         table = column.table
         assert isinstance(table, sa.Table)
@@ -76,15 +76,15 @@ def check_store(database: Database, store: Store, *, contents: bool = False) -> 
             # what was deleted meanwhile is missing rightly
             if reason is not None and not _is_named(database, column, row):
                 continue
-            found.objects += 1
-            found.bytes += 0 if size is None else row.stored_bytes
+            check.objects += 1
+            check.bytes += 0 if size is None else row.stored_bytes
             if reason is not None:
-                found.faults.append(Fault(key, table.name, reason))
+                check.faults.append(Fault(key, table.name, reason))
     for row in _rows(database, tables.uploads):
         missing = row.completed_at is None and row.next_byte
         if missing and not store.draft(row.draft).holds(row.next_byte):
-            found.begin_anew += 1
-    return found
+            check.begin_anew += 1
+    return check
 
 
 def _fault(store: Store, key: str, wanted: int | None, sha256: bytes | None) -> str | None:
@@ -134,5 +134,5 @@ def _is_named(database: Database, column: sa.Column[Any], row: Row[Any]) -> bool
     table = column.table
     same = [one == row._mapping[one.name] for one in table.primary_key]
     with database.read() as connection:
-        found = connection.scalar(sa.select(column).where(*same))
-    return bool(found == row._mapping[column.name])
+        name = connection.scalar(sa.select(column).where(*same))
+    return bool(name == row._mapping[column.name])

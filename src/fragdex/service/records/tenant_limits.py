@@ -91,14 +91,14 @@ def _parsed(name: str, text: str) -> float | None:
     if text.lower() == "none":
         return None
     try:
-        found: float = _KINDS[name].validate_python(text)
+        value: float = _KINDS[name].validate_python(text)
     except ValidationError as error:
         raise InvalidRequest(
             f"--{name.replace('_', '-')}: {error.errors()[0]['msg'].lower()}",
             expected="a number above 0, or none",
             found=repr(text),
         ) from None
-    return found
+    return value
 
 
 def read_limits(database: Database, tenant_name: str) -> tuple[str, TenantLimits]:
@@ -108,8 +108,8 @@ def read_limits(database: Database, tenant_name: str) -> tuple[str, TenantLimits
         RecordNotFound: there is no such tenant.
     """
     with database.read() as connection:
-        found = sa.select(tenants.c.id).where(tenants.c.name == tenant_name)
-        tenant_id = connection.scalar(found)
+        query = sa.select(tenants.c.id).where(tenants.c.name == tenant_name)
+        tenant_id = connection.scalar(query)
         if tenant_id is None:
             raise RecordNotFound(
                 f"there is no tenant called {tenant_name}",

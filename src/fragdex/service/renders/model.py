@@ -130,8 +130,8 @@ def _choice(name: str, choices: Sequence[str]) -> Any:
 
 def model_of(name: str, base: type[ApiModel], fields: dict[str, Any], about: str = "") -> Any:
     """A model that has these fields besides those of its base."""
-    made: Any = create_model
-    return made(name, __base__=base, __doc__=about or base.__doc__, __module__=__name__, **fields)
+    create: Any = create_model
+    return create(name, __base__=base, __doc__=about or base.__doc__, __module__=__name__, **fields)
 
 
 class Output(ApiModel):

@@ -122,10 +122,10 @@ def find_render(context: ServiceContext, tenant_id: str, md5: bytes) -> RenderRe
     """
     bears = sa.select(_RENDER.id).where(_RENDER.tenant_id == tenant_id, _RENDER.md5 == md5)
     with context.database.read() as connection:
-        found = connection.scalar(bears.order_by(_RENDER.id.desc()).limit(1))
-        if found is None:
+        render_id = connection.scalar(bears.order_by(_RENDER.id.desc()).limit(1))
+        if render_id is None:
             raise RENDERS.not_found()
-        return RENDERS.read(connection, tenant_id, found)
+        return RENDERS.read(connection, tenant_id, render_id)
 
 
 def open_upload(
@@ -162,10 +162,10 @@ def _announced(
 ) -> bool:
     """Whether the upload is made ready; False: another request changed it at this moment."""
     with context.database.write() as connection:
-        held = _locked(connection, tenant_id, render_id)
-        if held is None:
+        locked = _locked(connection, tenant_id, render_id)
+        if locked is None:
             return False
-        known, row = held
+        known, row = locked
         if known is not None and (known.byte_size == byte_size or known.completed_at is not None):
             return True
         if known is not None and start > 0:
@@ -292,10 +292,10 @@ def _given_up(
     render_id: str,
     before: datetime,
 ) -> bool:
-    held = _locked(connection, tenant_id, render_id)
-    if held is None:
+    locked = _locked(connection, tenant_id, render_id)
+    if locked is None:
         return False  # its page begins to come at this moment
-    upload, row = held
+    upload, row = locked
     if row.status != RenderStatus.CREATED:
         return False
     if upload is not None:

@@ -164,10 +164,10 @@ def noting_failure(context: ServiceContext, change: sa.Update) -> Iterator[None]
     try:
         yield
     except ServiceError as error:
-        told = Notes.of_json(error.more)
-        if told != Notes():
+        notes = Notes.of_json(error.more)
+        if notes != Notes():
             with context.database.write() as connection:
-                connection.execute(change.values(notes=told.as_json()))
+                connection.execute(change.values(notes=notes.as_json()))
         raise
 
 
@@ -179,8 +179,8 @@ def gathered_notes(
         render_parts.c.render_id == render_id, render_parts.c.notes.is_not(None)
     )
     whole = Notes()
-    for told in (first, *connection.scalars(query.order_by(render_parts.c.number))):
-        whole.add(Notes.of_json(told or {}))
+    for notes in (first, *connection.scalars(query.order_by(render_parts.c.number))):
+        whole.add(Notes.of_json(notes or {}))
     return whole.as_json()
 
 

@@ -88,9 +88,9 @@ def of_render(context: ServiceContext, render_id: str) -> list[Row[Any]]:
 
 def made_of(row: Row[Any]) -> SliceMade:
     """What is known of a kept slice since it was made."""
-    made = dict(row.made)
-    made.pop("md5")
-    return SliceMade.of_json(made)
+    fields = dict(row.made)
+    fields.pop("md5")
+    return SliceMade.of_json(fields)
 
 
 def bytes_of(context: ServiceContext, row: Row[Any]) -> blobs.Blob:
@@ -107,13 +107,13 @@ def bytes_of(context: ServiceContext, row: Row[Any]) -> blobs.Blob:
 
 
 def keep(
-    context: ServiceContext, render: Row[Any], recipe: bytes, made: SliceMade,
+    context: ServiceContext, render: Row[Any], recipe: bytes, slice: SliceMade,
     workspace: RenderWorkspace,
     check: Callable[[], None],
 ) -> str | None:  # fmt: skip
     """Keep a slice that was made; None where its render is deleted."""
-    kept = blobs.write_file(
-        context.database, context.store, render.tenant_id, Path(made.path), check
+    blob = blobs.write_file(
+        context.database, context.store, render.tenant_id, Path(slice.path), check
     )
     slice_id = new_id()
     if workspace.outside.network:
@@ -124,8 +124,8 @@ def keep(
         "tenant_id": render.tenant_id,
         "render_id": render.id,
         "recipe": recipe,
-        "reads": {"site": made.reads, "own": workspace.outside.own.reads},
-        "made": {**made.as_json(), "path": "", "reads": {}, "md5": kept.md5.hex()},
+        "reads": {"site": slice.reads, "own": workspace.outside.own.reads},
+        "made": {**slice.as_json(), "path": "", "reads": {}, "md5": blob.md5.hex()},
         "created_at": instant(),
         "expires_at": _expiry(context),
     }
@@ -134,10 +134,10 @@ def keep(
         if connection.execute(there).first() is None:
             return None
         connection.execute(render_slices.insert().values(**row))
-        digests = (kept.md5, kept.sha256)
+        digests = (blob.md5, blob.sha256)
         blobs.keep(
-            connection, render.tenant_id, *digests, kept.byte_size, FAMILY, slice_id,
-            kept.store_key,
+            connection, render.tenant_id, *digests, blob.byte_size, FAMILY, slice_id,
+            blob.store_key,
         )  # fmt: skip
     return slice_id
 
@@ -185,21 +185,21 @@ def part(
         new = wanted_of(row)
         wanted = new.to_spec
         view, duration = settled(wanted, workspace.limits, look)
-        found = SlicePlan(view, (0, 1))
+        whole = SlicePlan(view, (0, 1))
         if new.is_video:
             duration = _allowed(context, duration)
             slice_ms = max(new.work_slice_ms or DEFAULT_SLICE_MS, _least_ms(view))
             frames = frames_of(wanted, duration)
             if wanted.film.is_sound:
                 # to pass by is what a slice after it would have to do as well
-                found = SlicePlan(view, (frames.start, frames.stop))
+                whole = SlicePlan(view, (frames.start, frames.stop))
             else:
-                found = plan(view, frames, slice_ms=slice_ms)
+                whole = plan(view, frames, slice_ms=slice_ms)
                 # what the request left open the page has decided
-                need_budget(context.settings, math.prod(view.pixels), found.frames)
-            if _was_drawn_alone(context, row, workspace, found):
-                found = SlicePlan(view, (found.borders[0], found.borders[-1]))
-        _write(context, row.id, found, duration)
+                need_budget(context.settings, math.prod(view.pixels), whole.frames)
+            if _was_drawn_alone(context, row, workspace, whole):
+                whole = SlicePlan(view, (whole.borders[0], whole.borders[-1]))
+        _write(context, row.id, whole, duration)
     return stored(context, row.id)
 
 
@@ -210,7 +210,7 @@ def stored(context: ServiceContext, render_id: str) -> SlicePlan:
 
 
 def _was_drawn_alone(
-    context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, found: SlicePlan
+    context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, plan: SlicePlan
 ) -> bool:
     """Whether another render of this page found that one browser has to draw it, and did so."""
     try:
@@ -218,10 +218,10 @@ def _was_drawn_alone(
     except EngineUnavailable:
         # said where one is needed, which may be another machine
         return False
-    frames = range(found.borders[0], found.borders[-1])
-    own = recipe(found.view, frames, wanted_of(row).to_spec, mark)
-    kept = find(context, row.tenant_id, own, workspace)
-    return kept is not None and bool(one_browser_notes(kept.made["notes"]))
+    frames = range(plan.borders[0], plan.borders[-1])
+    own = recipe(plan.view, frames, wanted_of(row).to_spec, mark)
+    cached = find(context, row.tenant_id, own, workspace)
+    return cached is not None and bool(one_browser_notes(cached.made["notes"]))
 
 
 def draw_alone(context: ServiceContext, render_id: str, note: str) -> SlicePlan:
@@ -242,14 +242,14 @@ def draw_alone(context: ServiceContext, render_id: str, note: str) -> SlicePlan:
                 # what begins with the film was drawn from the beginning
                 if one.first and one.slice_id is not None:
                     deletion.remove(connection, FAMILY, one.slice_id)
-            told = Notes.of_json(row.notes or {})
-            told.say("browser", note)
+            notes = Notes.of_json(row.notes or {})
+            notes.say("browser", note)
             spent = sum(work_seconds(one.seconds) for one in parts)
             cost = sum((one.seconds or {}).get("processor", 0.0) for one in parts)
             seconds = {"discarded": round(spent, 3)}
             if cost:
                 seconds["processor"] = round(cost, 3)
-            values = {"notes": told.as_json(), "seconds": seconds}
+            values = {"notes": notes.as_json(), "seconds": seconds}
             connection.execute(renders.update().where(mine).values(**values))
             connection.execute(render_parts.delete().where(own))
             whole = range(min(one.first for one in parts), max(one.stop for one in parts))
@@ -286,19 +286,19 @@ def _least_ms(view: View) -> int:
 
 
 def _write(
-    context: ServiceContext, render_id: str, found: SlicePlan, duration_ms: int | None
+    context: ServiceContext, render_id: str, plan: SlicePlan, duration_ms: int | None
 ) -> None:
     values = {
-        "width": found.view.width,
-        "height": found.view.height,
+        "width": plan.view.width,
+        "height": plan.view.height,
         "duration_ms": duration_ms,
-        "frames": found.frames,
+        "frames": plan.frames,
     }
     # Of two runs, the one that came first has parted it.
     first = (renders.c.id == render_id) & renders.c.frames.is_(None)
     with context.database.write() as connection:
         if connection.execute(renders.update().where(first).values(**values)).rowcount:
-            connection.execute(render_parts.insert(), _rows(render_id, found.slices))
+            connection.execute(render_parts.insert(), _rows(render_id, plan.slices))
 
 
 def _rows(render_id: str, slices: Sequence[range]) -> list[dict[str, Any]]:

@@ -97,12 +97,12 @@ def _joined(
     parted: SlicePlan,
     rows: list[Row[Any]], folder: Path,
 ) -> _Result:  # fmt: skip
-    made = []
+    drawn = []
     for number, row in enumerate(rows):
         job.check()
-        made.append(slices.bring(context, row, folder / f"{number:06}.mp4"))
+        drawn.append(slices.bring(context, row, folder / f"{number:06}.mp4"))
     try:
-        return _join(context, job, render, workspace, parted, made, folder / "result.mp4")
+        return _join(context, job, render, workspace, parted, drawn, folder / "result.mp4")
     except BrowserGone:
         # Whatever is the matter with them, the next run has others.
         with context.database.write() as connection:
@@ -114,10 +114,10 @@ def _joined(
 def _join(
     context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace,
     parted: SlicePlan,
-    made: list[SliceMade], out: Path,
+    slices: list[SliceMade], out: Path,
 ) -> _Result:  # fmt: skip
     wanted = wanted_of(render).to_spec
-    joined = join_slices(workspace, made, parted.view, out, film=wanted.film, check=job.check)
+    joined = join_slices(workspace, slices, parted.view, out, film=wanted.film, check=job.check)
     if joined.frames != parted.frames:
         raise BrowserGone(
             "the slices do not make up the render",
@@ -151,10 +151,10 @@ def _publish(
         )
         if key is not None and not trash.claim(connection, key):
             raise Unavailable("the index of the result was not kept in time", retry_after=1)
-        told: dict[str, Any] = dict(gathered_notes(connection, render.id, row.notes))
+        notes: dict[str, Any] = dict(gathered_notes(connection, render.id, row.notes))
         if result.loudness is not None:
-            told["loudness"] = result.loudness
-        told["refused"] += result.failed
+            notes["loudness"] = result.loudness
+        notes["refused"] += result.failed
         seconds = {**(row.seconds or {}), **seconds}
         values = {
             "status": RenderStatus.COMPLETE,
@@ -164,7 +164,7 @@ def _publish(
             "result_md5": own.md5,
             "index_key": key,
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
-            "notes": told,
+            "notes": notes,
         }
         connection.execute(renders.update().where(mine).values(**values))
         data = {"byte_size": own.byte_size, "media_type": values["media_type"]}
@@ -197,12 +197,12 @@ def run_slice(context: ServiceContext, job: Job) -> None:
             view, wanted = view_of(render), wanted_of(render).to_spec
             frames = range(part.first, part.stop)
             own = recipe(view, frames, wanted, browser_mark())
-            found = slices.find(context, render.tenant_id, own, workspace)
-            if found is not None:
-                _done(context, mine, part, found.id, slices.made_of(found), reused=True)
+            cached = slices.find(context, render.tenant_id, own, workspace)
+            if cached is not None:
+                _done(context, mine, part, cached.id, slices.made_of(cached), reused=True)
                 return
             try:
-                made = context.part(Workspaces).pool.draw(
+                drawn = context.part(Workspaces).pool.draw(
                     workspace, wanted, view, frames, folder,
                     progress=_Progress(context, mine), check=check, cost=budget.need_cost,
                     all_drawn=bool(one_browser_notes(render.notes)),
@@ -211,10 +211,10 @@ def run_slice(context: ServiceContext, job: Job) -> None:
                 draw_alone(context, render.id, skipping_note(error))
                 return
             for line in one_browser_notes(render.notes):
-                made.notes.say("browser", line)
-            slice_id = slices.keep(context, render, own, made, workspace, job.check)
+                drawn.notes.say("browser", line)
+            slice_id = slices.keep(context, render, own, drawn, workspace, job.check)
             if slice_id is not None:
-                _done(context, mine, part, slice_id, made, reused=False)
+                _done(context, mine, part, slice_id, drawn, reused=False)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if is_over(context, render.id):
@@ -265,8 +265,8 @@ class _Budget:
         if spent > most:
             raise self._over(name, most, "s of work")
 
-    def _need_cost(self, taken: float) -> None:
-        if self._most_cost is not None and self._cost + taken > self._most_cost:
+    def _need_cost(self, seconds: float) -> None:
+        if self._most_cost is not None and self._cost + seconds > self._most_cost:
             raise self._over("max_render_cost", self._most_cost, "s of processor time")
 
     def _over(self, name: str, most: float, unit: str) -> PageFailed:
@@ -307,15 +307,15 @@ class _Progress:
 
 def _done(
     context: ServiceContext, mine: sa.ColumnElement[bool], part: Row[Any], slice_id: str,
-    made: SliceMade, *, reused: bool,
+    drawn: SliceMade, *, reused: bool,
 ) -> None:  # fmt: skip
     values: Mapping[str, Any] = {
         "done": part.stop - part.first,
         "slice_id": slice_id,
         "reused": reused,
         # what is taken from another render costs nothing
-        "seconds": {} if reused else made.seconds,
-        "notes": made.notes.as_json(),
+        "seconds": {} if reused else drawn.seconds,
+        "notes": drawn.notes.as_json(),
     }
     with context.database.write() as connection:
         connection.execute(render_parts.update().where(mine).values(**values))

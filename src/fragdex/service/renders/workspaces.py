@@ -128,28 +128,28 @@ class OwnFiles:
         url = own
         if _wants_record(url, headers):
             return self._record(url, headers)
-        found = self._find(url)
-        if found is None:
+        file = self._find(url)
+        if file is None:
             return Answer(404, {"content-type": "text/plain", **READABLE}, b"no such file")
-        size = found.blob.byte_size
-        told = {
+        size = file.blob.byte_size
+        answer_headers = {
             **READABLE,
             "accept-ranges": "bytes",
-            "content-type": found.media_type,
-            "etag": f'"{found.blob.md5.hex()}"',
+            "content-type": file.media_type,
+            "etag": f'"{file.blob.md5.hex()}"',
         }
         wanted = next((value for name, value in headers.items() if name.lower() == "range"), None)
         verdict = parse_range(wanted, size, max_ranges=1)
         if verdict is RangeVerdict.UNSATISFIABLE:
-            return Answer(416, {**told, "content-range": content_range(None, size)})
+            return Answer(416, {**answer_headers, "content-range": content_range(None, size)})
         if isinstance(verdict, RangeVerdict):
             if size > MAX_BYTES:
                 reason = f"the file has more than {MAX_BYTES} bytes: media are read by ranges"
                 raise Blocked(reason, lasts=True)
-            return Answer(200, told, self._read(found, ByteRange(0, size)))
+            return Answer(200, answer_headers, self._read(file, ByteRange(0, size)))
         part = ByteRange(verdict[0].start, min(verdict[0].stop, verdict[0].start + MAX_BYTES))
-        told["content-range"] = content_range(part, size)
-        return Answer(206, told, self._read(found, part))
+        answer_headers["content-range"] = content_range(part, size)
+        return Answer(206, answer_headers, self._read(file, part))
 
     def holds(self, reads: Mapping[str, str | None]) -> bool:
         """Whether paths of another render's reading lead to the same bytes."""
@@ -177,9 +177,9 @@ class OwnFiles:
         if not name or name.endswith("/progress"):
             raise Blocked("lists and events are not served to pages", lasts=True)
         wanted = {name: text for name, text in headers.items() if name.lower() in _PASSED_ON}
-        asked = self._context.part(InProcess)
+        client = self._context.part(InProcess)
         try:
-            reply = asked.get(self._tenant_id, url, wanted, MAX_BYTES)
+            reply = client.get(self._tenant_id, url, wanted, MAX_BYTES)
         except TooLarge as error:
             raise Blocked(error.message, lasts=True) from None
         except Unavailable as error:
@@ -189,8 +189,8 @@ class OwnFiles:
         self.reads[key] = hashlib.sha256(body).hexdigest() if reply.status == _OK else None
         return Answer(reply.status, reply.headers | READABLE, body)
 
-    def _read(self, found: _Found, part: ByteRange) -> bytes:
-        return b"".join(self._context.store.read(found.blob.store_key, part))
+    def _read(self, file: _Found, part: ByteRange) -> bytes:
+        return b"".join(self._context.store.read(file.blob.store_key, part))
 
     def _find(self, url: str) -> _Found | None:
         parts, path = urlsplit(url), _path_of(url)
@@ -198,8 +198,8 @@ class OwnFiles:
             kind = parse_qs(parts.query).get("type", [""])[-1]
             with self._context.database.read() as connection:
                 self._found[path] = self._look(connection, parts.path, kind)
-            found = self._found[path]
-            self.reads[path] = None if found is None else found.blob.sha256.hex()
+            file = self._found[path]
+            self.reads[path] = None if file is None else file.blob.sha256.hex()
         return self._found[path]
 
     def _look(self, connection: Connection, path: str, kind: str) -> _Found | None:
@@ -218,9 +218,9 @@ class OwnFiles:
         if suffix is not None or track is not None:
             return None
         types = _PLAIN_FILES.values() if family == "files" else [_PLAIN_FILES.get(family, "")]
-        found = self._sent(connection, id, *types)
-        if found is not None:
-            return found
+        file = self._sent(connection, id, *types)
+        if file is not None:
+            return file
         return self._media(connection, id, kind) if family in _FILMS else None
 
     def _media(self, connection: Connection, id: str, kind: str) -> _Found | None:
@@ -265,12 +265,12 @@ class OwnFiles:
         mine = (row.file_id == id) & (row.tenant_id == self._tenant_id) & which
         complete = row.completed_at.is_not(None)
         query = sa.select(row.track_id, row.type).where(mine, complete).order_by(row.track_id)
-        found = connection.execute(query.limit(1)).one_or_none()
-        if found is None:
+        match = connection.execute(query.limit(1)).one_or_none()
+        if match is None:
             return None
-        name = track_name(id, found.track_id)
+        name = track_name(id, match.track_id)
         blob = blobs.used_by(connection, self._tenant_id, TRACKS, name)
-        return _found(blob, _KINDS.get(found.type, "video/mp4"))
+        return _found(blob, _KINDS.get(match.type, "video/mp4"))
 
     def _render(self, connection: Connection, id: str) -> _Found | None:
         mine = (renders.c.id == id) & (renders.c.tenant_id == self._tenant_id)

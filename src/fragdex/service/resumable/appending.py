@@ -92,11 +92,11 @@ class RunningUploads:
         Raises:
             UploadBusy: it does not end.
         """
-        while (found := self._running.get(upload_id)) is not None:
-            found.end()
+        while (running := self._running.get(upload_id)) is not None:
+            running.end()
             try:
                 async with asyncio.timeout(PATIENCE):
-                    await found.over.wait()
+                    await running.over.wait()
             except TimeoutError:
                 raise UploadBusy("another request is writing these bytes", retry_after=1) from None
 
@@ -119,8 +119,8 @@ class RunningUploads:
 
 def running_of(request: Request) -> RunningUploads:
     """Those of the process that serves a request."""
-    found: RunningUploads = request.app.state.running_uploads
-    return found
+    uploads: RunningUploads = request.app.state.running_uploads
+    return uploads
 
 
 def announce(request: Request, fields: Mapping[str, str]) -> bool:
@@ -145,11 +145,13 @@ async def progress_told(
         while True:
             await asyncio.sleep(SECONDS)
             try:
-                found = await run_sync(state, context, tenant_id, upload.target.family, upload.id)
+                progress = await run_sync(
+                    state, context, tenant_id, upload.target.family, upload.id
+                )
             except FragdexError:
                 continue
-            if found.next_byte > last:
-                last = found.next_byte
+            if progress.next_byte > last:
+                last = progress.next_byte
                 if not announce(request, {"Upload-Offset": str(last)}):
                     return
 
@@ -191,10 +193,10 @@ async def append(
     body = pieces(request, limit)
     if watched is not None:
         body = watched(body)
-    with tempfile.SpooledTemporaryFile(IN_MEMORY) as held:
+    with tempfile.SpooledTemporaryFile(IN_MEMORY) as buffer:
         if checksum is not None:
-            await _checked(body, checksum, held)
-            body = _again(held)
+            await _checked(body, checksum, buffer)
+            body = _again(buffer)
         try:
             span = f"bytes {offset}-{stop - 1}/{upload.byte_size}"
             await receive_body(request, tenant_id, target, span, body)
@@ -206,7 +208,7 @@ async def append(
     return await run_sync(operations.find, context, tenant_id, upload.id)
 
 
-async def _checked(body: AsyncIterator[bytes], checksum: Checksum, held: IO[bytes]) -> None:
+async def _checked(body: AsyncIterator[bytes], checksum: Checksum, buffer: IO[bytes]) -> None:
     """Hold the bytes of a request until all of them are right: of a wrong one nothing is taken.
 
     Raises:
@@ -215,12 +217,12 @@ async def _checked(body: AsyncIterator[bytes], checksum: Checksum, held: IO[byte
     digest = hashlib.new(checksum.algorithm, usedforsecurity=False)
     async for piece in body:
         digest.update(piece)
-        await run_sync(held.write, piece)
+        await run_sync(buffer.write, piece)
     if digest.digest() != checksum.digest:
         raise ChecksumMismatch("the bytes have another checksum; nothing of them was taken")
-    held.seek(0)
+    buffer.seek(0)
 
 
-async def _again(held: IO[bytes]) -> AsyncIterator[bytes]:
-    while piece := await run_sync(held.read, 1 << 20):
+async def _again(buffer: IO[bytes]) -> AsyncIterator[bytes]:
+    while piece := await run_sync(buffer.read, 1 << 20):
         yield piece

@@ -71,8 +71,8 @@ def integer(text: str | None) -> int | None:
     >>> integer("10"), integer("10;a=1"), integer("-1"), integer("10, 11"), integer("1.0")
     (10, 10, None, None, None)
     """
-    found = None if text is None else _INTEGER.fullmatch(text)
-    number = -1 if found is None else int(found[1])
+    match = None if text is None else _INTEGER.fullmatch(text)
+    number = -1 if match is None else int(match[1])
     return None if number < 0 else number
 
 
@@ -82,8 +82,8 @@ def boolean(text: str | None) -> bool | None:
     >>> boolean("?1"), boolean("?0"), boolean("true"), boolean("?1, ?1")
     (True, False, None, None)
     """
-    found = None if text is None else _BOOLEAN.fullmatch(text)
-    return None if found is None else found[1] == "1"
+    match = None if text is None else _BOOLEAN.fullmatch(text)
+    return None if match is None else match[1] == "1"
 
 
 def item(value: bool | int) -> str:
@@ -95,28 +95,30 @@ def item(value: bool | int) -> str:
     return f"?{value:d}" if isinstance(value, bool) else str(value)
 
 
-def limits(**found: int | None) -> str:
+def limits(**values: int | None) -> str:
     """`Upload-Limit`, of the limits that there are.
 
     >>> limits(max_size=100, max_age=None, min_size=0)
     'max-size=100, min-size=0'
     """
     return ", ".join(
-        f"{name.replace('_', '-')}={number}" for name, number in found.items() if number is not None
+        f"{name.replace('_', '-')}={number}"
+        for name, number in values.items()
+        if number is not None
     )
 
 
 def _digests(text: str | None) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    digests: dict[str, bytes] = {}
     for member in (text or "").split(","):
         one = _DIGEST.fullmatch(member)
         if one is None:
             return {}
         try:
-            found[one[1]] = base64.b64decode(one[2], validate=True)
+            digests[one[1]] = base64.b64decode(one[2], validate=True)
         except ValueError:
             return {}
-    return found
+    return digests
 
 
 def content_digest(text: str | None) -> Checksum | None:
@@ -125,10 +127,10 @@ def content_digest(text: str | None) -> Checksum | None:
     >>> content_digest("md5=:1B2M2Y8AsgTpgAmY7PhCfg==:") is None
     True
     """
-    found = _digests(text)
+    digests = _digests(text)
     for name, (function, size) in ALGORITHMS.items():
-        if len(found.get(name, b"")) == size:
-            return Checksum(function, found[name])
+        if len(digests.get(name, b"")) == size:
+            return Checksum(function, digests[name])
     return None
 
 
@@ -138,8 +140,8 @@ def md5_of(text: str | None) -> str | None:
     >>> md5_of("md5=:1B2M2Y8AsgTpgAmY7PhCfg==:")
     'd41d8cd98f00b204e9800998ecf8427e'
     """
-    found = _digests(text).get("md5", b"")
-    return found.hex() if len(found) == 16 else None
+    digest = _digests(text).get("md5", b"")
+    return digest.hex() if len(digest) == 16 else None
 
 
 def filename_of(text: str | None) -> str | None:
@@ -205,8 +207,8 @@ def _field(name: str, type_: str, description: str, *, required: bool = False) -
         "type": "string",
         "pattern": PATTERNS[type_],
     }
-    found = {"name": name, "in": "header", "required": required, "description": description}
-    return {**found, "schema": schema, "example": "?1" if type_ == "boolean" else "0"}
+    parameter = {"name": name, "in": "header", "required": required, "description": description}
+    return {**parameter, "schema": schema, "example": "?1" if type_ == "boolean" else "0"}
 
 
 def body_of(media_type: str) -> dict[str, Any]:
@@ -306,9 +308,9 @@ async def create_upload(request: Request, caller: Asking, context: InContext) ->
     if (md5 := md5_of(sent.get("repr-digest"))) is not None:
         known["md5"] = md5
     begun = partial(operations.begin, metadata=None)
-    made = await run_sync(begun, context, tenant_id, length, known)
-    await running_of(request).supersede(made)
-    upload = await run_sync(operations.find, context, tenant_id, made)
+    upload_id = await run_sync(begun, context, tenant_id, length, known)
+    await running_of(request).supersede(upload_id)
+    upload = await run_sync(operations.find, context, tenant_id, upload_id)
     place, limit = f"{PREFIX}{PATH}/{upload.id}", limits_of(context, upload=upload)
     announce(request, {"Location": public_path(place), "Upload-Limit": limit})
     if upload.next_byte < upload.byte_size:
@@ -402,26 +404,26 @@ def _text(request: Request, name: str) -> str | None:
 
 
 def _completeness(request: Request) -> bool:
-    found = boolean(_text(request, "upload-complete"))
-    if found is None:
+    complete = boolean(_text(request, "upload-complete"))
+    if complete is None:
         raise InvalidRequest(
             "Upload-Complete is needed", header="Upload-Complete", expected="?0 or ?1"
         )
-    return found
+    return complete
 
 
 def _length(request: Request, offset: int, complete: bool) -> int | None:
     """The length of the whole that a request tells, in one way or two."""
-    told = integer(_text(request, "upload-length"))
+    length = integer(_text(request, "upload-length"))
     sent = content_length(request)
     if complete and sent is not None:
         whole = offset + sent
-        if told not in (None, whole):
+        if length not in (None, whole):
             raise UploadLengthMismatch(
-                "Upload-Length is not what Content-Length says", expected=whole, found=told
+                "Upload-Length is not what Content-Length says", expected=whole, found=length
             )
         return whole
-    return told
+    return length
 
 
 def _need_open(request: Request, upload: ResumableUpload) -> None:

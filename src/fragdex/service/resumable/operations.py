@@ -127,14 +127,14 @@ def begin(
     values = {"id": record.id, "tenant_id": tenant_id, "filename": filename, "mime_type": PART}
     with context.database.write() as connection:
         before = tus_uploads.delete().where(tus_uploads.c.id == record.id)
-        made = connection.scalar(before.returning(tus_uploads.c.made_file)) or is_new
+        is_made = connection.scalar(before.returning(tus_uploads.c.made_file)) or is_new
         connection.execute(
             tus_uploads.insert().values(
                 **values,
                 byte_size=byte_size,
                 metadata=metadata,
                 concat=concat,
-                made_file=made,
+                made_file=is_made,
                 created_at=instant(),
                 expires_at=_expiry(context),
             )
@@ -157,8 +157,8 @@ def begin_part(
         "concat": "partial",
         "expires_at": _expiry(context),
     }
-    made, _ = PARTS.announce(context, tenant_id, byte_size, None, values)
-    return str(made["id"])
+    record, _ = PARTS.announce(context, tenant_id, byte_size, None, values)
+    return str(record["id"])
 
 
 def concatenate(
@@ -179,8 +179,8 @@ def concatenate(
     """
     parts = [_complete_part(context, tenant_id, one) for one in part_ids]
     size = sum(part.byte_size for part in parts)
-    made = begin(context, tenant_id, size, known, metadata=metadata, concat=concat)
-    upload = find(context, tenant_id, made)
+    created = begin(context, tenant_id, size, known, metadata=metadata, concat=concat)
+    upload = find(context, tenant_id, created)
 
     def pieces() -> Iterator[bytes]:
         for part in parts:
@@ -191,7 +191,7 @@ def concatenate(
             context,
             tenant_id,
             upload.target.family,
-            made,
+            created,
             None,
             pieces(),
             limit=upload.target.limit,
@@ -200,7 +200,7 @@ def concatenate(
         )
     for one in dict.fromkeys(part_ids):
         PARTS.delete(context, tenant_id, one)
-    return made
+    return created
 
 
 def find(context: ServiceContext, tenant_id: str, upload_id: str) -> ResumableUpload:

@@ -79,22 +79,22 @@ def parse_metadata(text: str | None) -> dict[str, str]:
     >>> parse_metadata("filename ZmlsbS5tcDQ=,is_confidential")
     {'filename': 'film.mp4', 'is_confidential': ''}
     """
-    found: dict[str, str] = {}
+    metadata: dict[str, str] = {}
     if text is None or not text.strip():
-        return found
+        return metadata
     if len(text) > MOST_METADATA:
         raise _invalid("Upload-Metadata", f"at most {MOST_METADATA} characters", len(text))
     for pair in text.split(","):
         key, _, value = pair.strip().partition(" ")
-        if not _KEY.fullmatch(key) or key in found:
+        if not _KEY.fullmatch(key) or key in metadata:
             raise _invalid("Upload-Metadata", "keys and values in base64", repr(pair[:80]))
         try:
-            found[key] = base64.b64decode(value.strip(), validate=True).decode()
+            metadata[key] = base64.b64decode(value.strip(), validate=True).decode()
         except UnicodeDecodeError:
             continue
         except ValueError as error:
             raise _invalid("Upload-Metadata", "base64", repr(value[:80])) from error
-    return found
+    return metadata
 
 
 def parse_number(name: str, text: str | None) -> int:
@@ -202,10 +202,10 @@ hidden: dict[str, Any] = {"include_in_schema": False, "response_class": Response
 
 
 def _need_version(request: Request) -> None:
-    found = request.headers.get("tus-resumable")
-    if found != VERSION:
+    version = request.headers.get("tus-resumable")
+    if version != VERSION:
         raise UnsupportedVersion(
-            "this version of tus is not spoken here", expected=VERSION, found=found
+            "this version of tus is not spoken here", expected=VERSION, found=version
         )
 
 
@@ -229,7 +229,7 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
     known, wanted = parse_metadata(metadata), parse_concat(concat)
     tenant_id = caller.tenant_id
     if wanted is not None and not wanted.partial:
-        made = await run_sync(
+        upload_id = await run_sync(
             partial(operations.concatenate, metadata=metadata, concat=concat or ""),
             context, tenant_id, wanted.parts, known,
         )  # fmt: skip
@@ -241,11 +241,11 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
         size = parse_number("Upload-Length", sent.get("upload-length"))
         if wanted is not None:
             begun = partial(operations.begin_part, metadata=metadata)
-            made = await run_sync(begun, context, tenant_id, size)
+            upload_id = await run_sync(begun, context, tenant_id, size)
         else:
             begun = partial(operations.begin, metadata=metadata)
-            made = await run_sync(begun, context, tenant_id, size, known)
-    upload = await run_sync(operations.find, context, tenant_id, made)
+            upload_id = await run_sync(begun, context, tenant_id, size, known)
+    upload = await run_sync(operations.find, context, tenant_id, upload_id)
     if upload.next_byte < upload.byte_size and _has_bytes(request) and upload.next_byte == 0:
         upload = await _receive(request, context, tenant_id, upload, 0)
     location = f"{PREFIX}{PATH}/{upload.id}"

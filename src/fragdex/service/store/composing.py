@@ -144,13 +144,13 @@ class ComposingStore:
 
     def _composition(self, key: str) -> tuple[Composition, View]:
         """A record, and what it describes; an object never changes, so neither is ever stale."""
-        found = self._opened.get(key)
-        if found is None:
+        opened = self._opened.get(key)
+        if opened is None:
             whole = ByteRange(0, self.plain.size(key))
             composition = Composition.parsed(b"".join(self.plain.read(key, whole)))
-            found = composition, composition.view()
-            self._opened.put(key, found, composition.weight)
-        return found
+            opened = composition, composition.view()
+            self._opened.put(key, opened, composition.weight)
+        return opened
 
 
 class _ComposedSource(Source):
@@ -276,15 +276,15 @@ class Composition:
             columns, [blocks, 2 * blocks, 2 * blocks + ranges]
         )
         starts = np.cumsum(gaps) + np.cumsum(sizes) - sizes
-        made = rest[numbers * _INT64.itemsize :]
+        made_bytes = rest[numbers * _INT64.itemsize :]
         inside = (starts >= 0) & (sizes > 0) & (sizes <= whole) & (starts <= whole - sizes)
         if not inside.all():
             raise ValueError("a range outside of the other object")
-        for column, total in ((made_sizes, len(made)), (counts, ranges)):
+        for column, total in ((made_sizes, len(made_bytes)), (counts, ranges)):
             # none is larger than the total: sums cannot wrap
             if ((column < 0) | (column > total)).any() or int(column.sum()) != total:
                 raise ValueError("blocks that do not add up")
-        return cls(key, whole, made, made_sizes, counts, starts, sizes)
+        return cls(key, whole, made_bytes, made_sizes, counts, starts, sizes)
 
     def view(self) -> View:
         """The object as a view of the other one."""

@@ -345,12 +345,12 @@ class DiskDraft:
     def finish(self, key: str) -> None:
         """Rename the flushed file to its object."""
         target = self._objects / checked(key)
-        held = self.size()
+        size = self.size()
         with disk_errors():
             if target.is_file():
                 self.discard()
                 return
-            if not held:
+            if not size:
                 raise SourceNotFound(f"the draft of {key} holds nothing")
             self.close()
             place(self._path, target, self._objects, self._modes)
@@ -378,9 +378,9 @@ class DiskDraft:
         if self._descriptor is not None:
             # Through another Draft of this name, the file may have become an object meanwhile.
             with suppress(FileNotFoundError):
-                found = os.stat(self._path, follow_symlinks=False)
-                if (found.st_dev, found.st_ino) == self._identity:
-                    return self._descriptor, found.st_size
+                status = os.stat(self._path, follow_symlinks=False)
+                if (status.st_dev, status.st_ino) == self._identity:
+                    return self._descriptor, status.st_size
             self.close()
         flushed: int | None = None
         try:
@@ -391,10 +391,10 @@ class DiskDraft:
                     raise
                 return None
             descriptor, flushed = self._made(), 0
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
         self._descriptor, self._flushed = descriptor, flushed
-        self._identity = (found.st_dev, found.st_ino)
-        return descriptor, found.st_size
+        self._identity = (status.st_dev, status.st_ino)
+        return descriptor, status.st_size
 
     def _made(self) -> int:
         """A new empty file, durable in its folder."""

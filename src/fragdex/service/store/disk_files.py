@@ -65,11 +65,11 @@ def disk_errors(key: str | None = None, root: Path | None = None) -> Iterator[No
         raise Unavailable(f"the disk does not answer: {why}", retry_after=RETRY_S) from error
 
 
-def file_size(found: os.stat_result) -> int:
+def file_size(status: os.stat_result) -> int:
     """The size of a plain file; anything else is no object: FileNotFoundError."""
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    return found.st_size
+    return status.st_size
 
 
 def write_all(descriptor: int, data: bytes | memoryview, at: int) -> None:
@@ -143,24 +143,24 @@ def make_folders(folder: Path, root: Path | None = None, modes: Modes = PRIVATE)
     flush_folder(folder.parent)
 
 
-def disk_reserve(found: os.statvfs_result) -> int:
+def disk_reserve(disk: os.statvfs_result) -> int:
     """Bytes of a disk that are left to what makes room: records of deletions, and their log."""
-    return min(_KEPT_FREE, found.f_blocks * found.f_frsize // _KEPT_PART)
+    return min(_KEPT_FREE, disk.f_blocks * disk.f_frsize // _KEPT_PART)
 
 
 def need_room(descriptor: int, size: int) -> None:
     """Refuse bytes that would take the last of a disk: OSError, as where there is none."""
-    found = os.fstatvfs(descriptor)
-    if found.f_blocks and found.f_bavail * found.f_frsize < size + disk_reserve(found):
+    disk = os.fstatvfs(descriptor)
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < size + disk_reserve(disk):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def make_private(path: Path) -> None:
     """Close a file or folder of ours to all but our own user; another user's stays as it is."""
-    found = path.stat(follow_symlinks=False)
-    mode = PRIVATE.folder if stat.S_ISDIR(found.st_mode) else PRIVATE.file
-    plain = stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)
-    if plain and found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != mode:
+    status = path.stat(follow_symlinks=False)
+    mode = PRIVATE.folder if stat.S_ISDIR(status.st_mode) else PRIVATE.file
+    plain = stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
+    if plain and status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != mode:
         os.chmod(path, mode)
 
 
@@ -207,11 +207,11 @@ def walk(root: Path, prefix: str) -> Iterator[str]:
 def _below(folder: Path, above: str, prefix: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as scanned:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in scanned]
+            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in scanned]
     except (FileNotFoundError, NotADirectoryError):
         return
     # A folder sorts with its slash: `a-b` stands before `a/b`, and `a/b` before `a0`.
-    for name in sorted(f"{name}/" if is_folder else name for name, is_folder in found):
+    for name in sorted(f"{name}/" if is_folder else name for name, is_folder in entries):
         whole = above + name
         if name.endswith("/"):
             if whole.startswith(prefix) or prefix.startswith(whole):
@@ -324,8 +324,8 @@ _NEARLY = 20
 
 def nearly_full(folder: Path) -> str | None:
     """How much is left on the disk of a folder, where that is little; None where there is room."""
-    found = os.statvfs(folder)
-    free, whole = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    disk = os.statvfs(folder)
+    free, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
     if free >= min(1 << 30, whole // _NEARLY):
         return None
     return f"{free >> 20} MiB of {whole >> 20} MiB are left on the disk of {folder}"
@@ -334,8 +334,8 @@ def nearly_full(folder: Path) -> str | None:
 def disks_nearly_full(settings: Settings) -> list[str]:
     """What is left on the disks of the service, where that is little."""
     folders = [settings.data, *([settings.store_folder] if settings.store_folder else [])]
-    told = {os.stat(folder).st_dev: nearly_full(folder) for folder in folders}
-    return [one for one in told.values() if one]
+    warnings = {os.stat(folder).st_dev: nearly_full(folder) for folder in folders}
+    return [one for one in warnings.values() if one]
 
 
 class Reserve:
@@ -348,16 +348,16 @@ class Reserve:
     def give_up(self) -> None:
         """Free the room where the disk is full to less than half of it; else nothing."""
         with suppress(OSError):
-            found = os.statvfs(self._folder)
-            if found.f_bavail * found.f_frsize < disk_reserve(found) // 2:
+            disk = os.statvfs(self._folder)
+            if disk.f_bavail * disk.f_frsize < disk_reserve(disk) // 2:
                 self._path.unlink()
 
     def renew(self) -> None:
         """Take the room again where there is plenty."""
         with suppress(OSError), self._lock:
-            found = os.statvfs(self._folder)
-            size = disk_reserve(found)
-            if self._path.exists() or found.f_bavail * found.f_frsize < 4 * size:
+            disk = os.statvfs(self._folder)
+            size = disk_reserve(disk)
+            if self._path.exists() or disk.f_bavail * disk.f_frsize < 4 * size:
                 return
             opened = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:

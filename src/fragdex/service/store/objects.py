@@ -124,8 +124,8 @@ class ObjectStore:
         # Listing by prefix goes by whole segments; the rest of the prefix is compared here.
         folder = prefix.rpartition("/")[0]
         listed = "objects/" + (f"{folder}/" if folder else "")
-        found = [key.removeprefix("objects/") for key, _ in listing(self.bucket, listed)]
-        yield from sorted(key for key in found if key.startswith(prefix))
+        keys = [key.removeprefix("objects/") for key, _ in listing(self.bucket, listed)]
+        yield from sorted(key for key in keys if key.startswith(prefix))
 
     def draft(self, name: str) -> ObjectDraft:
         """The draft of that name; nothing is written yet."""
@@ -318,15 +318,15 @@ class ObjectDraft:
     def _listed(self) -> list[tuple[int, int]]:
         """The pieces that follow one another from byte 0 on."""
         if self._pieces is None:
-            found = [
+            pieces = [
                 (int(path.rpartition("/")[2]), size)
                 for path, size in listing(self._bucket, self._folder)
             ]
-            end = gapless(found)
-            if any(start > end for start, _ in found):
+            end = gapless(pieces)
+            if any(start > end for start, _ in pieces):
                 # what an interrupted `_cut` or `discard` left; nothing may ever join on to it
-                remove(self._bucket, *(self._place(at) for at, _ in reversed(found) if at > end))
-            self._pieces = [piece for piece in found if piece[0] <= end]
+                remove(self._bucket, *(self._place(at) for at, _ in reversed(pieces) if at > end))
+            self._pieces = [piece for piece in pieces if piece[0] <= end]
         return self._pieces
 
     def _durable(self) -> int:
@@ -386,8 +386,8 @@ class SignedParts:
 
     def pieces(self, draft: str) -> list[tuple[int, int]]:
         """(first byte, size) of all pieces that are here, in order, gaps or not."""
-        found = listing(self._bucket, f"drafts/{checked(draft)}/")
-        return [(int(place.rpartition("/")[2]), size) for place, size in found]
+        listed = listing(self._bucket, f"drafts/{checked(draft)}/")
+        return [(int(place.rpartition("/")[2]), size) for place, size in listed]
 
     def drop(self, draft: str, starts: Sequence[int]) -> None:
         """Delete the pieces that begin at these bytes."""
@@ -441,12 +441,12 @@ def remove(bucket: Bucket, *places: str) -> None:
 def listing(bucket: Bucket, prefix: str) -> list[tuple[str, int]]:
     """(path, size) of all objects below a folder, sorted by path."""
     with object_errors():
-        found = [
+        objects = [
             (str(one["path"]), int(one["size"]))
             for page in obstore.list(bucket, prefix, chunk_size=1000)
             for one in page
         ]
-    return sorted(found)
+    return sorted(objects)
 
 
 def put_whole(bucket: Bucket, place: str, pieces: Iterable[bytes | memoryview]) -> int:

@@ -45,12 +45,12 @@ class Derivatives:
             FragdexError: as that function, and as `run_in_child`.
             RecordNotFound: the bytes were deleted meanwhile.
         """
-        told = " ".join(f"{name}={value}" for name, value in sorted(how.items()))
-        recipe = f"{do.__name__} {_VERSION} {told} {medium.mark}".strip()
+        arguments = " ".join(f"{name}={value}" for name, value in sorted(how.items()))
+        recipe = f"{do.__name__} {_VERSION} {arguments} {medium.mark}".strip()
         blob = medium.blob
-        found = await run_sync(_find, context, tenant_id, blob, recipe)
-        if found:
-            return found
+        cached = await run_sync(_find, context, tenant_id, blob, recipe)
+        if cached:
+            return cached
         key = tenant_id, blob.sha256, recipe
         making = self._making.get(key)
         if making is None:
@@ -59,10 +59,10 @@ class Derivatives:
             making.add_done_callback(lambda done: self._over(key, done))
         # who goes away leaves the others their picture
         await asyncio.shield(making)
-        found = await run_sync(_find, context, tenant_id, blob, recipe)
-        if not found:
+        cached = await run_sync(_find, context, tenant_id, blob, recipe)
+        if not cached:
             raise RecordNotFound("the file was deleted meanwhile")
-        return found
+        return cached
 
     def _over(self, key: Any, done: asyncio.Task[None]) -> None:
         del self._making[key]
@@ -102,16 +102,16 @@ def _made(
     how: dict[str, Any],
 ) -> None:
     with OwnFolder() as folder, medium.index() as lent:
-        made = run_in_child(
+        answer = run_in_child(
             medium.opened, medium.size, do,
             taken=folder, lent=[lent.fileno()], **how,
         )  # fmt: skip
         written = {
             name: (
                 blobs.write_file(context.database, context.store, tenant_id, folder / name),
-                made["types"][name],
+                answer["types"][name],
             )
-            for name in made["files"]
+            for name in answer["files"]
         }
     derived.keep(
         context.database, tenant_id, medium.blob.sha256, recipe, written, cached_for(context)
@@ -136,11 +136,11 @@ async def thumbnail(
     if not exact:
         # moments that show one picture are one recipe
         moment = nearest_sync(medium.track, moment).time.fraction
-    made = await context.part(Derivatives).parts(
+    parts = await context.part(Derivatives).parts(
         context, tenant_id, medium, child.picture,
         time=str(moment), exact=exact, format=form, track=medium.track.id, **size,
     )  # fmt: skip
-    return made["picture"]
+    return parts["picture"]
 
 
 async def storyboard(
@@ -169,8 +169,8 @@ async def waveform(
 async def loudness(context: ServiceContext, tenant_id: str, title: Playable) -> StoredBytes:
     """How loud the sound is, as JSON; raises as `thumbnail`."""
     medium = title.medium("audio")
-    made = await context.part(Derivatives).parts(context, tenant_id, medium, child.measure)
-    return made["json"]
+    parts = await context.part(Derivatives).parts(context, tenant_id, medium, child.measure)
+    return parts["json"]
 
 
 MOST_AT_ONCE: Final = 2

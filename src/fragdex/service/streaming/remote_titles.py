@@ -60,9 +60,9 @@ class RemoteTitle:
     @cached_property
     def renditions(self) -> dict[str, Rendition]:
         """By their names: those of `package`, and `scrub` where there is video."""
-        found = {one.name: one for one in self.package.title.renditions}
+        renditions = {one.name: one for one in self.package.title.renditions}
         video = self.package.title.of("video")
-        return found | ({SCRUB: _key_frames_of(video[0])} if video else {})
+        return renditions | ({SCRUB: _key_frames_of(video[0])} if video else {})
 
     def part(self, rendition: str, number: int | None) -> View:
         """A segment, by its number from 1; None: the initialization segment.

@@ -83,13 +83,13 @@ def view_response(
     Raises:
         FragdexError: a source cannot be read, or is not what it was.
     """
-    made = answer(view, request.headers, request.method, opened, {"Cache-Control": cache})
-    if made.status_code == 412:
+    response = answer(view, request.headers, request.method, opened, {"Cache-Control": cache})
+    if response.status_code == 412:
         detail = f"the entity tag is {view.etag} now"
         return problem(HTTP[412], detail, headers={"ETag": view.etag})
-    if made.status_code != 416:
-        return made
-    known = {name: made.headers[name] for name in ("Content-Range", "Accept-Ranges")}
+    if response.status_code != 416:
+        return response
+    known = {name: response.headers[name] for name in ("Content-Range", "Accept-Ranges")}
     return problem(
         HTTP[416], f"there are {view.size} bytes", headers=known, more={"size": view.size}
     )
@@ -106,9 +106,9 @@ def with_token(view: View, token: str | None) -> View:
         return view
     mark = f"token={token}".encode()
 
-    def hls(found: re.Match[bytes]) -> bytes:
-        address = found[1] or found[2]
-        return found[0].replace(address, _marked(address, mark))
+    def hls(match: re.Match[bytes]) -> bytes:
+        address = match[1] or match[2]
+        return match[0].replace(address, _marked(address, mark))
 
     text = view.read()
     if "mpegurl" in view.media_type:
@@ -194,9 +194,9 @@ class Waveform(ApiModel):
 
 
 def _peaks_answers() -> dict[int | str, dict[str, Any]]:
-    found = _media("application/octet-stream") | answers(*_REFUSALS, UndecodableMedia)
-    found[200] = {**found[200], "model": Waveform}
-    return found
+    responses = _media("application/octet-stream") | answers(*_REFUSALS, UndecodableMedia)
+    responses[200] = {**responses[200], "model": Waveform}
+    return responses
 
 
 class Loudness(ApiModel):
@@ -287,10 +287,10 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
     ) -> Response:
         tenant_id = caller.tenant_id
         title = await run_sync(find, context, tenant_id, id)
-        found = await derivatives.thumbnail(
+        stored = await derivatives.thumbnail(
             context, tenant_id, title, t, form, exact, width=w, height=h
         )
-        return media_of(request, found)
+        return media_of(request, stored)
 
     async def storyboard(
         id: RecordId,
@@ -305,9 +305,9 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
         tenant_id = caller.tenant_id
         title = await run_sync(find, context, tenant_id, id)
         parts = await derivatives.storyboard(context, tenant_id, title, every, w, columns, rows)
-        asked = f"every={every:g}&w={w}&columns={columns}&rows={rows}"
+        parameters = f"every={every:g}&w={w}&columns={columns}&rows={rows}"
         token = token_of(request)
-        query = asked + (f"&token={token}" if token else "")
+        query = parameters + (f"&token={token}" if token else "")
         return await run_sync(_storyboard, request, context, parts["vtt"], query)
 
     async def sheet(
@@ -346,8 +346,8 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
     async def loudness(id: RecordId, caller: Asking, context: InContext) -> Loudness:
         tenant_id = caller.tenant_id
         title = await run_sync(find, context, tenant_id, id)
-        found = await derivatives.loudness(context, tenant_id, title)
-        return Loudness.model_validate_json(await run_sync(_text, context, found))
+        stored = await derivatives.loudness(context, tenant_id, title)
+        return Loudness.model_validate_json(await run_sync(_text, context, stored))
 
     router.get(
         f"{place}/loudness",
@@ -355,7 +355,7 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
         description="How loud the first audio track is, by EBU R 128.",
         responses=answers(*_REFUSALS, UndecodableMedia),
     )(loudness)
-    for path, name, endpoint, said, responses in (
+    for path, name, endpoint, description, responses in (
         ("/hls/{playlist}", "hls_playlist", playlist,
          "HLS: `master.m3u8`, and the playlists that it names.", _media(_HLS)),
         ("/hls/{rendition}/{part}", "hls_segment", segment,
@@ -383,7 +383,7 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
         router.get(
             place + path,
             name=f"get_{noun}_{name}",
-            description=said,
+            description=description,
             response_class=Response,
             responses=responses,
         )(endpoint)
@@ -405,18 +405,18 @@ def _file(request: Request, title: Playable, make: Callable[[], Any]) -> Respons
     return view_response(request, view, lambda: title.sources_of(view), BYTES)
 
 
-def _text(context: ServiceContext, found: StoredBytes) -> bytes:
-    return b"".join(context.store.read(found.store_key, ByteRange(0, found.byte_size)))
+def _text(context: ServiceContext, stored: StoredBytes) -> bytes:
+    return b"".join(context.store.read(stored.store_key, ByteRange(0, stored.byte_size)))
 
 
 def _storyboard(
-    request: Request, context: ServiceContext, found: StoredBytes, query: str
+    request: Request, context: ServiceContext, stored: StoredBytes, query: str
 ) -> Response:
     """The WebVTT of a storyboard; its sheets stand below it, and are asked for by `query`."""
-    text = _text(context, found)
+    text = _text(context, stored)
     address = f"storyboard/\\1.jpg?{query}#".encode()
     text = _SHEET.sub(address, text)
-    view = View("text/vtt", (), [found.md5.hex(), query], [len(text)], lambda _: [text])
+    view = View("text/vtt", (), [stored.md5.hex(), query], [len(text)], lambda _: [text])
     return view_response(request, view, lambda: nullcontext([]), LISTS)
 
 

@@ -267,8 +267,8 @@ def media_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> tupl
     """
     rows = context.database.rows(_OWN_TRACKS, tenant=tenant_id, file=file_id)
     # two tracks may have the same bytes
-    found = dict.fromkeys(Blob(bytes(r[0]), bytes(r[1]), r[2], r[3]) for r in rows)
-    return tuple(found) or (original_of_file(context, tenant_id, file_id),)
+    media = dict.fromkeys(Blob(bytes(r[0]), bytes(r[1]), r[2], r[3]) for r in rows)
+    return tuple(media) or (original_of_file(context, tenant_id, file_id),)
 
 
 def original_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> Blob:

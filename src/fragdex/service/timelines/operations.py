@@ -155,9 +155,9 @@ class _Described:
 
 
 def _described(view: View, path: Path) -> _Described:
-    found = fragdex.open_index(path)  # mapped: it stays when the folder goes
+    index = fragdex.open_index(path)  # mapped: it stays when the folder goes
     known = FileInfo("", view.size, etag=view.etag)
-    return _Described(view, Index(known, found.how, found.periods))
+    return _Described(view, Index(known, index.how, index.periods))
 
 
 class JoinedTitle:
@@ -180,11 +180,11 @@ class JoinedTitle:
         starts: Literal["source"] | None = "source" if gaps == "keep" else None
         with OwnFolder() as folder:
             with in_turn(titles[0].tenant_id):
-                made = run_in_child(
+                written = run_in_child(
                     self._one_behind_the_other, sum(sizes), child.indexes,
                     taken=folder, sizes=sizes, starts=starts,
                 )  # fmt: skip
-            *paths, last = (folder / name for name in made["files"])
+            *paths, last = (folder / name for name in written["files"])
             members = [_described(*one) for one in zip(self._views, paths, strict=True)]
             with self._opened_members() as sources:
                 given = [one.index for one in members]

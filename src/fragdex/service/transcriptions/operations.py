@@ -97,11 +97,11 @@ def begin_for(
         lock = sa.select(file.id).where(file.id == file_id).with_for_update()
         if connection.execute(lock).first() is None:
             raise RecordNotFound("there is no such ISOBMFF file")
-        found = connection.scalar(going.order_by(_ROW.id.desc()).limit(1))
-        if found is None:
+        transcription_id = connection.scalar(going.order_by(_ROW.id.desc()).limit(1))
+        if transcription_id is None:
             _begin(context, connection, row)
-    begun = BegunTranscription(id=found or row["id"], file_id=file_id, track_id=track.id)
-    return begun, found is None
+    begun = BegunTranscription(id=transcription_id or row["id"], file_id=file_id, track_id=track.id)
+    return begun, transcription_id is None
 
 
 def made_of(context: ServiceContext, tenant_id: str, file_id: str) -> str:

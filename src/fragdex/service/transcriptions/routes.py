@@ -101,11 +101,11 @@ def _captions(form: str) -> None:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=type_, headers=headers)
 
-    told: dict[str, Any] = {"content": {media_type: {"schema": {"type": "string"}}}}
+    answer: dict[str, Any] = {"content": {media_type: {"schema": {"type": "string"}}}}
     if form == "json":
-        told = {"model": WholeTranscription}
-    found: dict[int | str, dict[str, Any]] = {
-        200: {"description": "The captions", **told},
+        answer = {"model": WholeTranscription}
+    responses: dict[int | str, dict[str, Any]] = {
+        200: {"description": "The captions", **answer},
         304: {"description": "They are those that the caller has"},
     }
     get_and_head(
@@ -113,7 +113,7 @@ def _captions(form: str) -> None:
         f"/transcriptions/{{id}}.{form}",
         name=f"download_transcription_{form}",
         description=f"The whole of a complete transcription as {form}.",
-        responses={**answers(RecordNotFound, NotReady), **found},
+        responses={**answers(RecordNotFound, NotReady), **responses},
     )(get)
 
 

@@ -77,21 +77,21 @@ def _chosen(tracks: Sequence[Track], track_id: int | None, field: str) -> Track:
             raise Unprocessable("the file has no audio track")
         return sounds[0]
     known = ", ".join(str(track.id) for track in sounds) or "none"
-    found = next((track for track in tracks if track.id == track_id), None)
-    if found is None:
+    chosen = next((track for track in tracks if track.id == track_id), None)
+    if chosen is None:
         raise RecordNotFound(
             f"the file has no track {track_id}",
             pointer=f"/{field}",
             more={"audio_tracks": [track.id for track in sounds]},
         )
-    if found.kind != "audio":
+    if chosen.kind != "audio":
         raise InvalidRequest(
             f"track {track_id} is no sound",
             pointer=f"/{field}",
             expected=f"an audio track ({known})",
-            found=found.kind,
+            found=chosen.kind,
         )
-    return found
+    return chosen
 
 
 def end_ms(track: Track) -> int:

@@ -120,15 +120,15 @@ class Engines:
             fits = one.choice == choice and one.alive
             return float(one.key == row.id) if fits else None
 
-        found = self._idle.take(fitness) or _Listener(choice)
+        listener = self._idle.take(fitness) or _Listener(choice)
         try:
-            found.turn_to(context, row, check)
-            yield found
+            listener.turn_to(context, row, check)
+            yield listener
         finally:
-            if found.alive:
-                self._idle.put(found, max(1, context.settings.slice_workers))
+            if listener.alive:
+                self._idle.put(listener, max(1, context.settings.slice_workers))
             else:
-                found.end()
+                listener.end()
 
     def rest(self, transcription_id: str) -> None:
         """Let go of the track of a transcription that is over."""
@@ -220,8 +220,8 @@ def _plan(context: ServiceContext, job: Job, row: Row[Any]) -> TranscriptionPlan
     _save_plan(context, row.id, plan, facts)
     with context.database.read() as connection:
         # A run that lost its place while it planned goes by what the other one wrote.
-        kept = connection.scalar(sa.select(_ROW.plan).where(_ROW.id == row.id))
-    return plan if kept is None else TranscriptionPlan.of_json(kept)
+        saved = connection.scalar(sa.select(_ROW.plan).where(_ROW.id == row.id))
+    return plan if saved is None else TranscriptionPlan.of_json(saved)
 
 
 def _save_plan(
@@ -366,12 +366,12 @@ def _copy(context: ServiceContext, job: Job) -> None:
         sources = _sources(connection, row)
     cues = cues_of(transcript.words)
     with OwnFolder() as folder:
-        made = Pieces(folder / PLACES, folder / MADE)
+        pieces = Pieces(folder / PLACES, folder / MADE)
         for number, blob in enumerate(sources):
             try:
                 run_isolated(
                     context, row.tenant_id, blob.store_key, blob.byte_size, pieces_of_copy,
-                    {PLACES: made.places, MADE: made.made}, check=job.check,
+                    {PLACES: pieces.places, MADE: pieces.made}, check=job.check,
                     cues=cues, language=transcript.language,
                 )  # fmt: skip
             except FormatError:
@@ -379,7 +379,7 @@ def _copy(context: ServiceContext, job: Job) -> None:
                     continue
                 raise
             with context.store.source(blob.store_key) as source:
-                _publish(context, job, row, source, made)
+                _publish(context, job, row, source, pieces)
             return
 
 
@@ -394,15 +394,15 @@ def _copy_failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) 
 def _sources(connection: Connection, row: Row[Any]) -> list[blobs.Blob]:
     """What may be copied, the best first."""
     whole = file_bytes(connection, row.tenant_id, row.file_id)
-    found = [] if whole is None else [whole]
+    sources = [] if whole is None else [whole]
     try:
         own, _ = blob_of_track(connection, row.tenant_id, row.file_id, row.track_id)
     except NotReady:
-        if not found:
+        if not sources:
             raise
     else:
-        found += [own] if own not in found else []
-    return found
+        sources += [own] if own not in sources else []
+    return sources
 
 
 def _publish(
@@ -440,12 +440,12 @@ def _publish(
 
 
 def _bytes(job: Job, source: Source, pieces: Pieces) -> Iterator[bytes]:
-    with pieces.made.open("rb") as made:
+    with pieces.made.open("rb") as file:
         for start, stop in pieces:
             for at in range(start, stop, _PIECE):
                 job.check()
                 end = min(at + _PIECE, stop)
-                yield source.read(ByteRange(at, end)) if start >= 0 else made.read(end - at)
+                yield source.read(ByteRange(at, end)) if start >= 0 else file.read(end - at)
 
 
 def _name(filename: str) -> str:

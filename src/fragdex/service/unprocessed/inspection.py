@@ -66,10 +66,10 @@ class Structure:
                 self._skip -= passed
                 at += passed
             elif self._keep:
-                taken = data[at : at + self._keep]
-                self._take(start + at, taken)
-                self._keep -= len(taken)
-                at += len(taken)
+                piece = data[at : at + self._keep]
+                self._take(start + at, piece)
+                self._keep -= len(piece)
+                at += len(piece)
             else:
                 at += self._header(data, at, start + at)
 
@@ -90,30 +90,30 @@ class Structure:
         """Take bytes of a header (ISO/IEC 14496-12, 4.2.2); returns how many."""
         head = self._head
         wanted = 16 if len(head) >= 8 and head[:4] == b"\0\0\0\1" else 8
-        taken = data[at : at + wanted - len(head)]
-        head += taken
-        self._take(place, taken)
+        piece = data[at : at + wanted - len(head)]
+        head += piece
+        self._take(place, piece)
         if len(head) < wanted or (wanted == 8 and head[:4] == b"\0\0\0\1"):
-            return len(taken)
+            return len(piece)
         size = int.from_bytes(head[8:16] if wanted == 16 else head[:4], "big")
-        kept = bytes(head[4:8]) in _KEPT
+        is_kept = bytes(head[4:8]) in _KEPT
         head.clear()
         self._boxes += 1
-        self._begun = self._begun or kept
+        self._begun = self._begun or is_kept
         if self._boxes > MOST_BEFORE and not self._begun:
             self._over = self._none = True
             self._runs.clear()
         elif self._boxes > MOST_BOXES:
             self._let_go()
         elif size == 0 and wanted == 8:  # up to the end of the file
-            self._over, self._keep = not kept, 1 << 62
+            self._over, self._keep = not is_kept, 1 << 62
         elif size < wanted:
             self._over = True  # no box: nothing can be found behind it
-        elif kept:
+        elif is_kept:
             self._keep = size - wanted
         else:
             self._skip = size - wanted
-        return len(taken)
+        return len(piece)
 
     def _take(self, place: int, data: bytes) -> None:
         self._bytes += len(data)

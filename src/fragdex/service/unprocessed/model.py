@@ -45,18 +45,18 @@ class Problem(ApiModel):
     detail: str
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any] | None) -> Problem | None:
+    def of(cls, saved: Mapping[str, Any] | None) -> Problem | None:
         """What a record keeps (`jobs.problem_of`), as it is told.
 
         >>> Problem.of({"error": "Unprocessable", "detail": "the file is empty"}).status
         422
         """
-        if kept is None:
+        if saved is None:
             return None
-        name = str(kept.get("error", ""))
+        name = str(saved.get("error", ""))
         error = getattr(kinds, name, None)
         row = row_of(error if isinstance(error, type) else kinds.ServiceError)
-        detail = str(kept.get("detail") or row.title)
+        detail = str(saved.get("detail") or row.title)
         return cls(type=row.type, title=row.title, status=row.status, detail=detail)
 
 

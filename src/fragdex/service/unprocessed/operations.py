@@ -173,39 +173,39 @@ def _examine(context: ServiceContext, arrived: Arrived) -> _Found:
 
 def _examined_apart(context: ServiceContext, arrived: Arrived, process: bool) -> _Found:
     tenant_id, key, md5 = arrived.tenant_id, arrived.store_key, arrived.md5
-    with index_apart(context, tenant_id, key, md5, arrived.byte_size) as found:
-        if found is None:
+    with index_apart(context, tenant_id, key, md5, arrived.byte_size) as indexed:
+        if indexed is None:
             return _Found(None, None, None)
-        context.part(Inspections).put(key, Inspection(small=False, reason=found.reason))
-        index_key = store_saved(context, tenant_id, found.path, found.tracks).key
+        context.part(Inspections).put(key, Inspection(small=False, reason=indexed.reason))
+        index_key = store_saved(context, tenant_id, indexed.path, indexed.tracks).key
         track = None
-        if process and found.reason is None:
-            index = open_index(found.path)
+        if process and indexed.reason is None:
+            index = open_index(indexed.path)
             track = track_of(context, tenant_id, index, key, md5, arrived.sha256)
         return _Found(None, index_key, track)
 
 
 def _finished(context: ServiceContext, connection: Connection, arrived: Arrived) -> None:
-    found: _Found = arrived.found
+    examined: _Found = arrived.found
     now = instant()
     values: dict[str, Any] = {"md5": arrived.md5, "sha256": arrived.sha256, "completed_at": now}
-    if found.refusal:
-        values |= {"failed_at": now, "problem": problem_of(Unprocessable(found.refusal))}
-    if found.index_key:
-        if not trash.claim(connection, found.index_key):
+    if examined.refusal:
+        values |= {"failed_at": now, "problem": problem_of(Unprocessable(examined.refusal))}
+    if examined.index_key:
+        if not trash.claim(connection, examined.index_key):
             raise Unavailable("the index of the file was not kept in time", retry_after=1)
-        values["index_key"] = found.index_key
+        values["index_key"] = examined.index_key
     mine = _FILE.id == arrived.record_id
     connection.execute(files.update().where(mine).values(**values))
     data = file_data(arrived.record_id, arrived.md5)
     uploaded = {**data, "byte_size": arrived.byte_size}
     emit(context, connection, arrived.tenant_id, "file.uploaded", uploaded)
-    if found.refusal:
+    if examined.refusal:
         failed = {**data, "problem": values["problem"]}
         emit(context, connection, arrived.tenant_id, "file.failed", failed)
     row = connection.execute(sa.select(files).where(mine)).one_or_none()
     if row is not None and row.process_when_complete and row.failed_at is None:
-        start(context, connection, row, found.track)
+        start(context, connection, row, examined.track)
 
 
 _RUN = processes.c
@@ -250,8 +250,8 @@ def process_file(
         row = UNPROCESSED.row(connection, tenant_id, file_id, lock=True)
         going = _going(connection, file_id)
         process_id = start(context, connection, row, track) if going is None else going.id
-        found = connection.execute(sa.select(processes).where(_RUN.id == process_id)).one()
-    return process_record(found), going is None
+        process = connection.execute(sa.select(processes).where(_RUN.id == process_id)).one()
+    return process_record(process), going is None
 
 
 def start(
@@ -344,7 +344,7 @@ def track_of(
         "language": info.language,
     }
     probe_info = {name: value for name, value in known.items() if value is not None}
-    made = TranscodedTrack(
+    transcoded = TranscodedTrack(
         track.id,
         track.kind,
         codec,
@@ -354,7 +354,7 @@ def track_of(
         duration_ms=round(1000 * seconds),
         probe_info=probe_info | {"copied": True, "reasons": []},
     )
-    return StagedTrack(made, md5, sha256, key, store_index(context, tenant_id, index).key)
+    return StagedTrack(transcoded, md5, sha256, key, store_index(context, tenant_id, index).key)
 
 
 def delete_process(context: ServiceContext, tenant_id: str, process_id: str) -> None:

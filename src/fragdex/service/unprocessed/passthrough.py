@@ -45,9 +45,9 @@ def why_not(index: Index, source: Source, *, remote: bool = False) -> str | None
         source: its bytes; a few are read for each fragment.
         remote: each read is a request over a network.
     """
-    told = why_not_told(index, remote=remote)
-    if told is not None:
-        return told
+    reason = why_not_told(index, remote=remote)
+    if reason is not None:
+        return reason
     try:
         return _why_not_inside(index, index.tracks[0], source)
     except FragdexError:
@@ -116,9 +116,9 @@ def _closed(source: Source, start: int, stop: int, size: int) -> bool:
 
 def _length_size(index: Index, source: Source) -> int:
     """Bytes of a NAL unit's length (ISO/IEC 14496-15, 5.3.3); 0 where no header tells."""
-    found = _sample_entry(index, source, "avc1/avcC")
-    if found is not None and "lengthSizeMinusOne" in found.fields:
-        return int(found.fields["lengthSizeMinusOne"]) + 1
+    entry = _sample_entry(index, source, "avc1/avcC")
+    if entry is not None and "lengthSizeMinusOne" in entry.fields:
+        return int(entry.fields["lengthSizeMinusOne"]) + 1
     return 0
 
 
@@ -138,9 +138,9 @@ def _sample_entry(index: Index, source: Source, path: str) -> Box | None:
     """The first box at a path below stsd; None where there is none."""
     for init in index.periods[0].init:
         for box in parse(source.read(init)):
-            found = box.find(f"trak/mdia/minf/stbl/stsd/{path}") if box.type == "moov" else None
-            if found is not None:
-                return found
+            entry = box.find(f"trak/mdia/minf/stbl/stsd/{path}") if box.type == "moov" else None
+            if entry is not None:
+                return entry
     return None
 
 
@@ -198,13 +198,13 @@ def index_apart(
 def indexed(source: Source, md5: str) -> dict[str, Any]:
     """What the process does: the index goes into its folder, and what is said of it comes back."""
     try:
-        made = usable(index(source, exact=True), bytes.fromhex(md5))
-        if made is None:
+        exact = usable(index(source, exact=True), bytes.fromhex(md5))
+        if exact is None:
             return {"refused": "it is no movie, or none that is whole"}
-        made.save(Path(INDEX))
-        reason = why_not(made, source, remote=source.remote)
+        exact.save(Path(INDEX))
+        reason = why_not(exact, source, remote=source.remote)
     except SourceUnavailable:
         raise
     except FragdexError as error:
         return {"refused": str(error)}
-    return {"tracks": [track.id for track in made.tracks], "reason": reason}
+    return {"tracks": [track.id for track in exact.tracks], "reason": reason}

@@ -49,7 +49,7 @@ class Original:
 
 
 def record_of_track(
-    made: TranscodedTrack, original: Original, check: Callable[[], None]
+    transcoded: TranscodedTrack, original: Original, check: Callable[[], None]
 ) -> bytes | None:
     """The record of a track as an object that is composed of an upload.
 
@@ -58,21 +58,21 @@ def record_of_track(
 
     Returns: None where the upload has too little of it, or other bytes than were told.
     """
-    ranges = _told(Path(made.ranges_path), made.byte_size, original.blob.byte_size)
+    ranges = _told(Path(transcoded.ranges_path), transcoded.byte_size, original.blob.byte_size)
     if ranges is None:
         return None
     starts, sizes = ranges[:, 0], ranges[:, 2]
     gaps = np.diff(starts + sizes, prepend=0) - sizes
     begins = gaps > 0
     begins[0] = True
-    tail = made.byte_size - int(starts[-1] + sizes[-1])
+    tail = transcoded.byte_size - int(starts[-1] + sizes[-1])
     made_sizes = np.append(gaps[begins], [tail])
     firsts = np.append(np.flatnonzero(begins), [len(ranges), len(ranges)])
     columns = 16 * (len(made_sizes) + len(ranges))
     if columns + int(made_sizes.sum()) + _LINE > MOST_RECORD_BYTES:
         return None
     pieces = []
-    with open(made.path, "rb") as track, original.path.open("rb") as whole:
+    with open(transcoded.path, "rb") as track, original.path.open("rb") as whole:
         for (_, place, size), gap in zip(ranges.tolist(), gaps.tolist(), strict=True):
             pieces.append(track.read(gap))
             whole.seek(place)
@@ -88,7 +88,7 @@ def record_of_track(
         ranges[:, 1],
         sizes,
     ).built()
-    return record if _WORTH * len(record) <= made.byte_size else None
+    return record if _WORTH * len(record) <= transcoded.byte_size else None
 
 
 def _told(path: Path, size: int, whole: int) -> Int64 | None:
@@ -150,7 +150,7 @@ def clear(context: ServiceContext, job: Job) -> None:
 def keep(
     context: ServiceContext,
     tenant_id: str,
-    made: list[TranscodedTrack],
+    tracks: list[TranscodedTrack],
     check: Callable[[], None],
     progress: Callable[[float], None] = lambda _: None,
     original: Original | None = None,
@@ -162,7 +162,7 @@ def keep(
         check: called for each piece; what it raises ends the work.
         progress: called with 0…1.
     """
-    whole, done = sum(one.byte_size for one in made) or 1, 0
+    whole, done = sum(one.byte_size for one in tracks) or 1, 0
 
     def pieces(path: str) -> Iterator[bytes]:
         nonlocal done
@@ -173,8 +173,8 @@ def keep(
                 done += len(piece)
                 progress(min(1.0, done / (2 * whole)))
 
-    kept = []
-    for one in made:
+    staged = []
+    for one in tracks:
         md5, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
         for piece in pieces(one.path):
             md5.update(piece)
@@ -194,41 +194,41 @@ def keep(
         elif not known:
             context.store.write(key, pieces(one.path))
         context.store.write(index_key, pieces(one.index_path))
-        kept.append(StagedTrack(one, md5.digest(), sha256.digest(), key, index_key, of))
-    return kept
+        staged.append(StagedTrack(one, md5.digest(), sha256.digest(), key, index_key, of))
+    return staged
 
 
-def put_track(connection: Connection, file_id: str, tenant_id: str, kept: StagedTrack) -> None:
+def put_track(connection: Connection, file_id: str, tenant_id: str, staged: StagedTrack) -> None:
     """Write a track; what stood there before under its id is let go."""
-    made, row = kept.made, isobmff_tracks.c
-    record_id = f"{file_id}/{made.track_id}"
-    here = (row.file_id == file_id) & (row.track_id == made.track_id)
+    track, row = staged.made, isobmff_tracks.c
+    record_id = f"{file_id}/{track.track_id}"
+    here = (row.file_id == file_id) & (row.track_id == track.track_id)
     old = connection.scalar(sa.select(row.index_key).where(here))
     trash.discard(connection, old)
     before = blobs.used_by(connection, tenant_id, "tracks", record_id)
-    if before is not None and before.sha256 != kept.sha256:
+    if before is not None and before.sha256 != staged.sha256:
         blobs.release(connection, "tracks", record_id)
-    own = (kept.md5, kept.sha256, made.byte_size)
+    own = (staged.md5, staged.sha256, track.byte_size)
     blobs.keep(
-        connection, tenant_id, *own, "tracks", record_id, kept.store_key,
-        composed_of=kept.composed_of,
+        connection, tenant_id, *own, "tracks", record_id, staged.store_key,
+        composed_of=staged.composed_of,
     )  # fmt: skip
-    if not trash.claim(connection, kept.index_key):
+    if not trash.claim(connection, staged.index_key):
         raise Unavailable("the index of a track was not kept in time", retry_after=1)
     now = instant()
     values = {
         "tenant_id": tenant_id,
-        "type": made.type,
-        "probe_info": made.probe_info,
-        "duration_ms": made.duration_ms,
-        "codec_name": made.codec,
-        "byte_size": made.byte_size,
-        "md5": kept.md5,
-        "index_key": kept.index_key,
+        "type": track.type,
+        "probe_info": track.probe_info,
+        "duration_ms": track.duration_ms,
+        "codec_name": track.codec,
+        "byte_size": track.byte_size,
+        "md5": staged.md5,
+        "index_key": staged.index_key,
         "completed_at": now,
     }
     statement = insert(connection, isobmff_tracks).values(
-        file_id=file_id, track_id=made.track_id, created_at=now, **values
+        file_id=file_id, track_id=track.track_id, created_at=now, **values
     )
     connection.execute(
         statement.on_conflict_do_update(index_elements=["file_id", "track_id"], set_=values)

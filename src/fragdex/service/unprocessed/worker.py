@@ -58,11 +58,11 @@ _PROGRESS_SECONDS: Final = 0.5
 
 
 def _run(context: ServiceContext, job: Job) -> None:
-    found = _begin(context, job.record_id)
-    if found is None:
+    row = _begin(context, job.record_id)
+    if row is None:
         return
     with context.database.read() as connection:
-        blob = blobs.used_by(connection, found["tenant_id"], FAMILY, found["id"])
+        blob = blobs.used_by(connection, row["tenant_id"], FAMILY, row["id"])
         if not blob:
             raise Unprocessable("the bytes of the file are not here")
     folder = work_folder(context, job)
@@ -72,20 +72,20 @@ def _run(context: ServiceContext, job: Job) -> None:
     composing = context.settings.keep == "original" and not is_composed(blob.store_key)
     try:
         with context.store.local(blob.store_key) as path:
-            made = run_media(
+            tracks = run_media(
                 path, folder, lambda part: progress(_MEDIA_PART * part), job.check,
                 ranges=composing,
             )  # fmt: skip
-            kept = keep(
+            staged = keep(
                 context,
-                found["tenant_id"],
-                made,
+                row["tenant_id"],
+                tracks,
                 job.check,
                 lambda part: progress(_MEDIA_PART + rest * part),
                 Original(blob, path) if composing else None,
             )
         with context.database.write() as connection:
-            publish(context, connection, job.record_id, kept)
+            publish(context, connection, job.record_id, staged)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -114,7 +114,7 @@ def _begin(context: ServiceContext, process_id: str) -> Mapping[Any, Any] | None
     """The file to be processed; None where the process is over or deleted."""
     row = processes.c
     with context.database.write() as connection:
-        found = connection.execute(
+        process = connection.execute(
             sa.select(
                 row.started_at, row.completed_at, row.failed_at,
                 files.c.tenant_id, files.c.id,
@@ -122,12 +122,12 @@ def _begin(context: ServiceContext, process_id: str) -> Mapping[Any, Any] | None
             .join(files, files.c.id == row.unprocessed_file_id)
             .where(row.id == process_id)
         ).one_or_none()  # fmt: skip
-        if found is None or found.completed_at is not None or found.failed_at is not None:
+        if process is None or process.completed_at is not None or process.failed_at is not None:
             return None
-        if found.started_at is None:
+        if process.started_at is None:
             started = processes.update().where(row.id == process_id)
             connection.execute(started.values(started_at=instant()))
-    return found._mapping
+    return process._mapping
 
 
 class _Progress:
@@ -149,24 +149,24 @@ class _Progress:
 
 
 def publish(
-    context: ServiceContext, connection: Connection, process_id: str, kept: list[StagedTrack]
+    context: ServiceContext, connection: Connection, process_id: str, staged: list[StagedTrack]
 ) -> None:
     """Make the tracks visible, and the process complete; nothing where another run did."""
     row = processes.c
-    found = connection.execute(
+    process = connection.execute(
         sa.select(row.completed_at.label("published_at"), files)
         .join(files, files.c.id == row.unprocessed_file_id)
         .where(row.id == process_id)
         .with_for_update()
     ).one_or_none()
-    if found is None or found.published_at is not None:
+    if process is None or process.published_at is not None:
         return
     now = instant()
-    file_id = isobmff_file(connection, found)
-    for one in kept:
-        put_track(connection, file_id, found.tenant_id, one)
+    file_id = isobmff_file(connection, process)
+    for one in staged:
+        put_track(connection, file_id, process.tenant_id, one)
     if context.settings.keep == "tracks":
-        blobs.release(connection, FAMILY, found.id)
+        blobs.release(connection, FAMILY, process.id)
     connection.execute(
         isobmff_files.update().where(isobmff_files.c.id == file_id).values(index_completed_at=now)
     )
@@ -177,8 +177,12 @@ def publish(
             completed_at=now, failed_at=None, problem=None, progress=1.0, isobmff_file_id=file_id
         )
     )
-    data = {**file_data(found.id, found.md5), "process_id": process_id, "isobmff_file_id": file_id}
-    emit(context, connection, found.tenant_id, "file.ready", data)
+    data = {
+        **file_data(process.id, process.md5),
+        "process_id": process_id,
+        "isobmff_file_id": file_id,
+    }
+    emit(context, connection, process.tenant_id, "file.ready", data)
 
 
 def isobmff_file(connection: Connection, sent: Row[Any]) -> str:
@@ -199,16 +203,16 @@ SCRUB: Final = "scrub"
 
 
 def _scrub(context: ServiceContext, job: Job) -> None:
-    found = _video(context, job.record_id)
-    if found is None:
+    video = _video(context, job.record_id)
+    if video is None:
         return
     folder = work_folder(context, job)
     try:
-        with context.store.local(found.store_key) as path:
-            made = run_media(path, folder, check=job.check, scrub_alone=True)
-        kept = keep(context, found.tenant_id, made, job.check)
+        with context.store.local(video.store_key) as path:
+            tracks = run_media(path, folder, check=job.check, scrub_alone=True)
+        staged = keep(context, video.tenant_id, tracks, job.check)
         with context.database.write() as connection:
-            _publish_scrub_track(connection, found.file_id, found.tenant_id, kept)
+            _publish_scrub_track(connection, video.file_id, video.tenant_id, staged)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -233,7 +237,7 @@ def _video(context: ServiceContext, process_id: str) -> Any | None:
 
 
 def _publish_scrub_track(
-    connection: Connection, file_id: str, tenant_id: str, kept: list[StagedTrack]
+    connection: Connection, file_id: str, tenant_id: str, staged: list[StagedTrack]
 ) -> None:
     """Make the track visible, unless the file is gone or has a scrub track meanwhile."""
     file, track = isobmff_files.c, isobmff_tracks.c
@@ -243,7 +247,7 @@ def _publish_scrub_track(
     own = sa.select(track.file_id).where(track.file_id == file_id, track.track_id == SCRUB_TRACK)
     if connection.execute(own).first() is not None:
         return
-    for one in kept:
+    for one in staged:
         put_track(connection, file_id, tenant_id, one)
 
 

@@ -98,11 +98,13 @@ class Family:
         """
 
         def post(new: Any, response: Response, caller: Asking, context: InContext) -> Any:
-            made, is_new = create(context, caller.tenant_id, new)
+            record, is_new = create(context, caller.tenant_id, new)
             if not is_new:
                 response.status_code = 200
-            response.headers["Location"] = PREFIX + self._path + self._record_at.format(id=made.id)
-            return made
+            response.headers["Location"] = (
+                PREFIX + self._path + self._record_at.format(id=record.id)
+            )
+            return record
 
         post.__annotations__["new"] = new  # where the framework looks for the body's model
         known = {"model": record, "description": "There is one of this md5 already"}
@@ -245,8 +247,8 @@ class Family:
             id: RecordId, request: Request, response: Response, caller: Asking, context: InContext
         ) -> Any:
             tenant_id = caller.tenant_id
-            found = await run_sync(target, context, tenant_id, id)
-            progress = await receive_request(request, tenant_id, found)
+            upload = await run_sync(target, context, tenant_id, id)
+            progress = await receive_request(request, tenant_id, upload)
             response.status_code = 201 if progress.complete else 202
             return await run_sync(find, context, tenant_id, id)
 

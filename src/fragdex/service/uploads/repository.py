@@ -73,10 +73,10 @@ class Repository(Generic[Record, Page]):
             RecordNotFound: this tenant has none of it.
         """
         query = self._by_id.with_for_update(of=self.table) if lock else self._by_id
-        found = connection.execute(query, {"tenant": tenant_id, "id": record_id}).one_or_none()
-        if found is None:
+        row = connection.execute(query, {"tenant": tenant_id, "id": record_id}).one_or_none()
+        if row is None:
             raise self.not_found()
-        return found
+        return row
 
     def read(self, connection: Connection, tenant_id: str, record_id: str) -> Record:
         """The record of an id, as this transaction sees it; raises as `row`."""
@@ -110,10 +110,10 @@ class Repository(Generic[Record, Page]):
             )
             wanted = wanted.where(own)
         with context.database.read() as connection:
-            found = page(connection, wanted, self.table, limit, cursor, self._weight)
-            records = self._records(connection, found.rows)
+            listed = page(connection, wanted, self.table, limit, cursor, self._weight)
+            records = self._records(connection, listed.rows)
         (member,) = self._listed.model_fields.keys() - {"next_cursor"}
-        return self._listed.model_validate({member: records, "next_cursor": found.next_cursor})
+        return self._listed.model_validate({member: records, "next_cursor": listed.next_cursor})
 
     def not_found(self) -> RecordNotFound:
         """What is raised where there is no such record."""
@@ -192,7 +192,8 @@ class FileRepository(Repository[Record, Page]):
         if self._typed:
             rows = rows.where(table.c.type == sa.literal_column(f"'{family}'"))
         super().__init__(
-            table, noun, lambda _, found: [to_record(row) for row in found], listed, statuses, rows,
+            table, noun, lambda _, found: [to_record(row) for row in found], listed, statuses,
+            rows,
         )  # fmt: skip
         # nor a limit, which has one of its own; there are few of an md5
         of_tenant = self._rows.where(table.c.tenant_id == sa.bindparam("tenant"))
@@ -374,8 +375,8 @@ def facts(row: Any) -> dict[str, Any]:
 
 
 def _next_byte(row: Any) -> int:
-    held: int = row.byte_size if row.completed_at is not None else row.next_byte or 0
-    return held
+    next_byte: int = row.byte_size if row.completed_at is not None else row.next_byte or 0
+    return next_byte
 
 
 def _status(row: Any) -> FileStatus:

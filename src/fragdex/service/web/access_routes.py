@@ -118,8 +118,8 @@ def list_keys(
     caller: Asking, context: InContext, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> ApiKeyList:
     """Keys of the tenant, newest first, those that expired or were revoked too."""
-    found, next_cursor = page_of_keys(context.database, caller.tenant_id, limit, cursor)
-    return ApiKeyList(keys=[ApiKey(**_facts(one)) for one in found], next_cursor=next_cursor)
+    records, next_cursor = page_of_keys(context.database, caller.tenant_id, limit, cursor)
+    return ApiKeyList(keys=[ApiKey(**_facts(one)) for one in records], next_cursor=next_cursor)
 
 
 class _KeySecret:
@@ -131,8 +131,8 @@ class _KeySecret:
     def without(self, body: bytes) -> bytes:
         return json.dumps({**json.loads(body), "key": ""}).encode()
 
-    def again(self, request: Request, kept: bytes) -> bytes:
-        record = json.loads(kept)
+    def again(self, request: Request, saved: bytes) -> bytes:
+        record = json.loads(saved)
         key = f"ef_{_secret_of(request, record['id'])}_{record['id']}"
         try:
             keys.find_key(request.app.state.context.database, key)
@@ -181,10 +181,10 @@ def create_key(
         expires_at=new.expires_at,
         secret_of=partial(_secret_of, request),
     )
-    made = _with_secret(context, caller.tenant_id, bearer)
-    audit("key.create", caller.tenant_id, caller.key_id, made.id, scope=made.scope)
-    response.headers["Location"] = f"{PREFIX}/keys/{made.id}"
-    return made
+    created = _with_secret(context, caller.tenant_id, bearer)
+    audit("key.create", caller.tenant_id, caller.key_id, created.id, scope=created.scope)
+    response.headers["Location"] = f"{PREFIX}/keys/{created.id}"
+    return created
 
 
 @key_router.get("/keys/{id}", responses=NOT_FOUND)
@@ -219,8 +219,8 @@ def rotate_key(
 
 
 def _with_secret(context: ServiceContext, tenant_id: str, bearer: str) -> SecretApiKey:
-    made = read_key(context.database, tenant_id, bearer.rpartition("_")[2])
-    return SecretApiKey(key=bearer, **_facts(made))
+    record = read_key(context.database, tenant_id, bearer.rpartition("_")[2])
+    return SecretApiKey(key=bearer, **_facts(record))
 
 
 def _facts(key: ListedKey) -> dict[str, Any]:

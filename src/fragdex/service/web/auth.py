@@ -139,10 +139,10 @@ class Authenticator:
             tables.keys.c.id == key_id, tables.keys.c.revoked_at.is_(None)
         )
         with self._context.database.read() as connection:
-            found = connection.execute(living).first()
-        if found is None:
+            row = connection.execute(living).first()
+        if row is None:
             raise Unauthenticated("the key that signed this token was revoked")
-        return math.inf if found.expires_at is None else found.expires_at.timestamp()
+        return math.inf if row.expires_at is None else row.expires_at.timestamp()
 
 
 def the_context(request: Request) -> ServiceContext:
@@ -310,11 +310,11 @@ class Grant:
         Args:
             query: its parameters, decoded.
         """
-        asked = segments(path)
+        requested = segments(path)
         return (
             method in ("GET", "HEAD")
             and origin == self.origin
-            and asked[: len(self.path)] == self.path
+            and requested[: len(self.path)] == self.path
             and all(
                 [value for own, value in query if own == name] == [wanted]
                 for name, wanted in self.params

@@ -44,10 +44,10 @@ def need_content_type(request: Request, expected: str) -> None:
     Raises:
         UnsupportedMediaType: parameters of the type do not count.
     """
-    found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if found != expected:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != expected:
         raise UnsupportedMediaType(
-            f"Content-Type must be {expected}", expected=expected, found=found
+            f"Content-Type must be {expected}", expected=expected, found=media_type
         )
 
 

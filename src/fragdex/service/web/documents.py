@@ -63,11 +63,11 @@ def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
 
 def document(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
     """The OpenAPI 3.1 document: what every operation really answers."""
-    made = get_openapi(title=TITLE, version=app.version, description=DESCRIPTION, routes=routes)
+    document = get_openapi(title=TITLE, version=app.version, description=DESCRIPTION, routes=routes)
     public_url = app.state.context.settings.public_url
     if public_url:
-        made["servers"] = [{"url": public_url}]
-    components = made.setdefault("components", {})
+        document["servers"] = [{"url": public_url}]
+    components = document.setdefault("components", {})
     components["securitySchemes"] = SECURITY_SCHEMES
     schemas = components.setdefault("schemas", {})
     schemas.update(SCHEMAS)
@@ -76,13 +76,13 @@ def document(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
         schemas.pop(name, None)
     for name, schema in schemas.items():
         schemas[name] = {**_plain(schema), "title": name}
-    for item in made["paths"].values():
+    for item in document["paths"].values():
         for operation in item.values():
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _without_null(parameter["schema"])
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 content["schema"] = _without_null(content["schema"])
-    return made
+    return document
 
 
 def _plain(schema: Any, name: str = "") -> Any:
@@ -134,10 +134,10 @@ def docs(request: Request) -> Response:
     return HTMLResponse(page(request.app.openapi()), headers={"Content-Security-Policy": POLICY})
 
 
-def page(made: Mapping[str, Any]) -> str:
+def page(document: Mapping[str, Any]) -> str:
     """The document as HTML, complete in itself."""
     by_tag: dict[str, list[str]] = {}
-    for path, item in made["paths"].items():
+    for path, item in document["paths"].items():
         for method in METHODS:
             if method in item:
                 operation = item[method]
@@ -147,13 +147,14 @@ def page(made: Mapping[str, Any]) -> str:
     schemas = "".join(
         f'<details id="schema-{_text(name)}"><summary><code>{_text(name)}</code></summary>'
         f"<pre>{_text(json.dumps(schema, indent=2))}</pre></details>"
-        for name, schema in sorted(made["components"]["schemas"].items())
+        for name, schema in sorted(document["components"]["schemas"].items())
     )
+    info = document["info"]
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>fragdex</title>'
         '<meta name="viewport" content="width=device-width"><style>'
-        f"{STYLE}</style><h1>{_text(made['info']['title'])} {_text(made['info']['version'])}</h1>"
-        f"<p>{_text(made['info']['description'])}</p>"
+        f"{STYLE}</style><h1>{_text(info['title'])} {_text(info['version'])}</h1>"
+        f"<p>{_text(info['description'])}</p>"
         '<p>For programs: <a href="openapi.json">openapi.json</a>. Every request below '
         "<code>/api/v1</code> carries <code>Authorization: Bearer KEY</code>.</p>"
         f"{families}<h2>Problems</h2>{_problems()}<h2>Schemas</h2>{schemas}</html>"

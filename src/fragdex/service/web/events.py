@@ -283,10 +283,10 @@ def look_once(look: Look, context: ServiceContext, tenant_id: str, record_id: st
     Raises:
         RecordNotFound: this tenant has none of this id.
     """
-    found = look(context, tenant_id, [record_id])
-    if record_id not in found:
+    events = look(context, tenant_id, [record_id])
+    if record_id not in events:
         raise RecordNotFound("there is no such record")
-    return found[record_id]
+    return events[record_id]
 
 
 @dataclass(slots=True)
@@ -357,7 +357,7 @@ class Watcher:
                 for look, tenant_id, record_id in self._topics:
                     wanted.setdefault((look, tenant_id), []).append(record_id)
                 try:
-                    found = await run_sync(self._look, wanted)
+                    events = await run_sync(self._look, wanted)
                 except Unavailable as error:
                     log.warning("events wait: %s", explained(error))
                     continue
@@ -366,7 +366,7 @@ class Watcher:
                         topic.take(None, error)
                     continue
                 self.ticks += 1
-                for key, state in found.items():
+                for key, state in events.items():
                     topic = self._topics.get(key)  # type: ignore[assignment]
                     if topic is not None:
                         gone = None if state else RecordNotFound("the record was deleted")
@@ -375,10 +375,10 @@ class Watcher:
             self._ticking = None
 
     def _look(self, wanted: Mapping[tuple[Look, str], Sequence[str]]) -> dict[_Key, Event | None]:
-        found: dict[_Key, Event | None] = {}
+        events: dict[_Key, Event | None] = {}
         for (look, tenant_id), ids in wanted.items():
             for first in range(0, len(ids), _BATCH):
                 part = ids[first : first + _BATCH]
                 states = look(self._context, tenant_id, part)
-                found.update(((look, tenant_id, one), states.get(one)) for one in part)
-        return found
+                events.update(((look, tenant_id, one), states.get(one)) for one in part)
+        return events

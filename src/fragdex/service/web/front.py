@@ -142,8 +142,8 @@ def _trace_context(scope: Scope) -> dict[str, str]:
     parents, states = _fields(scope, b"traceparent"), ",".join(_fields(scope, b"tracestate"))
     if len(parents) != 1:
         return {}
-    kept = {"tracestate": states} if 0 < len(states) <= MAX_TRACESTATE else {}
-    return {"traceparent": parents[0], **kept}
+    state = {"tracestate": states} if 0 < len(states) <= MAX_TRACESTATE else {}
+    return {"traceparent": parents[0], **state}
 
 
 def _describe(span: ActiveSpan, scope: Scope, sent: _Sent, request_id: str) -> None:
@@ -201,10 +201,10 @@ def _with_newline(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes
 
     None: it is not JSON, or an object whose bytes are told by an ETag.
     """
-    found = dict(headers)
-    if found.get(b"content-type", b"").partition(b";")[0] not in JSON or b"etag" in found:
+    fields = dict(headers)
+    if fields.get(b"content-type", b"").partition(b";")[0] not in JSON or b"etag" in fields:
         return None
-    length = found.get(b"content-length", b"0")
+    length = fields.get(b"content-length", b"0")
     if length == b"0":
         return None
     longer = b"%d" % (int(length) + 1)

@@ -78,20 +78,20 @@ def readyz(request: Request) -> Response:
     """
     context, state = the_context(request), request.app.state
     ending = state.ending or state.draining.is_set()
-    found = {
+    checks = {
         "database": _checked(lambda: _ask_database(context)),
         "store": _checked(context.store.check),
         "draining": "yes" if ending else "no",
     }
-    ready = found == {"database": "ok", "store": "ok", "draining": "no"}
+    ready = checks == {"database": "ok", "store": "ok", "draining": "no"}
     # without a browser all but renders is answered
-    found["browser"] = state.browser()
-    found["engine"] = state.engine()
-    if context.settings.ready_needs_browser and state.has_no_browser(found["browser"]):
+    checks["browser"] = state.browser()
+    checks["engine"] = state.engine()
+    if context.settings.ready_needs_browser and state.has_no_browser(checks["browser"]):
         ready = False
     # what is here can be read and deleted, which makes room
-    found["disk"] = "nearly full" if disks_nearly_full(context.settings) else "ok"
-    content = {"status": "ok" if ready else "unavailable", **found}
+    checks["disk"] = "nearly full" if disks_nearly_full(context.settings) else "ok"
+    content = {"status": "ok" if ready else "unavailable", **checks}
     return JSONResponse(content, 200 if ready else 503)
 
 

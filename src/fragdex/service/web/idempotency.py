@@ -63,7 +63,7 @@ class ShownOnce(Protocol):
     def without(self, body: bytes) -> bytes:
         """What is kept of an answer."""
 
-    def again(self, request: Request, kept: bytes) -> bytes:
+    def again(self, request: Request, saved: bytes) -> bytes:
         """The first answer, as the same request gets it again.
 
         Raises:
@@ -123,8 +123,10 @@ async def replayed(
             f"an Idempotency-Key has 1 to {MAX_KEY} characters", header="Idempotency-Key"
         )
     context: ServiceContext = request.app.state.context
-    asked = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
-    claimed = await run_sync(_claim, context, tenant_id, key, hashlib.sha256(asked + body).digest())
+    request_line = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
+    claimed = await run_sync(
+        _claim, context, tenant_id, key, hashlib.sha256(request_line + body).digest()
+    )
     if isinstance(claimed, Response):
         if secret is None:
             return claimed
@@ -132,18 +134,18 @@ async def replayed(
         headers = {name: claimed.headers[name] for name in (*KEPT_HEADERS, REPLAYED)
                    if name in claimed.headers}  # fmt: skip
         return Response(again, claimed.status_code, headers)
-    kept = False
+    is_saved = False
     alive = asyncio.create_task(_stay_alive(context, claimed))
     try:
         response = await handler(request)
         if 200 <= response.status_code < 300:
             await run_sync(_save_answer, context, claimed, response, secret)
-            kept = True
+            is_saved = True
         return response
     finally:
         alive.cancel()
         context.part(_Claims).running.discard(claimed.name)
-        if not kept:
+        if not is_saved:
             # an outage must not hide why the request failed
             with suppress(FragdexError), CancelScope(shield=True):
                 await run_sync(_give_up, context, claimed)
@@ -217,8 +219,8 @@ def _save_answer(
 ) -> None:
     headers = {name: value for name, value in response.headers.items() if name in KEPT_HEADERS}
     body = bytes(response.body)
-    kept = body if secret is None else secret.without(body)
-    values = {"status": response.status_code, "headers": headers, "body": kept}
+    saved = body if secret is None else secret.without(body)
+    values = {"status": response.status_code, "headers": headers, "body": saved}
     mine = and_(claim.row, replays.c.created_at == claim.at)
     with context.database.write() as connection:
         connection.execute(update(replays).where(mine).values(**values))

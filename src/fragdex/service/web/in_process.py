@@ -91,13 +91,13 @@ class InProcess:
 
 
 async def _reply(app: ASGIApp, scope: Scope, most: int) -> Reply:
-    reply, asked = Reply(), False
+    reply, is_sent = Reply(), False
 
     async def receive() -> Message:
-        nonlocal asked
-        if asked:
+        nonlocal is_sent
+        if is_sent:
             await asyncio.Event().wait()
-        asked = True
+        is_sent = True
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Message) -> None:

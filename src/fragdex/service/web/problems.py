@@ -249,20 +249,20 @@ def _is_of_a_file(error: FragdexError) -> bool:
 
 def _methods_at(app: FastAPI, path: str) -> list[str]:
     """What a path takes (RFC 9110, 10.2.1); the router itself knows of one route at a time."""
-    found: list[tuple[int, list[str]]] = []
+    matches: list[tuple[int, list[str]]] = []
     for template, item in app.openapi()["paths"].items():
         literal = re.sub(r"\{\w+\}", "", template)
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
         if re.fullmatch(pattern, path):
             methods = {method.upper() for method in item}
-            found.append((len(literal), [*methods | ({"HEAD"} if "GET" in methods else set())]))
+            matches.append((len(literal), [*methods | ({"HEAD"} if "GET" in methods else set())]))
     # `/image_files/{id}.json` and `/image_files/{id}` both match: the closer one is meant
-    return sorted(max(found, default=(0, []))[1])
+    return sorted(max(matches, default=(0, []))[1])
 
 
-def _invalid(found: Iterable[Any]) -> Response:
+def _invalid(problems: Iterable[Any]) -> Response:
     errors: list[dict[str, Any]] = []
-    for one in found:
+    for one in problems:
         place, *rest = one["loc"] or ("body",)
         if one["type"] == "json_invalid":
             reason = one.get("ctx", {}).get("error", one["msg"])
@@ -337,14 +337,14 @@ def sentence_of(one: Mapping[str, Any]) -> str:
     context = {name: str(value) for name, value in (one.get("ctx") or {}).items()}
     kind = one["type"]
     template = _SENTENCES.get(kind, "another value is expected ({type})")
-    said = template.format_map({**context, "type": kind})
+    sentence = template.format_map({**context, "type": kind})
     if kind in ("missing", "extra_forbidden", "value_error", "assertion_error"):
-        return said
+        return sentence
     try:
         shown = json.dumps(one.get("input"), ensure_ascii=False)
     except (TypeError, ValueError):
-        return said
-    return f"{said}, not {shown}" if len(shown) <= 60 and ", not " not in said else said
+        return sentence
+    return f"{sentence}, not {shown}" if len(shown) <= 60 and ", not " not in sentence else sentence
 
 
 def answers(*errors: type[FragdexError]) -> dict[int | str, dict[str, Any]]:

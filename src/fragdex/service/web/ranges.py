@@ -43,30 +43,30 @@ CACHE_CONTROL = "private, max-age=3600"
 
 
 def media_of(
-    request: Request, found: StoredBytes, headers: Mapping[str, str] | None = None
+    request: Request, stored: StoredBytes, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The answer to GET or HEAD of stored bytes.
 
     Args:
         request: its method, Range, If-Range and If-None-Match decide.
-        found: the bytes; their md5 is the strong entity tag, their sha256 the Repr-Digest
+        stored: the bytes; their md5 is the strong entity tag, their sha256 the Repr-Digest
             (RFC 9530).
         headers: more for every answer with or about the bytes.
     """
-    context, size = the_context(request), found.byte_size
-    etag = etag_of(found.md5)
+    context, size = the_context(request), stored.byte_size
+    etag = etag_of(stored.md5)
     fields = {
         "ETag": etag,
         "Accept-Ranges": "bytes",
         "Cache-Control": CACHE_CONTROL,
-        "Repr-Digest": f"sha-256=:{base64.b64encode(found.sha256).decode()}:",
+        "Repr-Digest": f"sha-256=:{base64.b64encode(stored.sha256).decode()}:",
         **(headers or {}),
     }
-    asked = request.headers
-    if has_already(asked, etag):
+    headers_sent = request.headers
+    if has_already(headers_sent, etag):
         return Response(status_code=304, headers=fields)
-    fields["Content-Type"] = found.mime_type
-    path = context.store.path(found.store_key)
+    fields["Content-Type"] = stored.mime_type
+    path = context.store.path(stored.store_key)
     prefix, folder = context.settings.x_accel_prefix, context.settings.store_folder
     # nginx keeps few fields of an answer: what has some of its own is sent from here
     if prefix and folder is not None and path is not None and size and not headers:
@@ -74,8 +74,8 @@ def media_of(
         if named is not None:
             del fields["Accept-Ranges"]  # nginx would say it twice
             return Response(headers={**fields, "X-Accel-Redirect": named})
-    wanted = asked.get("range")
-    if request.method != "GET" or not may_be_partial(asked, etag):
+    wanted = headers_sent.get("range")
+    if request.method != "GET" or not may_be_partial(headers_sent, etag):
         wanted = None
     verdict = parse_range(wanted, size, max_ranges=MAX_PARTS)
     if verdict is RangeVerdict.UNSATISFIABLE:
@@ -83,7 +83,7 @@ def media_of(
         row = HTTP[416]
         return problem(row, f"there are {size} bytes", headers=refused, more={"size": size})
     ranges = () if isinstance(verdict, RangeVerdict) else verdict
-    return MediaResponse(context.store, found.store_key, path, size, ranges, fields)
+    return MediaResponse(context.store, stored.store_key, path, size, ranges, fields)
 
 
 def media_answers(*types: str) -> dict[int | str, dict[str, Any]]:

@@ -125,46 +125,46 @@ class SharedRates:
         if not self._per_second:
             return
         while time.monotonic() >= self._alone_until:
-            held = self._of(key)
-            if held.left:
-                held.left -= 1
+            bucket = self._of(key)
+            if bucket.left:
+                bucket.left -= 1
                 return
-            wait = held.empty_until - time.monotonic()
+            wait = bucket.empty_until - time.monotonic()
             if wait > 0:
                 raise too_many(self._per_second, wait)
-            await self._ask_once(key, held)
+            await self._ask_once(key, bucket)
         self._alone.take(key)
 
     def _of(self, key: str) -> _Held:
-        held = self._held.get(key)
-        if held is None:
-            held = self._held[key] = _Held()
+        bucket = self._held.get(key)
+        if bucket is None:
+            bucket = self._held[key] = _Held()
             if len(self._held) > MAX_KEYS:
                 self._held.popitem(last=False)
         self._held.move_to_end(key)
-        return held
+        return bucket
 
-    async def _ask_once(self, key: str, held: _Held) -> None:
+    async def _ask_once(self, key: str, bucket: _Held) -> None:
         """One look for all requests of a key that come at the same time."""
-        if held.asking is None:
-            held.asking = asyncio.ensure_future(self._ask(key, held))
+        if bucket.asking is None:
+            bucket.asking = asyncio.ensure_future(self._ask(key, bucket))
         try:
-            await asyncio.wait_for(asyncio.shield(held.asking), PATIENCE_SECONDS)
+            await asyncio.wait_for(asyncio.shield(bucket.asking), PATIENCE_SECONDS)
         except TimeoutError:
             self._count_alone("the database is slow")
 
-    async def _ask(self, key: str, held: _Held) -> None:
+    async def _ask(self, key: str, bucket: _Held) -> None:
         try:
             given, wait = await run_sync(
                 take_leases, self._database, key, self._lease, self._per_second, self._burst
             )
-            held.left += given
+            bucket.left += given
             if not given:
-                held.empty_until = time.monotonic() + max(wait, REFUSED_SECONDS)
+                bucket.empty_until = time.monotonic() + max(wait, REFUSED_SECONDS)
         except FragdexError as error:
             self._count_alone(explained(error))
         finally:
-            held.asking = None
+            bucket.asking = None
 
     def _count_alone(self, reason: str) -> None:
         self._alone_until = time.monotonic() + ALONE_SECONDS
@@ -193,12 +193,12 @@ def take_leases(
     mine = rates.c.key_id == key_id
     looked = sa.select(rates.c.full_at, _NOW).where(mine).with_for_update()
     with database.write(passing=True) as connection:
-        found = connection.execute(looked).one_or_none()
-        if found is None:
+        row = connection.execute(looked).one_or_none()
+        if row is None:
             new = insert(connection, rates).values(key_id=key_id, full_at=0.0)
             connection.execute(new.on_conflict_do_nothing(index_elements=["key_id"]))
-            found = connection.execute(looked).one()
-        full_at, now = found
+            row = connection.execute(looked).one()
+        full_at, now = row
         missing = max(0.0, full_at - now) * per_second
         given = min(wanted, int(burst - missing))
         if given < 1:

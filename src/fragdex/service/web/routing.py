@@ -234,10 +234,10 @@ class HeadRoute(DeferredRoute):
         path = scope["path"]
         if path.count("/") != self._slashes or not path.startswith(self._begin):
             return Match.NONE, {}
-        match, found = super().matches(scope)
+        match, child_scope = super().matches(scope)
         if match is Match.PARTIAL and self._is_head_of_get(scope):
             match = Match.FULL
-        return match, found
+        return match, child_scope
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
@@ -285,20 +285,22 @@ class ApiRoute(HeadRoute):
             refusals += WITH_BODY
         if self.creates:
             refusals += CREATING
-        told = _merged(answers(*refusals), self._refusals or {})
+        responses = _merged(answers(*refusals), self._refusals or {})
         if self.methods == {"HEAD"}:
             # HEAD ignores Range, so it never answers what only a Range brings about
-            told = {status: answer for status, answer in told.items() if status not in (206, 416)}
+            responses = {
+                status: answer for status, answer in responses.items() if status not in (206, 416)
+            }
         extra: dict[str, Any] = dict(self._extra or {})
         # OpenAPI 3.1 has names of roles there
         security: list[dict[str, list[str]]] = [{SCHEME: [self.scope]}]
         if self._reads() and self.scope == READ:
             security.append({TOKEN_SCHEME: []})
-        if 206 in told:
+        if 206 in responses:
             extra["parameters"] = [*extra.get("parameters", ()), RANGE]
         return {
             **super()._declaration(),
-            "responses": told,
+            "responses": responses,
             "dependencies": self._dependencies,
             "openapi_extra": {"security": security, **extra},
         }

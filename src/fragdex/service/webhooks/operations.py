@@ -68,8 +68,8 @@ def create_webhook(context: ServiceContext, tenant_id: str, new: NewWebhook) -> 
                 more={"limit": MOST_WEBHOOKS}, advice="delete one that is not needed",
             )  # fmt: skip
         connection.execute(webhooks.insert().values(**row))
-        made = WEBHOOKS.row(connection, tenant_id, str(row["id"]))
-    return _with_secret(installation, made)
+        created = WEBHOOKS.row(connection, tenant_id, str(row["id"]))
+    return _with_secret(installation, created)
 
 
 def update_webhook(
@@ -163,9 +163,9 @@ def list_deliveries(
         wanted = wanted.where(_ROW.status == status)
     with context.database.read() as connection:
         WEBHOOKS.row(connection, tenant_id, webhook_id)
-        found = page(connection, wanted, webhook_deliveries, limit, cursor)
+        listed = page(connection, wanted, webhook_deliveries, limit, cursor)
     return DeliveryList(
-        deliveries=[_delivery(row) for row in found.rows], next_cursor=found.next_cursor
+        deliveries=[_delivery(row) for row in listed.rows], next_cursor=listed.next_cursor
     )
 
 
@@ -263,10 +263,10 @@ def _delivery_row(
     query = sa.select(webhook_deliveries).where(
         _ROW.id == delivery_id, _ROW.webhook_id == webhook_id, _ROW.tenant_id == tenant_id
     )
-    found = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    if found is None:
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
         raise RecordNotFound("there is no such delivery")
-    return found
+    return row
 
 
 def _facts(row: Row[Any]) -> dict[str, Any]:

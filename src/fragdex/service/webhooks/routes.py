@@ -46,9 +46,9 @@ def create_webhook(
     new: NewWebhook, response: Response, caller: Asking, context: InContext
 ) -> SecretWebhook:
     """Have events sent to a URL. The response has the secret, which is shown this once."""
-    made = operations.create_webhook(context, caller.tenant_id, new)
-    response.headers["Location"] = f"{PREFIX}/webhooks/{made.id}"
-    return made
+    webhook = operations.create_webhook(context, caller.tenant_id, new)
+    response.headers["Location"] = f"{PREFIX}/webhooks/{webhook.id}"
+    return webhook
 
 
 @router.get("/webhooks")

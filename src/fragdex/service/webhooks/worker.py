@@ -169,8 +169,8 @@ def _answer(response: http.client.HTTPResponse) -> Answer:
     except (OSError, http.client.HTTPException):
         body = b""  # the status says what counts
     text = _PRINTED.sub(" ", body.decode("ascii", "replace"))[:_SHOWN]
-    asked = (response.getheader("Retry-After") or "").strip()
-    seconds = float(asked) if _SECONDS.fullmatch(asked) else None
+    retry_after = (response.getheader("Retry-After") or "").strip()
+    seconds = float(retry_after) if _SECONDS.fullmatch(retry_after) else None
     return Answer(response.status, text, seconds)
 
 
@@ -210,9 +210,9 @@ def _run(context: ServiceContext, job: Job) -> None:
 def _sent(sender: Sender, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
     """What came of a delivery; its receiver may continue the trace, and gets no `tracestate`."""
     with inner_span("POST webhook", kind="client") as span:
-        kept = trace_context()
-        kept.pop("tracestate", None)
-        answer = sender.post(url, {**headers, **kept}, body)
+        trace = trace_context()
+        trace.pop("tracestate", None)
+        answer = sender.post(url, {**headers, **trace}, body)
         if span is not None:
             span.describe(http__request__method="POST", http__response__status_code=answer.status)
             if not answer.accepted:
@@ -305,8 +305,8 @@ def _pause(
 ) -> float | None:
     if problem == outbox.DISABLED or (answer is not None and answer.status == _GONE):
         return None
-    asked = None if answer is None else answer.retry_after
-    return pause(attempts, context.settings.webhook_attempts, asked)
+    retry_after = None if answer is None else answer.retry_after
+    return pause(attempts, context.settings.webhook_attempts, retry_after)
 
 
 def _disable(connection: Connection, row: Row[Any], answer: Answer | None, problem: str) -> None:

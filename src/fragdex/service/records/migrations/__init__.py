@@ -75,15 +75,15 @@ def known_versions() -> list[str]:
     return sorted(path.name.partition("_")[0][1:] for path in files)
 
 
-def _need_known(found: str | None) -> None:
+def _need_known(version: str | None) -> None:
     known = known_versions()
-    if found is None or found in known:
+    if version is None or version in known:
         return
-    older = found < known[0]
+    older = version < known[0]
     raise ConfigError(
         f"the database was made by {'an unreleased' if older else 'a newer'} version of fragdex",
         expected=f"one of {', '.join(known)}",
-        found=found,
+        found=version,
         advice="begin with a new database, or go on with the version that made this one"
         if older
         else "upgrade fragdex",
@@ -91,10 +91,12 @@ def _need_known(found: str | None) -> None:
 
 
 def _is_newer_and_compatible(connection: Connection) -> bool:
-    found, known = _found(connection), known_versions()
-    if found is None or found <= known[-1] or not sa.inspect(connection).has_table(schema.name):
+    version, known = _found(connection), known_versions()
+    if version is None or version <= known[-1] or not sa.inspect(connection).has_table(schema.name):
         return False
-    since = connection.scalar(sa.select(schema.c.compatible_since).where(schema.c.version == found))
+    since = connection.scalar(
+        sa.select(schema.c.compatible_since).where(schema.c.version == version)
+    )
     return since is not None and since <= known[-1]
 
 
