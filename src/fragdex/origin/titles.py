@@ -60,10 +60,10 @@ class IndexFiles:
         self,
         place: str,
         source: Source,
-        known: FragmentIndex | None = None,
+        known: Index | None = None,
         *,
         growing: bool = False,
-    ) -> FragmentIndex:
+    ) -> Index:
         """The index of a film: one that was kept, if it is of these very bytes, or a new one.
 
         Args:
@@ -79,7 +79,7 @@ class IndexFiles:
             if kept is not None:
                 return kept
         index = None if known is None else known.extend(source)
-        if index is None or index.source.mtime_ns != source.mtime_ns:
+        if index is None or index.file.mtime_ns != source.mtime_ns:
             index = fragdex.index(source, exact=True)
         written = None if growing else self._written(place, source.remote)
         samples = sum(track.sample_count or 0 for track in index.tracks)
@@ -102,7 +102,7 @@ class IndexFiles:
         return Path(place + SUFFIX) if self.beside and not remote else None
 
 
-def _of(path: Path, place: str, source: Source) -> FragmentIndex | None:
+def _of(path: Path, place: str, source: Source) -> Index | None:
     """The index in a file, if it is of this film and knows its samples."""
     if not path.is_file():
         return None
@@ -110,9 +110,7 @@ def _of(path: Path, place: str, source: Source) -> FragmentIndex | None:
         index = fragdex.open_index(path)
         if source.remote:
             source.read_up_to(fragdex.ByteRange(0, 16))  # its size and tag come with an answer
-        index.source.refuse_other(
-            place, size=source.size, etag=source.etag, mtime_ns=source.mtime_ns
-        )
+        index.file.refuse_other(place, size=source.size, etag=source.etag, mtime_ns=source.mtime_ns)
     except (DamagedIndex, FormatError, SourceChanged, OSError):
         return None
     return index if all(track.has_samples for track in index.tracks) else None

@@ -168,7 +168,7 @@ def _binary(
     fidx.verify(sent)
     index = fidx.read(sent)
     _need_tracks(index)
-    digest = index.source.md5
+    digest = index.file.md5
     if digest is not None and digest != md5.hex() and not isinstance(sizes, Mapping):
         raise IndexMismatch(
             "this is the index of another file", expected=md5_text(md5), found=digest

@@ -309,7 +309,7 @@ def _multivariant(context: ServiceContext, keys: IndexKeys, of: Shown, address: 
     return hls.write_renditions(renditions)
 
 
-def _name(track_id: int, track: TrackIndex) -> str:
+def _name(track_id: int, track: Track) -> str:
     language = f" ({track.info.language})" if track.info.language else ""
     return f"{track.kind.capitalize()} {track_id}{language}"
 

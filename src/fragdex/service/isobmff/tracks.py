@@ -361,7 +361,7 @@ def verified_time(
     tenant_id: str,
     file_id: str,
     keys: IndexKeys,
-    track: TrackIndex,
+    track: Track,
     time: Fraction,
 ) -> Fraction:
     """The presentation time of the true sync sample for a moment of a track of a file.
