@@ -213,10 +213,10 @@ def md5(
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         source = _Held(source)
-    asked = None if ranges is None else list(ranges)
-    total = source.size if asked is None else sum(one.size for one in asked)
+    parts = None if ranges is None else list(ranges)
+    total = source.size if parts is None else sum(one.size for one in parts)
     running = Md5()
-    for one in (None,) if asked is None else asked:
+    for one in (None,) if parts is None else parts:
         for piece in source.pieces(one):
             running.update(piece)
             if progress is not None:

@@ -134,8 +134,8 @@ def printable(text: str, *, lines: bool = False) -> str:
     'a\\u001b[31mb\\u000a'
     """
 
-    def escaped(found: re.Match[str]) -> str:
-        character = found[0]
+    def escaped(match: re.Match[str]) -> str:
+        character = match[0]
         return character if lines and character in "\n\t" else f"\\u{ord(character):04x}"
 
     return _UNSAFE.sub(escaped, text)

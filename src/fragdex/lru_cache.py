@@ -131,14 +131,14 @@ class SingleFlight(Generic[T]):
         if running is not mine:
             return self._waited_for(key, running)
         try:
-            made = make()
+            value = make()
         except BaseException as error:
             self._over(key)
             mine.set_exception(error)
             raise
         self._over(key)
-        mine.set_result(made)
-        return made
+        mine.set_result(value)
+        return value
 
     def _waited_for(self, key: Any, running: Future[T]) -> T:
         try:

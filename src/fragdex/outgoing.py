@@ -63,8 +63,8 @@ def checked_address(
     """
     refused = AddressRefused(f"{host} has no address, or one which is not public")
     try:
-        found = list(resolve(host, port, type=socket.SOCK_STREAM))
-        addresses = [str(place[0]) for *_, place in found if isinstance(place, tuple)]
+        resolved = list(resolve(host, port, type=socket.SOCK_STREAM))
+        addresses = [str(place[0]) for *_, place in resolved if isinstance(place, tuple)]
         known = [ipaddress.ip_address(text.partition("%")[0]) for text in addresses]
     except (OSError, UnicodeError, ValueError):
         log.info("%s has no address", host)

@@ -68,17 +68,17 @@ def respond(
             so that what is wrong with a source raises here, and not in the middle of a body.
         more: fields of every answer but 405.
     """
-    asked = _by_name(headers)
+    by_name = _by_name(headers)
     fields = {**(more or {}), "ETag": etag, "Accept-Ranges": "bytes"}
     if method not in ("GET", "HEAD"):
         return _text(405, {"Allow": "GET, HEAD"}, "only GET and HEAD are answered here")
-    if "if-match" in asked and not _names(_tags(asked["if-match"]), etag):
+    if "if-match" in by_name and not _names(_tags(by_name["if-match"]), etag):
         return _text(412, fields, "the file is another one now", method)
-    if has_already(asked, etag):
+    if has_already(by_name, etag):
         return Response(304, fields)
     part, status = ByteRange(0, size), 200
     # a range is defined for GET alone (14.2)
-    wanted = asked.get("range") if method == "GET" and may_be_partial(asked, etag) else None
+    wanted = by_name.get("range") if method == "GET" and may_be_partial(by_name, etag) else None
     verdict = parse_range(wanted, size, max_ranges=1)
     if verdict is RangeVerdict.UNSATISFIABLE:
         return _text(416, {**fields, "Content-Range": content_range(None, size)}, f"{size} bytes")
@@ -101,8 +101,8 @@ def has_already(headers: Mapping[str, str], etag: str) -> bool:
     >>> has_already({"if-none-match": 'W/"a", "b"'}, '"a"')
     True
     """
-    told = headers.get("if-none-match")
-    return told is not None and _names([one.removeprefix("W/") for one in _tags(told)], etag)
+    tags = headers.get("if-none-match")
+    return tags is not None and _names([one.removeprefix("W/") for one in _tags(tags)], etag)
 
 
 def may_be_partial(headers: Mapping[str, str], etag: str) -> bool:

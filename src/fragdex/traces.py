@@ -154,8 +154,8 @@ def inner_span(
     if outer is None:
         yield None
         return
-    with outer.traces.span(name, kind=kind, attributes=attributes) as made:
-        yield made
+    with outer.traces.span(name, kind=kind, attributes=attributes) as span:
+        yield span
 
 
 def trace_context() -> dict[str, str]:

@@ -259,9 +259,9 @@ def _first(boxes: Iterable[Box], levels: _Levels, at: int) -> Box | None:
             if number > 1:
                 number -= 1
                 continue
-            found = box if at == len(levels) else _first(box.children, levels, at)
-            if found is not None or number:
-                return found
+            match = box if at == len(levels) else _first(box.children, levels, at)
+            if match is not None or number:
+                return match
     return None
 
 

@@ -414,12 +414,12 @@ class Record(Mapped):
         )
 
     def _parse(self, stream: Any, context: Any, path: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for name, kind, conditions in self.fields:
-            if not conditions or conditions["when"]({**context, **found}):
-                value = kind._parse(stream, {**context, **found}, path)
-                found.update(value if isinstance(kind, Bits) else {name: value})
-        return found
+            if not conditions or conditions["when"]({**context, **fields}):
+                value = kind._parse(stream, {**context, **fields}, path)
+                fields.update(value if isinstance(kind, Bits) else {name: value})
+        return fields
 
     def _build(self, obj: Mapping[str, Any], stream: Any, context: Any, path: Any) -> Any:
         scope = {**context, **obj}

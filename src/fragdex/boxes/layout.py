@@ -450,12 +450,12 @@ def empty(kind: Any, fields: Mapping[str, Any]) -> Any:
     if isinstance(kind, Bits):
         return dict.fromkeys((name for name, _ in kind.names), 0)
     if isinstance(kind, Record):
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, inner, conditions in kind.fields:
-            if not conditions or conditions["when"]({**fields, **found}):
-                value = empty(inner, {**fields, **found})
-                found.update(value if isinstance(inner, Bits) else {name: value})
-        return found
+            if not conditions or conditions["when"]({**fields, **values}):
+                value = empty(inner, {**fields, **values})
+                values.update(value if isinstance(inner, Bits) else {name: value})
+        return values
     return 0
 
 

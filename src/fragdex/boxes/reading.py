@@ -153,7 +153,7 @@ class _Reader:
             misfit, layout = f"version {body[0]} is not known", None
         if layout is not None:
             try:
-                found, used = layout.parse(body)
+                values, used = layout.parse(body)
                 if layout.children:
                     inside, used = self._children(at + header + used, at + size, layout, depth)
                     children = tuple(inside)
@@ -161,7 +161,7 @@ class _Reader:
                 trailing = bytes(body[used:])
                 if self.strict and not only_zeros(body[used:]):
                     raise MalformedBox("bytes after the end", found=f"{len(trailing)} bytes")
-                fields.update(found)
+                fields.update(values)
             except LimitExceeded as error:
                 raise self._placed(error, code, at) from None
             except MalformedBox as error:

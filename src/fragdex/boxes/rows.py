@@ -147,10 +147,10 @@ class Rows:
         count = len(table) if table.dtype.names or self.count is None else fields[self.count]
         if count > MAX_ITEMS and not table.dtype.names:
             raise LimitExceeded("too many rows to write out", expected=MAX_ITEMS, found=count)
-        found = np.zeros(count, dtype)
+        rows = np.zeros(count, dtype)
         for name in set(dtype.names) & set(table.dtype.names or ()):
-            found[name] = table[name]
-        return found
+            rows[name] = table[name]
+        return rows
 
     def table(self, value: Any, fields: Mapping[str, Any], flags: int) -> Table:
         """`value` (an array with these columns, or a list of tuples) with the declared dtype."""

@@ -79,14 +79,14 @@ class Request(Generic[T_co]):
 
     def fields(self) -> dict[str, str]:
         """The headers as text; what is accepted among them."""
-        found = {name: _text(value) for name, value in self.headers.items() if value is not None}
+        fields = {name: _text(value) for name, value in self.headers.items() if value is not None}
         if self.body is not None:
-            found["Content-Type"] = JSON
+            fields["Content-Type"] = JSON
         elif self.content is not None:
-            found.setdefault("Content-Type", "application/octet-stream")
+            fields.setdefault("Content-Type", "application/octet-stream")
         if self.result is not bytes and not self.binary:
-            found.setdefault("Accept", JSON)
-        return found
+            fields.setdefault("Accept", JSON)
+        return fields
 
     def payload(self) -> bytes | None:
         """The body as bytes; None without one."""

@@ -143,16 +143,16 @@ def packed(page: str | os.PathLike[str]) -> BinaryIO:
     """
     path = Path(page)
     if path.is_dir():
-        found: Mapping[str, Path] = {
+        paths: Mapping[str, Path] = {
             one.relative_to(path).as_posix(): one for one in _visible(path, path)
         }
     elif path.suffix.lower() in _PAGES:
-        found = files_of(path)
+        paths = files_of(path)
     else:
         return path.open("rb")
     file = tempfile.TemporaryFile()  # noqa: SIM115 — the caller closes it
     with tarfile.open(fileobj=file, mode="w:gz", dereference=True) as archive:
-        for name, one in sorted(found.items()):
+        for name, one in sorted(paths.items()):
             archive.add(one, name, recursive=False)
     file.seek(0)
     return file
@@ -170,7 +170,7 @@ def files_of(page: str | os.PathLike[str]) -> dict[str, Path]:
     """
     path = Path(page)
     folder = path.parent.resolve()
-    found = {INDEX: path}
+    files = {INDEX: path}
     waiting = [path]
     seen = {path.resolve()}
     while waiting:
@@ -179,18 +179,18 @@ def files_of(page: str | os.PathLike[str]) -> dict[str, Path]:
             if one in seen:
                 continue
             seen.add(one)
-            found.setdefault(one.relative_to(folder).as_posix(), one)
+            files.setdefault(one.relative_to(folder).as_posix(), one)
             if one.suffix.lower() in _TEXTS:
                 waiting.append(one)
-    return found
+    return files
 
 
 def _named(text: Path, folder: Path) -> Iterator[Path]:
     """The files below a folder that a text names."""
     with text.open("rb") as file:
-        said = file.read(_MOST_TEXT).decode("utf-8", "replace")
-    names = {one.partition("?")[0].partition("#")[0] for one in _QUOTED.findall(said)}
-    names.update(_BARE.findall(said))
+        start = file.read(_MOST_TEXT).decode("utf-8", "replace")
+    names = {one.partition("?")[0].partition("#")[0] for one in _QUOTED.findall(start)}
+    names.update(_BARE.findall(start))
     for name in names:
         if "." not in name and not name.endswith("/"):
             continue

@@ -138,13 +138,13 @@ class Upload(Generic[T]):
                     wait = retries.wait(tried, refused.retry_after)
                 tried += 1
                 yield Sleep(wait)
-                found = yield from self._next_byte(retries)
-                if not isinstance(found, int):
+                next_byte = yield from self._next_byte(retries)
+                if not isinstance(next_byte, int):
                     self._tell(self.size)
-                    return found
-                if found > start:
+                    return next_byte
+                if next_byte > start:
                     tried = 0
-                start = found
+                start = next_byte
                 self._tell(start)
                 if not ahead.done():
                     yield Await(ahead)

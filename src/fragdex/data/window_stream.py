@@ -118,12 +118,12 @@ class WindowSampler:
                 say how many you used.
         """
         if used is None:
-            epoch, taken = self._epoch, self._taken
+            epoch, position = self._epoch, self._taken
         elif used >= len(self):
-            epoch, taken = self._begun + 1, 0
+            epoch, position = self._begun + 1, 0
         else:
-            epoch, taken = self._begun, used
-        return {"epoch": epoch, "taken": taken, "of": self._of()}
+            epoch, position = self._begun, used
+        return {"epoch": epoch, "taken": position, "of": self._of()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where another one was.
@@ -245,15 +245,15 @@ class WindowStream:
             if skip >= items:
                 skip -= items
                 continue
-            made: list[Any] = self.windows.__getitems__(
+            windows: list[Any] = self.windows.__getitems__(
                 numbers[skip:] if self._batch is None else numbers
             )
             if self._batch is not None:
-                made = [_stacked(made)]
+                windows = [_stacked(windows)]
             skip = 0
-            while made:  # nothing of them is held while the next ones are made
+            while windows:  # nothing of them is held while the next ones are made
                 self._given += 1
-                yield made.pop(0)
+                yield windows.pop(0)
         if self.sampler.epoch == epoch:
             self.set_epoch(epoch + 1)
 

@@ -204,14 +204,14 @@ class Windows(Sequence[Sample]):
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Several windows, in the order that is asked for."""
-        asked = [self._checked(int(number)) for number in numbers]
+        checked = [self._checked(int(number)) for number in numbers]
         by_film: dict[int, list[int]] = {}
-        for place, number in enumerate(asked):
+        for place, number in enumerate(checked):
             by_film.setdefault(self.video_of(number), []).append(place)
-        samples: list[Any] = [None] * len(asked)
+        samples: list[Any] = [None] * len(checked)
         for video, places in by_film.items():
             for place, sample in zip(
-                places, self._of(video, [asked[place] for place in places]), strict=True
+                places, self._of(video, [checked[place] for place in places]), strict=True
             ):
                 samples[place] = sample
         return samples if self._transform is None else [self._transform(one) for one in samples]

@@ -177,8 +177,8 @@ class AudioReader(AudioTrack):
         """What could not be decoded between `start` and `stop`, as far as it was read."""
         begin, end = exact_time(start), exact_time(stop)
         every = (gap for gaps in self._gaps.values() for gap in gaps)
-        found = sorted(every, key=lambda gap: gap.start)
-        return tuple(joined([g for g in found if g.stop > begin and g.start < end]))
+        ordered = sorted(every, key=lambda gap: gap.start)
+        return tuple(joined([g for g in ordered if g.stop > begin and g.start < end]))
 
     def _span(self, start: int, stop: int) -> Floats | None:
         """Samples [start, stop) of the wanted rate; None where there is only silence."""
@@ -260,16 +260,16 @@ class AudioReader(AudioTrack):
                     block.gaps.append((int(body.cts.min()), stop, reason))
                 self._keep(number, block)
             return
-        held = fetched(self._source, [table for part in parts.values() for table, _ in part])
+        data = fetched(self._source, [table for part in parts.values() for table, _ in part])
         for number in numbers:
-            block = decode_block(self.track, self._codec, parts[number], held.ranges, self.channels)
+            block = decode_block(self.track, self._codec, parts[number], data.ranges, self.channels)
             self._keep(number, block)
 
     def _keep(self, number: int, block: Block) -> None:
         self._blocks[number] = block
         shown = self.track.presentation
-        found = [
+        kept_blocks = [
             Gap(shown(start).seconds, shown(stop).seconds, why) for start, stop, why in block.gaps
         ]
-        if found:
-            self._gaps[number] = joined(found)
+        if kept_blocks:
+            self._gaps[number] = joined(kept_blocks)

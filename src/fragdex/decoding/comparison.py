@@ -163,32 +163,32 @@ def _understood(path: str) -> Iterator[None]:
 
 
 def _compare_frames(
-    first: Iterator[Any], second: Iterator[Any], made: Comparison, tolerance: float,
+    first: Iterator[Any], second: Iterator[Any], comparison: Comparison, tolerance: float,
     worst: Callable[[Pixels, Pixels], object],
 ) -> None:  # fmt: skip
     counts = [0, 0]
     for number, (a, b) in enumerate(zip_longest(first, second)):
         counts = [counts[0] + (a is not None), counts[1] + (b is not None)]
         if number == 0:
-            made.sizes = _size(a), _size(b)
+            comparison.sizes = _size(a), _size(b)
         if a is None or b is None:
-            made.differing += 1
+            comparison.differing += 1
             continue
         if _size(a) != _size(b):
-            made.differing += 1
+            comparison.differing += 1
             continue
         pixels = _pixels(a, b)
         difference = _difference(*pixels, number, a.time, tolerance)
         if difference is None:
-            made.mistimed += _is_mistimed(a, b)
+            comparison.mistimed += _is_mistimed(a, b)
             continue
-        made.differing += 1
-        if len(made.told) < MOST_TOLD:
-            made.told.append(difference)
-        if made.worst is None or difference.psnr < made.worst.psnr:
-            made.worst = difference
+        comparison.differing += 1
+        if len(comparison.told) < MOST_TOLD:
+            comparison.told.append(difference)
+        if comparison.worst is None or difference.psnr < comparison.worst.psnr:
+            comparison.worst = difference
             worst(*(_shown(one) for one in pixels))
-    made.frames = (counts[0], counts[1])
+    comparison.frames = (counts[0], counts[1])
 
 
 def _size(frame: Any) -> tuple[int, int] | None:
@@ -258,10 +258,10 @@ def _windows(pixels: Pixels, unit: int) -> Pixels:
 
 
 def _compare_sound(
-    first: Iterator[Any], second: Iterator[Any], made: SoundComparison, tolerance: float
+    first: Iterator[Any], second: Iterator[Any], comparison: SoundComparison, tolerance: float
 ) -> None:  # fmt: skip
     a, b = _Sound(first), _Sound(second)
-    made.rates, made.channels = (a.rate, b.rate), (a.channels, b.channels)
+    comparison.rates, comparison.channels = (a.rate, b.rate), (a.channels, b.channels)
     if a.rate is None and b.rate is None:
         return
     alike = a.rate == b.rate and a.channels == b.channels
@@ -275,13 +275,13 @@ def _compare_sound(
             # what is no number in one of them only
             odd = ~np.isfinite(off) & (x[:both] != y[:both]).any(axis=1)
             differing[:both] = (off > tolerance) | odd
-            made.largest = max(made.largest, float(np.nan_to_num(off).max()))
+            comparison.largest = max(comparison.largest, float(np.nan_to_num(off).max()))
         count = int(differing.sum())
-        if count and made.first is None:
-            made.first = (at + int(differing.argmax())) / (a.rate or b.rate or 1)
-        made.differing += count
+        if count and comparison.first is None:
+            comparison.first = (at + int(differing.argmax())) / (a.rate or b.rate or 1)
+        comparison.differing += count
         at += len(differing)
-    made.samples = (None if a.rate is None else a.count, None if b.rate is None else b.count)
+    comparison.samples = (None if a.rate is None else a.count, None if b.rate is None else b.count)
 
 
 class _Sound:

@@ -72,28 +72,28 @@ class Fetched:
         if place < 0:
             return None if size else b""
         at = offset - starts[place]
-        found = self.pieces[starts[place]][at : at + size]
-        while len(found) < size:
+        piece = self.pieces[starts[place]][at : at + size]
+        while len(piece) < size:
             place += 1
-            at = offset + len(found) - starts[place] if place < len(starts) else -1
-            data = self.pieces[starts[place]][at : at + size - len(found)] if at >= 0 else b""
+            at = offset + len(piece) - starts[place] if place < len(starts) else -1
+            data = self.pieces[starts[place]][at : at + size - len(piece)] if at >= 0 else b""
             if not data:
                 return None
-            found += data
-        return found
+            piece += data
+        return piece
 
 
 def fetched(source: Source, tables: Iterable[SampleTable]) -> Fetched:
     """The bytes of all these samples, as far as the file has them."""
     ranges = [part for table in tables for part in _stretches(table)]
-    held = Fetched()
+    data = Fetched()
     for part in coalesce(ranges, max_gap=REMOTE_GAP if source.remote else 0):
         stop = part.stop if source.size is None else min(part.stop, source.size)
         for start in range(part.start, stop, LONGEST_READ):
             with contextlib.suppress(TruncatedInput):
                 piece = ByteRange(start, min(start + LONGEST_READ, stop))
-                held.pieces[start] = source.read_up_to(piece)
-    return held
+                data.pieces[start] = source.read_up_to(piece)
+    return data
 
 
 def _stretches(table: SampleTable) -> Iterator[ByteRange]:
@@ -176,8 +176,8 @@ class TrackSetup:
         default = 1 if trex is None else int(trex["default_sample_description_index"])
         offsets = table.moof_offset[~virtual].tolist()
         parts += [_of_moof(read_moof(source, offset), self.track, default) for offset in offsets]
-        found: Int64 = np.concatenate(parts) if parts else np.ones(0, np.int64)
-        numbers, place = np.unique(found, return_inverse=True)
+        entries: Int64 = np.concatenate(parts) if parts else np.ones(0, np.int64)
+        numbers, place = np.unique(entries, return_inverse=True)
         first_of: dict[bytes, int] = {}
         same = [first_of.setdefault(self.of_decoder(n), n) for n in numbers.tolist()]
         chosen: Int64 = np.array(same, np.int64)[place]

@@ -124,28 +124,28 @@ def peaks(
     ([512, 4096], (1, 2))
     """
     several = not isinstance(samples_per_pixel, (int, np.integer))
-    asked = [
+    zooms = [
         operator.index(one)
         for one in (samples_per_pixel if isinstance(samples_per_pixel, Sequence)
                     else [samples_per_pixel])
     ]  # fmt: skip
-    if not 1 <= len(asked) <= MOST_ZOOMS or not all(2 <= one <= MOST_SAMPLES for one in asked):
-        raise ValueError(f"samples_per_pixel: 1 to {MOST_ZOOMS} numbers of 2 or more, not {asked}")
+    if not 1 <= len(zooms) <= MOST_ZOOMS or not all(2 <= one <= MOST_SAMPLES for one in zooms):
+        raise ValueError(f"samples_per_pixel: 1 to {MOST_ZOOMS} numbers of 2 or more, not {zooms}")
     if bits not in (8, 16):
         raise ValueError(f"bits: 8 or 16, not {bits}")
-    own = [one for one in sorted(set(asked)) if not any(_divides(a, one) for a in asked)]
+    own = [one for one in sorted(set(zooms)) if not any(_divides(a, one) for a in zooms)]
     with SoundStream(index, source, track=track, init=init) as stream:
-        made = _measured(stream, own, split)
-    if not all(np.isfinite(values).all() for values in made.values()):
+        measured = _measured(stream, own, split)
+    if not all(np.isfinite(values).all() for values in measured.values()):
         # once more where a broken stream gave what is no number: to look at each sample costs more
         with SoundStream(index, source, track=track, init=init) as stream:
-            made = _measured(stream, own, split, mends=True)
-    for one in sorted(set(asked) - set(own)):
-        below = max(a for a in made if _divides(a, one))
-        made[one] = _coarser(made[below], one // below)
+            measured = _measured(stream, own, split, mends=True)
+    for one in sorted(set(zooms) - set(own)):
+        below = max(a for a in measured if _divides(a, one))
+        measured[one] = _coarser(measured[below], one // below)
     found = tuple(
-        Peaks(stream.rate, one, bits, _quantized(made[one], bits, split), stream.gaps)
-        for one in asked
+        Peaks(stream.rate, one, bits, _quantized(measured[one], bits, split), stream.gaps)
+        for one in zooms
     )
     return found if several else found[0]
 
@@ -214,12 +214,12 @@ class _Zoom:
         if whole:
             stop = at + whole * self.samples
             starts = np.arange(0, stop - at, self.samples)
-            found = np.empty((whole, len(rows), 2), np.float32)
+            extremes = np.empty((whole, len(rows), 2), np.float32)
             for channel, row in enumerate(rows):
                 cut = row[at:stop]
-                np.minimum.reduceat(cut, starts, out=found[:, channel, 0])
-                np.maximum.reduceat(cut, starts, out=found[:, channel, 1])
-            self._keep(found)
+                np.minimum.reduceat(cut, starts, out=extremes[:, channel, 0])
+                np.maximum.reduceat(cut, starts, out=extremes[:, channel, 1])
+            self._keep(extremes)
             at = stop
         if at < count:
             self._part([row[at:] for row in rows])

@@ -270,8 +270,8 @@ class PictureReader(VideoTrack):
 
     def _sync_place(self, row: int, cts: int) -> Place:
         table = self._table(row)
-        found = np.flatnonzero((table.cts == cts) & table.sync)
-        return row, int(found[0]) if len(found) else 0
+        places = np.flatnonzero((table.cts == cts) & table.sync)
+        return row, int(places[0]) if len(places) else 0
 
     def _before_samples(self, row: int) -> None:
         self._take_ahead(row, AT_ONCE, whole=True)
@@ -336,10 +336,10 @@ class PictureReader(VideoTrack):
             table = self._table(number)
             chosen = table.rows(slice(first, len(table)))
             self._before_samples(number)
-            held = fetched(self._ahead, [chosen]).ranges(
+            fetched_bytes = fetched(self._ahead, [chosen]).ranges(
                 [ByteRange.of(max(at, 0), max(size, 0)) for at, size in _extents(chosen)]
             )
-            for n, data in enumerate(held):
+            for n, data in enumerate(fetched_bytes):
                 if not data:
                     continue
                 place = number, first + n

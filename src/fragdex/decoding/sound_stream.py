@@ -268,14 +268,14 @@ def joined(gaps: Sequence[Gap]) -> list[Gap]:
     >>> joined([Gap(0, 1, "damaged"), Gap(1, 2, "damaged")])
     [Gap(start=0, stop=2, reason='damaged')]
     """
-    found: list[Gap] = []
+    gaps_joined: list[Gap] = []
     for gap in gaps:
-        last = found[-1] if found else None
+        last = gaps_joined[-1] if gaps_joined else None
         if last is not None and last.reason == gap.reason and gap.start <= last.stop + 0.05:
-            found[-1] = Gap(last.start, max(last.stop, gap.stop), gap.reason)
+            gaps_joined[-1] = Gap(last.start, max(last.stop, gap.stop), gap.reason)
         else:
-            found.append(gap)
-    return found
+            gaps_joined.append(gap)
+    return gaps_joined
 
 
 def _chosen(index: Index, track: int | None) -> Track:
@@ -488,14 +488,14 @@ class SoundStream(AudioTrack):
 
     def _packets(self, table: SampleTable) -> Iterable[tuple[int, int, bytes | None]]:
         """Composition time, duration and bytes of what is decoded at once."""
-        held = fetched(self._source, [table])
+        fetched_bytes = fetched(self._source, [table])
         if self._codec.raw:
             chosen = list(packets(table, 0, raw=True))
-            parts = held.parts((offset, size) for offset, size, *_ in chosen)
+            parts = fetched_bytes.parts((offset, size) for offset, size, *_ in chosen)
             rows = zip(chosen, parts, strict=True)
             return [(cts, duration, data) for (_, _, cts, duration, _), data in rows]
         sizes = table.size.tolist()
-        parts = held.parts(zip(table.offset.tolist(), sizes, strict=True))
+        parts = fetched_bytes.parts(zip(table.offset.tolist(), sizes, strict=True))
         if max(sizes, default=0) > MOST_PACKET:
             parts = [None if size > MOST_PACKET else part
                      for part, size in zip(parts, sizes, strict=True)]  # fmt: skip

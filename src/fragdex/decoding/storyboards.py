@@ -325,10 +325,10 @@ class Storyboard(Layout):
         first = number * self.tiles_of_sheet
         times: list[Fraction | None] = []
         for place, hit in enumerate(self._hits[first : first + self.tiles_of_sheet]):
-            found = self._tile(hit)
-            times.append(found[1] if found else None)
-            if found is not None:
-                tile = found[0]
+            drawn = self._tile(hit)
+            times.append(drawn[1] if drawn else None)
+            if drawn is not None:
+                tile = drawn[0]
                 top = place // self.columns * high + (high - tile.shape[0]) // 2
                 left = place % self.columns * wide + (wide - tile.shape[1]) // 2
                 pixels[top : top + tile.shape[0], left : left + tile.shape[1]] = tile

@@ -70,13 +70,13 @@ def table(index: Index, *, of: str = "fragments", tracks: Iterable[int] | None =
             values = getattr(part, column.name)
             chunks.append(pa.array(values, mask=values == NULL if column.nullable else None))
         columns.append(pa.chunked_array(chunks, kind))
-    told = {
+    about = {
         "table": of,
         "source": to_plain(index.file),
         "how": to_plain(index.how),
         "tracks": [_leading(track) | to_plain(track.info) for track in chosen],
     }
-    schema = pa.schema(fields, metadata={"fragdex": json.dumps(told)})
+    schema = pa.schema(fields, metadata={"fragdex": json.dumps(about)})
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -104,13 +104,13 @@ def write(
     b'ARROW1'
     """
     pa = _pyarrow()
-    made = table(index, of=of, tracks=tracks)
+    rows = table(index, of=of, tracks=tracks)
     if container not in ("stream", "file"):
         raise ValueError(f"there is no container {container!r}: expected stream or file")
     sink = pa.BufferOutputStream()
     opened = pa.ipc.new_stream if container == "stream" else pa.ipc.new_file
-    with opened(sink, made.schema) as writer:
-        writer.write_table(made.combine_chunks())
+    with opened(sink, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
     return bytes(sink.getvalue())
 
 
@@ -133,11 +133,11 @@ def write_parquet(
     >>> write_parquet(Index(FileInfo(), How("boxes", True), ()))[:4]
     b'PAR1'
     """
-    made = table(index, of=of, tracks=tracks)
+    rows = table(index, of=of, tracks=tracks)
     from pyarrow import parquet
 
     sink = io.BytesIO()
-    parquet.write_table(made, sink, compression=compression)
+    parquet.write_table(rows, sink, compression=compression)
     return sink.getvalue()
 
 

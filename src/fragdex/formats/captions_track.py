@@ -102,14 +102,14 @@ def with_captions(
     moov = parse_box(plain_init(read(place)), offset=place.start)
     track = _new_id(moov, index)
     fragments = moov.find("mvex") is not None
-    made = _fragment(track, samples) if fragments else _mdat(samples)
+    media = _fragment(track, samples) if fragments else _mdat(samples)
     tables = [] if fragments else _tables(samples)
     grown = build(_with_track(moov, track, tables, samples, language))
 
     def source(part: ByteRange) -> bytes:
         return grown if part == place else read(part)
 
-    edits: list[Edit] = [(ByteRange(place.stop, place.stop), made)]
+    edits: list[Edit] = [(ByteRange(place.stop, place.stop), media)]
     if fragments:
         edits += relative(read, outside)
     existing = Fragments(read, moofs, default_sizes(index.periods[0]))
@@ -125,7 +125,7 @@ def with_captions(
 
 def _samples(cues: Cues) -> list[tuple[int, bytes]]:
     """Duration and bytes of each sample: cues, and what is between them, without a hole."""
-    found: list[tuple[int, bytes]] = []
+    samples: list[tuple[int, bytes]] = []
     nothing = build(make_box("vtte"))
     at = 0
     ordered = sorted(cues, key=lambda cue: cue[0])
@@ -136,12 +136,12 @@ def _samples(cues: Cues) -> list[tuple[int, bytes]]:
         if end <= start:
             continue
         if start > at:
-            found.append((start - at, nothing))
+            samples.append((start - at, nothing))
         payload = escape(text, quote=False)
         cue = make_box("vttc", children=[make_box("payl", cue_text=payload)])
-        found.append((end - start, build(cue)))
+        samples.append((end - start, build(cue)))
         at = end
-    return found or [(1, nothing)]
+    return samples or [(1, nothing)]
 
 
 def _new_id(moov: Box, index: Index) -> int:

@@ -160,7 +160,7 @@ def spans_of(
     # Sound begins with the first picture, which may be shown before `start`.
     pictures = next((track for track in chosen if track.kind == "video"), None)
     begin = start if pictures is None else min(start, pictures.seek(start).time.fraction)
-    found = []
+    spans = []
     for track in chosen:
         # A composition time before the limit is presented before `stop`.
         limit = -floor_ticks(-stop, track.timescale, -track.shift)
@@ -169,11 +169,11 @@ def spans_of(
         shown = np.flatnonzero((begins < limit) & (begins != NULL))
         if len(shown):
             last = hit.fragment + int(shown[-1]) + 1
-            found.append(Span(track, hit.fragment, last, hit.sample, limit))
-    if not found:
+            spans.append(Span(track, hit.fragment, last, hit.sample, limit))
+    if not spans:
         end = "the end" if stop == float("inf") else f"{float(stop):g} s"
         raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}")
-    return found
+    return spans
 
 
 def bound(track: Track, column: Any, pick: Callable[[Any], Any]) -> Fraction:
@@ -218,14 +218,14 @@ def whole_fragments(
     """
     # The beginning of a timecode may be an hour before: it does not widen the clip.
     beginnings = [s for s in spans if s.track.kind == "timecode"]
-    taken = _as_copied([s for s in spans if s.track.kind != "timecode"] or spans)
-    first = min(bound(s.track, s.rows.cts_min, min) for s in taken)
-    last = max(bound(s.track, s.rows.cts_end, max) for s in taken)
-    places = np.concatenate([s.rows.offset for s in taken])
+    copied = _as_copied([s for s in spans if s.track.kind != "timecode"] or spans)
+    first = min(bound(s.track, s.rows.cts_min, min) for s in copied)
+    last = max(bound(s.track, s.rows.cts_end, max) for s in copied)
+    places = np.concatenate([s.rows.offset for s in copied])
     late = {s.track.id: s.track for s in beginnings if s.rows.offset[0] not in places}
     why = "its sample is in a fragment before those that are copied"
     left_out = tuple(track_left_out(track, why) for track in late.values())
-    pieces = _copied(taken, init, read, keep_times, default_sizes(period), last)
+    pieces = _copied(copied, init, read, keep_times, default_sizes(period), last)
     ids = tuple(s.track.id for s in spans if s.track.id not in late)
     return Clip(pieces, first, last, ids, True, left_out=left_out)
 
@@ -233,11 +233,11 @@ def whole_fragments(
 def _as_copied(spans: Sequence[Span]) -> list[Span]:
     """With what comes along: rows of these tracks in fragments that another one of them needs."""
     copied = np.concatenate([span.rows.offset for span in spans])
-    found = []
+    spans_copied = []
     for span in spans:
         rows = np.flatnonzero(np.isin(span.track.fragments.offset, copied))
-        found.append(replace(span, first=int(rows[0]), last=int(rows[-1]) + 1))
-    return found
+        spans_copied.append(replace(span, first=int(rows[0]), last=int(rows[-1]) + 1))
+    return spans_copied
 
 
 def _copied(
@@ -283,7 +283,7 @@ def _copied(
 
 def _firsts(spans: Sequence[Span], read: Read) -> list[tuple[Track, int, int]]:
     """Each track with the decode time and the least composition time of its first fragment."""
-    found = []
+    firsts = []
     for span in spans:
         rows = span.rows
         dts = int(rows.dts[0])
@@ -291,8 +291,8 @@ def _firsts(spans: Sequence[Span], read: Read) -> list[tuple[Track, int, int]]:
             place = ByteRange.of(int(rows.offset[0]), int(rows.size[0]))
             dts = decode_times(read, place).get(span.track.id, 0)
         cts = int(rows.cts_min[0])
-        found.append((span.track, dts, dts if cts == NULL else cts))
-    return found
+        firsts.append((span.track, dts, dts if cts == NULL else cts))
+    return firsts
 
 
 BESIDE = ("timecode", "hint")
@@ -365,7 +365,7 @@ def clip(
     init_boxes = plain_init(
         init if init is not None else b"".join(read(part) for part in within.init)
     )
-    doubted = {found.track for found in index.findings if found.code in DOUBTS}
+    doubted = {finding.track for finding in index.findings if finding.code in DOUBTS}
     source = Reader(read, index.file.size, remote, doubted)
     if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
         exact = _progressive([s.track for s in chosen], begin, end, init_boxes, source)
@@ -409,8 +409,8 @@ def _progressive(
     last = min(_exact(stop), max(t.stop.fraction for t in paced if t.stop is not None))
     first, last = (Fraction(round(at * timescale), timescale) for at in (first, last))
     last = max(last, first + Fraction(1, timescale))
-    taken = [track for track in paced if track.kind != "timecode"]
-    parts = [part for track in taken if (part := part_of(track, first, last, timescale, source))]
+    played = [track for track in paced if track.kind != "timecode"]
+    parts = [part for track in played if (part := part_of(track, first, last, timescale, source))]
     boxes = parse(init)
     if unfit(parts, boxes):
         return None
@@ -426,8 +426,8 @@ def _progressive(
         return part if isinstance(part, str) else unfit([part], boxes) or part
 
     beside = [t for t in tracks if t.kind == "timecode" or (media and t.kind == "hint")]
-    made, left_out = _beside(beside, boxes, timecode)
-    parts += made
+    added, left_out = _beside(beside, boxes, timecode)
+    parts += added
     if not parts:
         raise NoSyncSample("the file has none of the samples of this span")
     stop_at = first + Fraction(max(part.duration for part in parts), timescale)
@@ -493,19 +493,19 @@ def _beside(
         boxes: the source's ftyp and moov.
         make: what is made of a track and its trak, or why nothing is; "" where it has nothing.
     """
-    made, told = [], []
+    added, notes = [], []
     traks = traks_of(boxes)
     for track in tracks:
-        found: Made | str = "its samples name bytes of the source"
+        part: Made | str = "its samples name bytes of the source"
         if track.kind == "timecode":
-            found = "the moov does not describe it"
+            part = "the moov does not describe it"
             if track.id in traks:
-                found = make(track, traks[track.id])
-        if not isinstance(found, str):
-            made.append(found)
-        elif found:
-            told.append(track_left_out(track, found))
-    return made, tuple(told)
+                part = make(track, traks[track.id])
+        if not isinstance(part, str):
+            added.append(part)
+        elif part:
+            notes.append(track_left_out(track, part))
+    return added, tuple(notes)
 
 
 def _exact(seconds: Any) -> Fraction:

@@ -339,12 +339,12 @@ def check_samples(source: SampleTable, copy: SampleTable, copied: Places, track:
     for name in () if wrong else ("size", "dts", "cts", "sync"):
         if not np.array_equal(getattr(source, name), getattr(copy, name)):
             wrong = f"another {name}"
-    held = np.flatnonzero(source.size > 0)
-    if len(held) and not wrong:
+    filled = np.flatnonzero(source.size > 0)
+    if len(filled) and not wrong:
         begins, starts = copied
-        part = np.searchsorted(begins, copy.offset[held], side="right") - 1
-        back = starts[part] + copy.offset[held] - begins[part]
-        if (part < 0).any() or (back != source.offset[held]).any():
+        part = np.searchsorted(begins, copy.offset[filled], side="right") - 1
+        back = starts[part] + copy.offset[filled] - begins[part]
+        if (part < 0).any() or (back != source.offset[filled]).any():
             wrong = "samples at other places"
     if wrong:
         raise BuildError(

@@ -96,11 +96,11 @@ def clip_init(
         elif box.type == "ftyp" and from_samples:
             brands = dict.fromkeys((*BRANDS, *box.get("compatible_brands", ())))
             # What QuickTime calls its own files has other rules for fragments.
-            kept = [brand for brand in brands if brand != "qt  "]
-            made = make_box(
-                "ftyp", major_brand=BRANDS[0], minor_version=0, compatible_brands=tuple(kept)
+            compatible = [brand for brand in brands if brand != "qt  "]
+            moov = make_box(
+                "ftyp", major_brand=BRANDS[0], minor_version=0, compatible_brands=tuple(compatible)
             )
-            pieces.append(build(made))
+            pieces.append(build(moov))
         elif box.type == "ftyp" and with_relative(box) is not box:
             pieces.append(build(with_relative(box)))
         else:
@@ -116,8 +116,10 @@ def movie_brands(boxes: Sequence[Box]) -> bytes:
         return b"" if ftyp is None else build(ftyp)
     brands = [brand for brand in ftyp.get("compatible_brands", ()) if brand in PROGRESSIVE]
     major = "qt  " if ftyp.get("major_brand") == "qt  " else "isom"
-    kept = tuple(dict.fromkeys((major, *(() if major == "qt  " else ("iso2", "mp41")), *brands)))
-    return build(make_box("ftyp", major_brand=major, minor_version=0, compatible_brands=kept))
+    compatible = tuple(
+        dict.fromkeys((major, *(() if major == "qt  " else ("iso2", "mp41")), *brands))
+    )
+    return build(make_box("ftyp", major_brand=major, minor_version=0, compatible_brands=compatible))
 
 
 def _moov(
@@ -254,7 +256,7 @@ def _trak(trak: Box, tracks: set[int] | None, delays: bool, from_samples: bool) 
 
 def references(tref: Box, tracks: set[int]) -> Box:
     """Without the references to tracks that are left out."""
-    kept = []
+    children = []
     for child in tref.children:
         ids = child.get("track_IDs")
         if ids is not None:
@@ -262,8 +264,8 @@ def references(tref: Box, tracks: set[int]) -> Box:
             if not here:
                 continue
             child = child if len(here) == len(ids) else child.replace(track_IDs=here)
-        kept.append(child)
-    return tref.replace(children=kept)
+        children.append(child)
+    return tref.replace(children=children)
 
 
 def _mdia(mdia: Box, from_samples: bool) -> Box:
@@ -288,12 +290,12 @@ def _edits(box: Box, delays: bool) -> Box:
         return box
     entries: Any = box["entries"]
     shown = next((n for n, row in enumerate(entries) if row["media_time"] >= 0), len(entries) - 1)
-    kept = entries[: shown + 1].copy()
-    if kept["media_time"][shown] >= 0:
-        kept["segment_duration"][shown] = 0
+    shown_entries = entries[: shown + 1].copy()
+    if shown_entries["media_time"][shown] >= 0:
+        shown_entries["segment_duration"][shown] = 0
     if not delays:
-        kept = kept[kept["media_time"] >= 0]
-    return box.replace(entries=kept)
+        shown_entries = shown_entries[shown_entries["media_time"] >= 0]
+    return box.replace(entries=shown_entries)
 
 
 def _stbl(stbl: Box, from_samples: bool) -> Box:
@@ -302,6 +304,6 @@ def _stbl(stbl: Box, from_samples: bool) -> Box:
     if not from_samples and (sizes is None or not sizes.get("sample_count")):
         return stbl
     stsd = stbl.find("stsd")
-    kept = [] if stsd is None else [stsd]
+    children = [] if stsd is None else [stsd]
     empty = [make_box(code) for code in ("stts", "stsc", "stsz", "stco")]
-    return stbl.replace(children=kept + empty)
+    return stbl.replace(children=children + empty)

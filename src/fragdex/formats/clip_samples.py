@@ -254,10 +254,10 @@ def _read_all(
     merged = coalesce([ByteRange.of(at, size) for at, size in pairs if size], max_gap=GAP)
     starts = np.array([block.start for block in merged], np.int64)
     blocks = [read(block) for block in merged]
-    held = (np.searchsorted(starts, places, side="right") - 1).tolist()
+    owners = (np.searchsorted(starts, places, side="right") - 1).tolist()
     return tuple(
         blocks[n][at - merged[n].start : at - merged[n].start + size] if size else b""
-        for n, (at, size) in zip(held, pairs, strict=True)
+        for n, (at, size) in zip(owners, pairs, strict=True)
     )
 
 
@@ -455,12 +455,12 @@ def with_bytes(track: Track, samples: SampleTable) -> Int64 | None:
 
 def without_empty(cut: Cut) -> Cut:
     """A cut whose samples all have bytes: each lasts until the next one that has some."""
-    kept = with_bytes(cut.track, cut.samples)
-    if kept is None:
+    filled = with_bytes(cut.track, cut.samples)
+    if filled is None:
         return cut
-    columns = cut.samples.rows(kept).columns()
-    columns = columns | {"duration": np.add.reduceat(cut.samples.duration, kept)}
-    return replace(cut, samples=SampleTable.of(columns), numbers=_numbers(cut)[kept])
+    columns = cut.samples.rows(filled).columns()
+    columns = columns | {"duration": np.add.reduceat(cut.samples.duration, filled)}
+    return replace(cut, samples=SampleTable.of(columns), numbers=_numbers(cut)[filled])
 
 
 def _protection(trak: Box | None, cut: Cut, read: Read) -> Protection | None:
@@ -540,8 +540,8 @@ class Ranges(NamedTuple):
     @classmethod
     def joined(cls, start: Int64, size: Int64) -> Ranges:
         """Without empty ones, and those that touch as one."""
-        held = size > 0
-        start, size = start[held], size[held]
+        filled = size > 0
+        start, size = start[filled], size[filled]
         if not len(start):
             return cls(start, size)
         heads = np.append(0, np.flatnonzero(start[1:] != start[:-1] + size[:-1]) + 1)

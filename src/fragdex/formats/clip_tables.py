@@ -132,7 +132,7 @@ def timecode_part(
     scale = lcm(track.timescale, *(one.begin.denominator for one in stretches))
     if scale > FINEST or (stop - start) * scale >= WIDE >> 1:
         scale = track.timescale  # times are rounded to it
-    made: dict[int, bytes] = {}
+    samples_made: dict[int, bytes] = {}
     edits: list[tuple[int, int, Fraction]] = []
     tables, numbers = [], []
     shown = decoded = count = 0
@@ -156,14 +156,14 @@ def timecode_part(
         columns["sync"] = np.ones(len(times), np.bool_)
         tables.append(SampleTable.of(one.samples.columns() | columns))
         numbers.append(one.first + np.arange(len(times)))
-        made |= {count + number: sample for number, sample in one.made(source).items()}
+        samples_made |= {count + number: sample for number, sample in one.made(source).items()}
         edits.append((end - max(begin, shown), decoded + hidden, ONE))
         shown, count = end, count + len(times)
         decoded += int(durations.sum())
     if not edits:
         return ""
     samples = SampleTable.concat(tables)
-    return Part(track, samples, np.concatenate(numbers), tuple(edits), scale, made)
+    return Part(track, samples, np.concatenate(numbers), tuple(edits), scale, samples_made)
 
 
 def timecode_cut(
@@ -179,7 +179,7 @@ def timecode_cut(
     if len(stretches) > 1:
         return "its edit list has several parts, and fragments cannot say that"
     (one,) = stretches
-    samples, made = one.samples, one.made(source)
+    samples, data = one.samples, one.made(source)
     end = ceil(one.at + (one.stop - one.begin) * track.timescale)
     times = np.append(ceil(one.at), samples.cts[1:])
     # Fragments cannot begin inside a step, so what is left of one is a sample by itself.
@@ -187,12 +187,12 @@ def timecode_cut(
     whole = one.at == after - one.counting.step * track.timescale
     if not whole and times[0] < ceil(after) < np.append(times[1:], end)[0]:
         place = ByteRange.of(int(samples.offset[0]), SIZE)
-        made[1] = one.counting.later(source.read(place), one.passed + 1)
+        data[1] = one.counting.later(source.read(place), one.passed + 1)
         samples = SampleTable.concat([samples.rows(slice(0, 1)), samples])
         times = np.insert(times, 1, ceil(after))
     durations = np.diff(times, append=max(end, int(times[-1]) + 1))
     columns = {"dts": times, "cts": times, "duration": durations}
-    return Cut(track, SampleTable.of(samples.columns() | columns), one.first, made)
+    return Cut(track, SampleTable.of(samples.columns() | columns), one.first, data)
 
 
 def _stretches(
@@ -386,8 +386,8 @@ def _check(head: bytes, moov: int, parts: Sequence[Part], media: Ranges) -> None
                 at = int(read.offset[number]) if number < len(read) else 0
                 if head[at : at + len(sample)] != sample:
                     raise BuildError("a sample that was made is not where the tables say")
-            kept = ~np.isin(np.arange(len(wanted)), list(part.made))
-            wanted, read = wanted.rows(kept), read.rows(kept[: len(read)])
+            from_source = ~np.isin(np.arange(len(wanted)), list(part.made))
+            wanted, read = wanted.rows(from_source), read.rows(from_source[: len(read)])
         check_samples(wanted, read, copied, part.track.id)
 
 
@@ -452,12 +452,12 @@ def _sample_to_chunk(chunks: Sequence[Chunk]) -> list[tuple[int, int, int]]:
 def _roll(part: Part) -> list[Box]:
     """Pre-roll, where the source says one distance for all of these samples (10.1)."""
     groups = [group for group in part.track.groups if group.grouping_type == "roll"]
-    held = np.zeros(len(part.numbers), np.bool_)
+    reached = np.zeros(len(part.numbers), np.bool_)
     for group in groups:
         behind = group.sample_start + group.sample_count
-        held |= (part.numbers >= group.sample_start) & (part.numbers < behind)
+        reached |= (part.numbers >= group.sample_start) & (part.numbers < behind)
     distances = {group.value for group in groups}
-    if len(distances) != 1 or not held.all():
+    if len(distances) != 1 or not reached.all():
         return []
     distance = distances.pop().to_bytes(2, "big", signed=True)
     return [
@@ -468,7 +468,7 @@ def _roll(part: Part) -> list[Box]:
             default_length=2,
             entries=[{"data": distance}],
         ),
-        make_box("sbgp", grouping_type="roll", entries=[(len(held), 1)]),
+        make_box("sbgp", grouping_type="roll", entries=[(len(reached), 1)]),
     ]
 
 

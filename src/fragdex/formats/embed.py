@@ -334,17 +334,17 @@ class Fragments:
         Raises:
             BuildError: a moof cannot say any more where its samples are.
         """
-        made = []
+        parts = []
         for part, data in self._changing:
             old, stale = parse_box(data, offset=part.start), self._stale(part.start)
             stop = max(stop for _, stop, _ in self._moofs[part.start].values())
             fragment = ByteRange(part.start, max(stop, part.stop))
             to = shifts.one(part.start)
             new = moved_moof(old, rebased(old, stale), to, shifts.one, stale, fragment)
-            made.append((part, build(new)))
-        pieces = list(joined([*edits, *made], size))
+            parts.append((part, build(new)))
+        pieces = list(joined([*edits, *parts], size))
         copied = copied_parts(pieces)
-        for (part, data), (_, new_data) in zip(self._changing, made, strict=True):
+        for (part, data), (_, new_data) in zip(self._changing, parts, strict=True):
             to = shifts.one(part.start)
             check_runs(
                 runs_of(

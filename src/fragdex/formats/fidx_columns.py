@@ -196,15 +196,15 @@ class ColumnReader:
     @property
     def placed(self) -> list[PlacedColumn]:
         """Every column of the tables located so far, of a reader that is `verifying`."""
-        found = []
+        places = []
         for table in self._listed or ():
             forms = _forms(table.kind)
             for number, (name, _, offset, checksum) in enumerate(table.entries):
                 if name in forms:
                     array = self._column(int(offset), table.rows, forms[name])
                     place = f"{table.pointer}/columns/{number}"
-                    found.append(PlacedColumn(place, array, int(offset), int(checksum)))
-        return found
+                    places.append(PlacedColumn(place, array, int(offset), int(checksum)))
+        return places
 
     def locate(self, kind: type[Table], plain: Any, pointer: str) -> TablePlaces:
         """Where the columns of a table are, checked in exact integers; no column is read.
@@ -241,13 +241,13 @@ class ColumnReader:
             return None
         size, offsets = len(self._space), []
         try:
-            for (name, said, offset, checksum), (wanted, stored, width) in zip(
+            for (name, claimed, offset, checksum), (wanted, stored, width) in zip(
                 entries, expected, strict=True
             ):
                 # Only integers have bits to look at: others raise TypeError.
                 if (
                     name != wanted
-                    or said != stored
+                    or claimed != stored
                     or offset & 63
                     or checksum >> 32
                     or not 0 <= offset <= size - rows * width
@@ -262,7 +262,7 @@ class ColumnReader:
         self, kind: type[Table], entries: list[Any], rows: int, pointer: str
     ) -> list[int]:
         """Where the columns start, whatever else there is; refuses what is wrong."""
-        forms, found = _forms(kind), {}
+        forms, results = _forms(kind), {}
         for number, entry in enumerate(entries):
             place = f"{pointer}/{number}"
             if type(entry) is not list or len(entry) != 4 or type(entry[0]) is not str:
@@ -270,14 +270,14 @@ class ColumnReader:
             form = forms.get(entry[0])
             if form is None:
                 continue
-            if entry[0] in found:
+            if entry[0] in results:
                 raise refuse(place, "each column once", entry[0])
             last = len(self._space) - rows * form.itemsize
-            found[entry[0]] = _checked(entry, form.stored, rows, last, place)
+            results[entry[0]] = _checked(entry, form.stored, rows, last, place)
         for name in forms:
-            if name not in found:
+            if name not in results:
                 raise refuse(pointer, f"a column {name}", "none")
-        return [found[name] for name in forms]
+        return [results[name] for name in forms]
 
     def _column(self, offset: int, rows: int, form: Form) -> npt.NDArray[Any]:
         whole = self._whole.get(form.stored)

@@ -117,10 +117,10 @@ def bit_rates(ticks: npt.NDArray[Any], sizes: npt.NDArray[Any], timescale: int) 
             break
         fits = np.flatnonzero((2 * lasts >= target) & (2 * lasts <= 3 * target) & (lasts > 0))
         if len(fits):
-            held = (bytes_[count:] - bytes_[:-count])[fits]
-            at = int((held.astype(float) / lasts[fits].astype(float)).argmax())
-            rate = int(held[at]) / int(lasts[fits][at])
-            best = max(best, (rate, int(held[at]), int(lasts[fits][at])))
+            in_window = (bytes_[count:] - bytes_[:-count])[fits]
+            at = int((in_window.astype(float) / lasts[fits].astype(float)).argmax())
+            rate = int(in_window[at]) / int(lasts[fits][at])
+            best = max(best, (rate, int(in_window[at]), int(lasts[fits][at])))
     _, most, lasts_ = best
     peak = Fraction(8 * most * timescale, lasts_)
     whole, all_bytes = int(times[-1]), int(bytes_[-1])

@@ -282,13 +282,13 @@ def _cuts(table: FragmentTable, in_row: Int64, min_ticks: int, at_sync: bool) ->
     if min_ticks <= 0:
         return cuts.astype(np.int64)
     end = int(table.cts_end.max())
-    kept = [0]
+    chosen = [0]
     since = int(least[0])
     for row, time in zip(cuts[1:].tolist(), least[cuts[1:]].tolist(), strict=True):
         if time - since >= min_ticks and end - time >= min_ticks:
-            kept.append(row)
+            chosen.append(row)
             since = time
-    return np.array(kept, np.int64)
+    return np.array(chosen, np.int64)
 
 
 def _first_in(access: Int64, cuts: Int64) -> Int64:

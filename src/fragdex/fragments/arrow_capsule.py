@@ -139,10 +139,10 @@ def _fill_schema(
 ) -> None:
     children = [_Schema() for _ in columns or ()]
     for child, column in zip(children, columns or (), strict=True):
-        told = {"meaning": column.meaning}
+        about = {"meaning": column.meaning}
         if column.unit:
-            told["unit"] = column.unit
-        _fill_schema(child, None, FORMATS[column.dtype], column.stored, told, column.nullable)
+            about["unit"] = column.unit
+        _fill_schema(child, None, FORMATS[column.dtype], column.stored, about, column.nullable)
     pointers = (POINTER(_Schema) * len(children))(*map(ctypes.pointer, children))
     texts = (format, name.encode(), _metadata(metadata) if metadata else None)
     schema.format, schema.name, schema.metadata = texts
@@ -203,9 +203,9 @@ def _release_parts(structure: Any, no_release: Any) -> None:
         # A consumer may have moved a child out; then its own release comes later.
         if child.contents.release:
             child.contents.release(child)
-    held = structure.private_data
+    key = structure.private_data
     structure.release = no_release
-    _HELD.pop(held, None)
+    _HELD.pop(key, None)
 
 
 def _release_schema(pointer: Any) -> None:
@@ -218,32 +218,32 @@ def _release_array(pointer: Any) -> None:
 
 def _release_stream(pointer: Any) -> None:
     stream = pointer.contents
-    held = stream.private_data
+    key = stream.private_data
     stream.release = _StreamRelease()
-    _HELD.pop(held, None)
+    _HELD.pop(key, None)
 
 
 # ---- the stream: one batch, then the end
 
 
 def _get_schema(stream: Any, out: Any) -> int:
-    held = _HELD.get(stream.contents.private_data)
-    if held is None:
+    table = _HELD.get(stream.contents.private_data)
+    if table is None:
         return INVALID
-    _fill_schema(out.contents, held["columns"], metadata=held["metadata"])
+    _fill_schema(out.contents, table["columns"], metadata=table["metadata"])
     return 0
 
 
 def _get_next(stream: Any, out: Any) -> int:
-    held = _HELD.get(stream.contents.private_data)
-    if held is None:
+    table = _HELD.get(stream.contents.private_data)
+    if table is None:
         return INVALID
-    if held["given"]:
+    if table["given"]:
         out.contents.release = _ArrayRelease()  # a released array is the end of the stream
         return 0
-    held["given"] = True
+    table["given"] = True
     try:
-        _fill_struct(out.contents, held["columns"], held["arrays"], held["null"])
+        _fill_struct(out.contents, table["columns"], table["arrays"], table["null"])
     except MemoryError:  # for a validity bitmap; an exception cannot cross to the consumer
         return NO_MEMORY
     return 0

@@ -187,8 +187,8 @@ def reads_of(
     for run in runs:
         offset = samples.offset[run.start : run.stop]
         stop = offset + samples.size[run.start : run.stop]
-        kept = (stop > offset) & (offset >= 0)
-        offset, stop = offset[kept], stop[kept]
+        located = (stop > offset) & (offset >= 0)
+        offset, stop = offset[located], stop[located]
         if not len(offset):
             continue
         between = offset[1:] - stop[:-1]

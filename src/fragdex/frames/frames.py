@@ -104,11 +104,11 @@ class FrameReader:
         """
         left = set()
         for sample in sorted(set(samples)):
-            held = self._cache.get(sample)
-            if held is None:
+            cached = self._cache.get(sample)
+            if cached is None:
                 left.add(sample)
             else:
-                give(sample, held)
+                give(sample, cached)
         missing: dict[int, str] = {}
         steps = 0
         while left:
@@ -157,7 +157,7 @@ class FrameReader:
             # What is held for the next call has to be known as undamaged, too.
             watched = replace(run, wanted=tuple(sorted({*wanted, *range(ready.kept, run.stop)})))
         decoded = 0
-        held: dict[int, Any] = {}
+        cached: dict[int, Any] = {}
 
         def take(sample: int, picture: Any) -> None:
             nonlocal decoded
@@ -165,7 +165,7 @@ class FrameReader:
             if sample in wanted:
                 give(sample, picture)
             if ready.kept is not None and sample >= ready.kept:
-                held[sample] = picture
+                cached[sample] = picture
 
         track = self._track
         # One decoder of a device keeps it busy: threads of its own would each open another one.
@@ -178,13 +178,13 @@ class FrameReader:
                     trusted=ready.trusted, skip=ready.kept is None,
                 )  # fmt: skip
             except LateError:
-                held.clear()
+                cached.clear()
                 continue
             finally:
                 with self._count:
                     self.decoded += decoded
                 decoded = 0
-            for sample, picture in held.items():
+            for sample, picture in cached.items():
                 if sample not in missing:
                     size = sum(plane.buffer_size for plane in picture.planes)
                     self._picture_bytes = max(self._picture_bytes, size)
@@ -198,11 +198,11 @@ class FrameReader:
         """Runs with their bytes, in order; what has to begin earlier goes to `left`."""
         goes_on = self._last >= 0 and abs(runs[0].wanted[0] - self._last) <= NEAR
         self._last = runs[-1].wanted[-1]
-        asked: list[tuple[Run, int | None]] = [(run, None) for run in runs]
+        requests: list[tuple[Run, int | None]] = [(run, None) for run in runs]
         # A decoder has few places on a device for its pictures: none can be held there.
         if goes_on and self._cache.limit and not self._track.decoders.stays:
-            asked[-1] = self._further(runs[-1])
-        for some in self._portions(asked):
+            requests[-1] = self._further(runs[-1])
+        for some in self._portions(requests):
             for (run, kept), parts in zip(some, self._bytes([r for r, _ in some]), strict=True):
                 placed = self._placed(run, parts)
                 if placed is None:
@@ -248,16 +248,16 @@ class FrameReader:
     def _bytes(self, runs: Sequence[Run]) -> list[Parts]:
         """The bytes of the samples of each run; of a remote file they are held."""
         source, samples = self._track.source, self._track.samples
-        held = [self._held(run) for run in runs]
+        cached = [self._held(run) for run in runs]
         rests = [
             Run(run.start + len(parts), max(run.stop, run.start + len(parts)), ())
-            for run, parts in zip(runs, held, strict=True)
+            for run, parts in zip(runs, cached, strict=True)
         ]
         reads = self._reads([rest for rest in rests if rest.stop > rest.start])
         data = source.read_many(reads)
         fetched = Fetched({read.start: got for read, got in zip(reads, data, strict=True)})
-        found: list[Parts] = []
-        for run, before, rest in zip(runs, held, rests, strict=True):
+        gathered: list[Parts] = []
+        for run, before, rest in zip(runs, cached, rests, strict=True):
             extents = zip(
                 samples.offset[rest.start : rest.stop].tolist(),
                 samples.size[rest.start : rest.stop].tolist(),
@@ -268,8 +268,8 @@ class FrameReader:
             if source.remote and new:
                 size = sum(len(part) for part in parts if part)
                 self._cache.put(("bytes", run.start), parts, size)
-            found.append(parts[: run.stop - run.start])
-        return found
+            gathered.append(parts[: run.stop - run.start])
+        return gathered
 
     def _held(self, run: Run) -> Parts:
         return self._cache.get(("bytes", run.start)) or ()
@@ -390,8 +390,8 @@ class Frames(FrameTimes):
         ):
             if value not in known:
                 raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
-        held = cache if isinstance(cache, FrameCache) else FrameCache(cache)
-        if (threads is not None and threads < 1) or held.limit < 0:
+        frame_cache = cache if isinstance(cache, FrameCache) else FrameCache(cache)
+        if (threads is not None and threads < 1) or frame_cache.limit < 0:
             raise ValueError("at least one thread, and a cache of 0 bytes or more")
         self._what, self._track_wanted, self._init = what, track, init
         self._period = period
@@ -405,8 +405,8 @@ class Frames(FrameTimes):
         if device is not None:
             usual = THREADS_OF_DEVICE if self._lib is None else MOST_THREADS
         self._threads = threads or usual
-        self._cache, self._device = held, device
-        self._is_cache_shared = held is cache
+        self._cache, self._device = frame_cache, device
+        self._is_cache_shared = frame_cache is cache
         self._budget = {"max_bytes": max_bytes, "max_requests": max_requests}
         self._options = options
         self._open()

@@ -80,7 +80,7 @@ def _address(film: str, action: str, file: str) -> Address | None:
 Query = Mapping[str, str]
 
 
-def seconds(asked: Query, name: str, default: float) -> Any:
+def seconds(query: Query, name: str, default: float) -> Any:
     """A time as `fragdex.seek` takes it.
 
     Raises:
@@ -89,7 +89,7 @@ def seconds(asked: Query, name: str, default: float) -> Any:
     >>> seconds({"t": "1:30"}, "t", 0)
     Fraction(90, 1)
     """
-    text = asked.get(name)
+    text = query.get(name)
     if text is None:
         return default
     try:
@@ -98,7 +98,7 @@ def seconds(asked: Query, name: str, default: float) -> Any:
         raise ValueError(f"{name}: {error}") from error
 
 
-def number(asked: Query, name: str, least: int, most: int) -> int | None:
+def number(query: Query, name: str, least: int, most: int) -> int | None:
     """A whole number; None: it is not asked for.
 
     Raises:
@@ -107,7 +107,7 @@ def number(asked: Query, name: str, least: int, most: int) -> int | None:
     >>> number({"w": "320"}, "w", 1, 4096)
     320
     """
-    text = asked.get(name)
+    text = query.get(name)
     if text is None:
         return None
     digits = text.isascii() and text.isdigit() and len(text) < 16
@@ -116,25 +116,25 @@ def number(asked: Query, name: str, least: int, most: int) -> int | None:
     return int(text)
 
 
-def flag(asked: Query, name: str, default: bool) -> bool:
+def flag(query: Query, name: str, default: bool) -> bool:
     """`true` or `false`.
 
     Raises:
         ValueError: it is neither.
     """
-    text = asked.get(name)
+    text = query.get(name)
     if text not in (None, "true", "false"):
         raise ValueError(f"{name}: expected true or false, found {text!r}")
     return default if text is None else text == "true"
 
 
-def track_ids(asked: Query) -> list[int] | None:
+def track_ids(query: Query) -> list[int] | None:
     """The ids in `tracks`, with commas between them; None: it is not asked for.
 
     Raises:
         ValueError: one is none.
     """
-    text = asked.get("tracks")
+    text = query.get("tracks")
     if text is None:
         return None
     ids = text.split(",")
@@ -143,12 +143,12 @@ def track_ids(asked: Query) -> list[int] | None:
     return [int(part) for part in ids]
 
 
-def view_options(name: str, asked: Query) -> tuple[str, dict[str, Any]]:
+def view_options(name: str, query: Query) -> tuple[str, dict[str, Any]]:
     """Kind and options of a view, as `fragdex.view` takes them.
 
     Args:
         name: one of `VIEWS`.
-        asked: `tracks`; `start`, `end` and `exact` of clips.
+        query: `tracks`; `start`, `end` and `exact` of clips.
 
     Raises:
         ValueError: a value is none.
@@ -157,11 +157,11 @@ def view_options(name: str, asked: Query) -> tuple[str, dict[str, Any]]:
     ('clip', {'tracks': None, 'start': Fraction(1, 1), 'stop': inf, 'exact': False})
     """
     kind = name.removesuffix(".mp4")
-    options: dict[str, Any] = {"tracks": track_ids(asked)}
+    options: dict[str, Any] = {"tracks": track_ids(query)}
     if kind == "clip":
-        options["start"] = seconds(asked, "start", 0.0)
-        options["stop"] = seconds(asked, "end", math.inf)
-        options["exact"] = flag(asked, "exact", True)
+        options["start"] = seconds(query, "start", 0.0)
+        options["stop"] = seconds(query, "end", math.inf)
+        options["exact"] = flag(query, "exact", True)
     return kind, options
 
 

@@ -81,11 +81,11 @@ class Preview:
             with open_source(source) as opened:
                 return self.view(opened)
         try:
-            made = self.make(source)
+            data = self.make(source)
         finally:
             # also what fails may fail because the film is another one
             self._check(source)
-        return self._view(made)
+        return self._view(data)
 
     def _view(self, data: bytes) -> View:
         known = [self.index.file]
@@ -96,13 +96,13 @@ class Preview:
             sources.source(0)
 
 
-def preview_of(index: Index, name: str, asked: Query) -> Preview:
+def preview_of(index: Index, name: str, query: Query) -> Preview:
     """What a name and a query ask for.
 
     Args:
         index: of the film.
         name: as in `PREVIEW`.
-        asked: `t`, `w`, `h`, `exact` of thumbnails; `every`, `width`, `columns`, `rows` of
+        query: `t`, `w`, `h`, `exact` of thumbnails; `every`, `width`, `columns`, `rows` of
             storyboards; `samples_per_pixel`, `bits`, `split` of waveforms; `track` of all.
 
     Raises:
@@ -114,25 +114,25 @@ def preview_of(index: Index, name: str, asked: Query) -> Preview:
     if not PREVIEW.fullmatch(name):
         raise KeyError(name)
     what, _, suffix = name.partition(".")
-    track = number(asked, "track", 1, (1 << 32) - 1)
+    track = number(query, "track", 1, (1 << 32) - 1)
     if what == "thumbnail":
-        return _thumbnail(index, suffix, track, asked)
+        return _thumbnail(index, suffix, track, query)
     if what == "storyboard":
-        return _storyboard_list(index, suffix, track, asked)
+        return _storyboard_list(index, suffix, track, query)
     if what == "peaks":
-        return _peaks(index, suffix, track, asked)
+        return _peaks(index, suffix, track, query)
     if what == "loudness":
         return Preview("application/json", index, ["loudness", track], "sound",
                        partial(_loudness, index, track))  # fmt: skip
-    return _sheet(index, int(what.rpartition("-")[2]), suffix, track, asked)
+    return _sheet(index, int(what.rpartition("-")[2]), suffix, track, query)
 
 
-def _thumbnail(index: Index, suffix: str, track: int | None, asked: Query) -> Preview:
-    time = seconds(asked, "t", 0)
+def _thumbnail(index: Index, suffix: str, track: int | None, query: Query) -> Preview:
+    time = seconds(query, "t", 0)
     options: dict[str, Any] = {
-        "exact": flag(asked, "exact", False),
-        "width": number(asked, "w", 1, _SIDE),
-        "height": number(asked, "h", 1, _SIDE),
+        "exact": flag(query, "exact", False),
+        "width": number(query, "w", 1, _SIDE),
+        "height": number(query, "h", 1, _SIDE),
         "format": _format(suffix),
         "track": track,
     }
@@ -154,10 +154,10 @@ def _thumbnail(index: Index, suffix: str, track: int | None, asked: Query) -> Pr
     )  # fmt: skip
 
 
-def _storyboard_list(index: Index, suffix: str, track: int | None, asked: Query) -> Preview:
-    layout = _layout(index, "jpg", track, asked)
-    query = {name: asked[name] for name in ("every", "width", "columns", "rows", "track")
-             if name in asked}  # fmt: skip
+def _storyboard_list(index: Index, suffix: str, track: int | None, requested: Query) -> Preview:
+    layout = _layout(index, "jpg", track, requested)
+    query = {name: requested[name] for name in ("every", "width", "columns", "rows", "track")
+             if name in requested}  # fmt: skip
     name = SHEETS + (f"?{urlencode(query)}" if query else "")
     is_webvtt = suffix == "vtt"
     text = (layout.webvtt(name) if is_webvtt else layout.hls(name)).encode()
@@ -166,8 +166,8 @@ def _storyboard_list(index: Index, suffix: str, track: int | None, asked: Query)
                    lambda _: text)  # fmt: skip
 
 
-def _sheet(index: Index, sheet: int, suffix: str, track: int | None, asked: Query) -> Preview:
-    layout = _layout(index, suffix, track, asked)
+def _sheet(index: Index, sheet: int, suffix: str, track: int | None, query: Query) -> Preview:
+    layout = _layout(index, suffix, track, query)
     if sheet >= layout.sheet_count:
         raise TrackNotFound(
             "the storyboard has no such sheet",
@@ -186,13 +186,13 @@ def _sheet(index: Index, sheet: int, suffix: str, track: int | None, asked: Quer
     return Preview(layout.media_type, index, recipe, "picture", made)
 
 
-def _layout(index: Index, suffix: str, track: int | None, asked: Query) -> Layout:
-    columns, rows = (number(asked, name, 1, _TILES) or 10 for name in ("columns", "rows"))
+def _layout(index: Index, suffix: str, track: int | None, query: Query) -> Layout:
+    columns, rows = (number(query, name, 1, _TILES) or 10 for name in ("columns", "rows"))
     if columns * rows > _TILES:
         raise ValueError(f"columns × rows: expected at most {_TILES}, found {columns} × {rows}")
     return storyboard_layout(
-        _pictures(index, track), every=seconds(asked, "every", 10), columns=columns, rows=rows,
-        width=number(asked, "width", 1, _TILE) or 160, format=_format(suffix),
+        _pictures(index, track), every=seconds(query, "every", 10), columns=columns, rows=rows,
+        width=number(query, "width", 1, _TILE) or 160, format=_format(suffix),
     )  # fmt: skip
 
 
@@ -200,15 +200,15 @@ def _known(layout: Layout) -> list[Any]:
     return [str(layout.every), layout.width, layout.columns, layout.rows, layout.format]
 
 
-def _peaks(index: Index, suffix: str, track: int | None, asked: Query) -> Preview:
+def _peaks(index: Index, suffix: str, track: int | None, query: Query) -> Preview:
     from fragdex.decoding.peaks import peaks
 
     chosen = _track(index, track, "audio")
-    split = flag(asked, "split", False)
+    split = flag(query, "split", False)
     end = chosen.stop.seconds if chosen.stop is not None else 0.0
     values = end * (chosen.info.sample_rate or 48_000)
     values *= (chosen.info.channel_count or 2) if split else 1
-    fine = number(asked, "samples_per_pixel", 2, 1 << 20)
+    fine = number(query, "samples_per_pixel", 2, 1 << 20)
     if fine is None:
         fine = 256
         while values / fine > _WANTED_PIXELS:
@@ -218,16 +218,16 @@ def _peaks(index: Index, suffix: str, track: int | None, asked: Query) -> Previe
             "the waveform would have too many pixels", expected=f"at most {_PIXELS:,}",
             found=f"{values / fine:,.0f}", advice="ask for more samples_per_pixel",
         )  # fmt: skip
-    bits = number(asked, "bits", 8, 16) or 8
+    bits = number(query, "bits", 8, 16) or 8
     if bits not in (8, 16):
         raise ValueError(f"bits: expected 8 or 16, found {bits}")
     is_json = suffix == "json"
 
     def made(source: Source) -> bytes:
-        found = peaks(
+        waveform = peaks(
             index, source, samples_per_pixel=fine, bits=bits, split=split, track=chosen.id
         )
-        return found.json() if is_json else found.dat()
+        return waveform.json() if is_json else waveform.dat()
 
     kind = "application/json" if is_json else "application/octet-stream"
     return Preview(kind, index, ["peaks", suffix, chosen.id, fine, bits, split], "sound", made)
@@ -313,10 +313,10 @@ class PreviewMaker:
             return ready
         key = preview.etag
         with self._lock:
-            found = self._made.get(key)
-            if found is not None:
+            cached = self._made.get(key)
+            if cached is not None:
                 ready = Future()
-                ready.set_result(found)
+                ready.set_result(cached)
                 return ready
             if key in self._making:
                 return self._making[key][1]

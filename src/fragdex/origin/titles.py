@@ -75,9 +75,9 @@ class IndexFiles:
         Raises: as `fragdex.index`.
         """
         for path in self._paths(place, source.remote):
-            kept = _of(path, place, source)
-            if kept is not None:
-                return kept
+            saved = _of(path, place, source)
+            if saved is not None:
+                return saved
         index = None if known is None else known.extend(source)
         if index is None or index.file.mtime_ns != source.mtime_ns:
             index = fragdex.index(source, exact=True)
@@ -208,12 +208,12 @@ class Film:
                 return self._views[key]
         with self.titles.sources(self) as sources:
             index, seconds = self.indexes[0], self.titles.seconds
-            made = fragdex.view(index, kind, source=sources[0], seconds=seconds, **options)  # type: ignore[arg-type]
+            view = fragdex.view(index, kind, source=sources[0], seconds=seconds, **options)  # type: ignore[arg-type]
         with self._lock:
-            self._views[key] = made
+            self._views[key] = view
             while len(self._views) > _MOST_VIEWS:
                 self._views.popitem(last=False)
-        return made
+        return view
 
 
 class Titles:

@@ -82,14 +82,14 @@ class _Work:
         from fragdex.rendering.outputs import Film, Still
 
         try:
-            made = self._slicer.draw(
+            drawn = self._slicer.draw(
                 messages.view_of_json(view), range(first, stop), Path(MADE),
                 None if still is None else Still(**still), self._progress, Film(**film),
                 all_drawn=all_drawn, ahead=ahead,
             )  # fmt: skip
         except OneBrowserNeeded as error:
             return {"needs_one": str(error)}
-        plain: dict[str, Any] = made.as_json()
+        plain: dict[str, Any] = drawn.as_json()
         return plain
 
     def join(
@@ -100,11 +100,11 @@ class _Work:
         from fragdex.rendering.page_media.opening import Opener
         from fragdex.rendering.page_media.strips import SoundStrip, joined
 
-        made = [SliceMade.of_json(one) for one in slices]
-        files = [partial(self._open_slice, number) for number in range(len(made))]
+        slices_made = [SliceMade.of_json(one) for one in slices]
+        files = [partial(self._open_slice, number) for number in range(len(slices_made))]
         seen, stored = messages.view_of_json(view), Film(**film)
         strips = stored.sound_codec and joined(
-            [[SoundStrip.of_json(strip) for strip in one.sound] for one in made]
+            [[SoundStrip.of_json(strip) for strip in one.sound] for one in slices_made]
         )
         sound = None
         failed: list[str] = []
@@ -115,13 +115,16 @@ class _Work:
 
             # its memory is of use to the decoders
             self._slicer.close()
-            kept = {
+            in_files = {
                 name: (file, place[0], place[1])
-                for one, file in zip(made, files, strict=True)
+                for one, file in zip(slices_made, files, strict=True)
                 for name, place in one.samples.items()
             }
-            opener = Opener(self._parent, self._parent, kept)
-            start, stop = made[0].first / seen.fps, (made[-1].first + made[-1].frames) / seen.fps
+            opener = Opener(self._parent, self._parent, in_files)
+            start, stop = (
+                slices_made[0].first / seen.fps,
+                (slices_made[-1].first + slices_made[-1].frames) / seen.fps,
+            )
             mixed = partial(mix, strips or (), opener, stop, failed.append, start=start)
             if stored.loudness is None:
                 sound = mixed()
@@ -130,10 +133,10 @@ class _Work:
                 loudness = asdict(normalization)
             if stored.is_sound:
                 join_sound(Path(MADE), sound, stored)
-                frames = sum(one.frames for one in made)
+                frames = sum(one.frames for one in slices_made)
                 seconds = float(frames / seen.fps)
                 return asdict(Joined(MADE, frames, seconds, bool(strips), failed, loudness))
-        whole = join(files, seen, Path(MADE), sound, self._progress, stored, made[0].first)
+        whole = join(files, seen, Path(MADE), sound, self._progress, stored, slices_made[0].first)
         return asdict(whole) | {"failed": failed, "loudness": loudness}
 
     def _open_slice(self, number: int) -> BinaryIO:

@@ -81,14 +81,14 @@ def contact_sheet(
         _BACK,
     )
     notes = Notes()
-    for n, (picture, made) in enumerate(drawn(page, view, frames)):
+    for n, (picture, drawn_slice) in enumerate(drawn(page, view, frames)):
         left = _GAP + n % columns * (width + _GAP)
         top = _GAP + n // columns * (height + _LABEL + _GAP)
         with Image.open(io.BytesIO(picture)) as frame:
             small = frame.convert("RGB").resize((width, height), Image.Resampling.LANCZOS)
         sheet.paste(small, (left, top))
         _write(sheet, (left, top + height + 2), float(frames[n] / view.fps), frames[n], width)
-        notes = made.notes
+        notes = drawn_slice.notes
         progress(n + 1, len(frames))
     new = out.with_name(f".{out.name}.new")
     try:

@@ -463,8 +463,8 @@ def normalized(
     from fragdex.decoding.loudness import measured
 
     before = measured(sound())
-    found = Normalized(before.integrated, before.true_peak)
-    gain = found.gain_to(target)
+    before_limits = Normalized(before.integrated, before.true_peak)
+    gain = before_limits.gain_to(target)
     factor = np.float32(10 ** (gain / 20))
-    changed = Normalized(found.integrated, found.true_peak, gain)
+    changed = Normalized(before_limits.integrated, before_limits.true_peak, gain)
     return changed, (piece * factor for piece in sound())

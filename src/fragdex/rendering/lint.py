@@ -139,9 +139,9 @@ def _twice(
     def draw(_: int) -> tuple[list[str], SliceMade]:
         nonlocal done
         digests, last = [], None
-        for picture, made in drawn(page, view, samples, check=check):
+        for picture, drawn_slice in drawn(page, view, samples, check=check):
             digests.append(hashlib.sha256(picture).hexdigest())
-            last = made
+            last = drawn_slice
             with lock:
                 done += 1
                 progress(done, 2 * len(samples))

@@ -592,15 +592,17 @@ class Film:
         if self.audio is not None and self.audio not in AUDIO_CODECS:
             raise ValueError(f"audio: {', '.join(AUDIO_CODECS)} are known")
         if not self.sound:
-            asked = (self.audio, self.audio_bit_rate, self.loudness)
-            if any(value is not None for value in asked):
+            options = (self.audio, self.audio_bit_rate, self.loudness)
+            if any(value is not None for value in options):
                 raise ValueError("audio: there is no sound")
             return
         if self.loudness is not None and not SOFTEST <= self.loudness <= LOUDEST:
             raise ValueError(f"loudness: {SOFTEST:g} to {LOUDEST:g} LUFS")
         name = self.audio or self._usual_audio
         if not self._fits(AUDIO_CODECS[name][1]):
-            fit = ", ".join(n for n, (_, held) in sorted(AUDIO_CODECS.items()) if self._fits(held))
+            fit = ", ".join(
+                n for n, (_, containers) in sorted(AUDIO_CODECS.items()) if self._fits(containers)
+            )
             raise ValueError(f"audio: .{self.container} holds {fit}, not {name}")
         if self.audio_bit_rate is not None:
             if name in _WITHOUT_BIT_RATE:

@@ -73,13 +73,13 @@ class RenderProcess:
         watched: bool = False,
     ) -> None:
         self.outside, self._site = outside, site
-        kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         try:
             program = find_engine().path
         except EngineUnavailable:
             program = None  # said by the first job that needs one
         else:
-            kept[VARIABLE] = str(program)
+            environment[VARIABLE] = str(program)
         walls = Walls(
             max(limits.memory_bytes, memory_of_one()),
             _LARGEST_FILE,
@@ -89,7 +89,7 @@ class RenderProcess:
         )
         self._process = ChildProcess(
             "fragdex.rendering.child", walls, _FAILURES,
-            folder=folder, environment=kept, stall_seconds=STALL_SECONDS,
+            folder=folder, environment=environment, stall_seconds=STALL_SECONDS,
         )  # fmt: skip
         self.at: tuple[View, int] | None = None
         """The view of its browser, and the next frame that it can show."""
@@ -146,17 +146,17 @@ class RenderProcess:
         new = self.at is None or self.at[0] != view or self.at[1] > first
         reached = 0 if new or self.at is None else self.at[1]
         self.is_whole = (new or self.is_whole) and (all_drawn or reached == first)
-        told = self._do(
+        answer = self._do(
             "draw", check, progress, view=messages.view_as_json(view), first=first, stop=stop,
             still=None if still is None else asdict(still), film=asdict(film),
             all_drawn=all_drawn, ahead=ahead,
         )  # fmt: skip
-        if "needs_one" in told:
-            raise OneBrowserNeeded(told["needs_one"])
+        if "needs_one" in answer:
+            raise OneBrowserNeeded(answer["needs_one"])
         self._take(path)
         progress(len(frames))
         self.at = (view, stop)
-        return SliceMade.of_json(told | {"path": str(path)})
+        return SliceMade.of_json(answer | {"path": str(path)})
 
     def join(
         self,
@@ -169,12 +169,12 @@ class RenderProcess:
     ) -> Joined:
         """Write slices one behind the other, with their sound."""
         self._slices = slices
-        told = self._do(
-            "join", check, nothing, slices=[made.as_json() for made in slices],
+        answer = self._do(
+            "join", check, nothing, slices=[one.as_json() for one in slices],
             view=messages.view_as_json(view), film=asdict(film),
         )  # fmt: skip
         self._take(out)
-        return Joined(**told | {"path": str(out)})
+        return Joined(**answer | {"path": str(out)})
 
     def end(self) -> None:
         """End the process, its browser, and what they left behind."""
@@ -225,10 +225,10 @@ def _handed_over(site: Site, path: str) -> tuple[dict[str, Any], Sequence[int]]:
         return {}, ()
     with asset.file as file, contextlib.ExitStack() as stack:
         if isinstance(file, io.BytesIO):
-            held = stack.enter_context(tempfile.TemporaryFile())
-            held.write(file.getbuffer())
-            held.seek(0)
-            file = held
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            copy.write(file.getbuffer())
+            copy.seek(0)
+            file = copy
         return {"media_type": asset.media_type}, (os.dup(file.fileno()),)
 
 
@@ -363,9 +363,9 @@ class ChildPool:
         except OneBrowserNeeded as error:
             if spec.still is None:
                 raise
-            made = draw(all_drawn=True)
-            made.notes.say("browser", skipping_note(error))
-            return made
+            drawn_slice = draw(all_drawn=True)
+            drawn_slice.notes.say("browser", skipping_note(error))
+            return drawn_slice
 
     def _draw(
         self,
@@ -381,10 +381,14 @@ class ChildPool:
         with self.child(page, view, frames.start) as child:
             if cost is None:
                 return child.draw(view, frames, folder, check=check, **how)
-            taken = ProcessorTime(child.pid)
-            made = child.draw(view, frames, folder, check=_costing(taken, cost, check), **how)
-            cost(spent := taken.seconds())
-            return replace(made, seconds={**made.seconds, "processor": round(spent, 3)})
+            processor = ProcessorTime(child.pid)
+            drawn_slice = child.draw(
+                view, frames, folder, check=_costing(processor, cost, check), **how
+            )
+            cost(spent := processor.seconds())
+            return replace(
+                drawn_slice, seconds={**drawn_slice.seconds, "processor": round(spent, 3)}
+            )
 
     def alone(self, page: PageSource, view: View, borders: Sequence[int]) -> int:
         """End the page's processes but that which has drawn its film until a border by itself.
@@ -412,7 +416,7 @@ class ChildPool:
         self._idle.end()
 
 
-def _costing(taken: ProcessorTime, cost: Cost, check: Check) -> Check:
+def _costing(processor: ProcessorTime, cost: Cost, check: Check) -> Check:
     """A check that also reports what was taken, every half second: a look reads all processes."""
     looked = time.monotonic()
 
@@ -420,7 +424,7 @@ def _costing(taken: ProcessorTime, cost: Cost, check: Check) -> Check:
         nonlocal looked
         check()
         if time.monotonic() - looked >= _COST_SECONDS:
-            cost(taken.seconds())
+            cost(processor.seconds())
             looked = time.monotonic()
 
     return both
@@ -502,8 +506,8 @@ def drawn(
                 child.draw, view, range(i, i + 1), Path(folder), still=_LOSSLESS, check=check
             )  # fmt: skip
             try:
-                made = draw(all_drawn=all_drawn)
+                drawn_slice = draw(all_drawn=all_drawn)
             except OneBrowserNeeded:
                 all_drawn = True
-                made = draw(all_drawn=True)
-            yield Path(made.path).read_bytes(), made
+                drawn_slice = draw(all_drawn=True)
+            yield Path(drawn_slice.path).read_bytes(), drawn_slice

@@ -84,14 +84,14 @@ def render(
     ):
         work = _Work(page, spec, pool, Path(scratch), progress)
         parts = work.parts(jobs, slices)
-        made = work.slices(parts, jobs)
+        drawn = work.slices(parts, jobs)
         notes = Notes()
-        if work.needed is None and (differing := first_difference(made)) is not None:
+        if work.needed is None and (differing := first_difference(drawn)) is not None:
             work.needed = difference_note(differing)
         if work.needed is not None:
             notes.say("browser", work.needed)
-            made = work.alone(parts, made)
-        rendered = work.joined(parts, made, notes) if spec.still is None else _still(parts, made)
+            drawn = work.alone(parts, drawn)
+        rendered = work.joined(parts, drawn, notes) if spec.still is None else _still(parts, drawn)
         os.replace(rendered.path, out)
     return replace(rendered, path=out)
 
@@ -143,35 +143,35 @@ class _Work:
                 self._stop.set()
                 scheduler.end()
                 threads.shutdown(cancel_futures=True)
-        return [made for task in tasks if (made := task.result()) is not None]
+        return [drawn for task in tasks if (drawn := task.result()) is not None]
 
-    def alone(self, parts: SlicePlan, made: list[SliceMade]) -> list[SliceMade]:
+    def alone(self, parts: SlicePlan, drawn: list[SliceMade]) -> list[SliceMade]:
         """The slices of one browser: that of the first slice goes on, or another begins."""
         self._stop.clear()
-        if any(one.is_asked for one in made):
+        if any(one.is_asked for one in drawn):
             # each slice is told of itself alone: all of it has to be one
             parts = replace(parts, borders=(parts.borders[0], parts.borders[-1]))
-            made = []
+            drawn = []
             self._pool.drop(self._page.key)
         for _ in range(_ATTEMPTS - 1):
             with suppress(BrowserGone):
-                return self._in_order(parts, made)
-        return self._in_order(parts, made)
+                return self._in_order(parts, drawn)
+        return self._in_order(parts, drawn)
 
-    def joined(self, parts: SlicePlan, made: list[SliceMade], notes: Notes) -> Rendered:
+    def joined(self, parts: SlicePlan, drawn: list[SliceMade], notes: Notes) -> Rendered:
         with self._pool.child(self._page, parts.view) as child:
             # nobody needs the others any more, and nobody has to wait for their end
             ending = threading.Thread(target=self._pool.close, name="end")
             ending.start()
-            joined = child.join(made, parts.view, self._folder / "whole", film=self._spec.film)
+            joined = child.join(drawn, parts.view, self._folder / "whole", film=self._spec.film)
         ending.join()
-        for one in made:
+        for one in drawn:
             notes.add(one.notes)
         for line in joined.failed:
             notes.say("refused", line)
         return Rendered(
             Path(joined.path), parts.view, joined.frames, joined.seconds, joined.sound,
-            tuple(made), notes, joined.loudness,
+            tuple(drawn), notes, joined.loudness,
         )  # fmt: skip
 
     def _slice(self, parts: SlicePlan, number: int, scheduler: SliceScheduler) -> SliceMade | None:
@@ -186,12 +186,12 @@ class _Work:
 
         def draw() -> SliceMade:
             self._check()
-            made = self._pool.draw(
+            drawn = self._pool.draw(
                 self._page, self._spec, parts.view, frames, self._folder,
                 progress=progress, check=self._check,
             )  # fmt: skip
             scheduler.free()
-            return made
+            return drawn
 
         try:
             for _ in range(_ATTEMPTS - 1):
@@ -205,10 +205,10 @@ class _Work:
             scheduler.end()
             return None
 
-    def _in_order(self, parts: SlicePlan, made: list[SliceMade]) -> list[SliceMade]:
+    def _in_order(self, parts: SlicePlan, slices_drawn: list[SliceMade]) -> list[SliceMade]:
         begin = self._pool.alone(self._page, parts.view, parts.borders)
-        kept = [one for one in made if one.first < begin]
-        self._done = {one.first: one.frames for one in kept}
+        before = [one for one in slices_drawn if one.first < begin]
+        self._done = {one.first: one.frames for one in before}
         drawn = [
             self._pool.draw(
                 self._page, self._spec, parts.view, frames, self._folder,
@@ -218,7 +218,7 @@ class _Work:
             for frames in parts.slices
             if frames.start >= begin
         ]  # fmt: skip
-        return kept + drawn
+        return before + drawn
 
     def _check(self) -> None:
         if self._stop.is_set():

@@ -127,10 +127,10 @@ class Slicer:
         before = self._digest(stage) if frames.start else None
         stage.hear_until(frames.start, kept=False)
         unchanged = self._film(stage, view, frames, path, film, progress, clock)
-        made = self._made(stage, path, frames, clock.seconds, unchanged)
-        made = replace(made, begins_after=before, ends_with=self._digest(stage))
+        drawn = self._made(stage, path, frames, clock.seconds, unchanged)
+        drawn = replace(drawn, begins_after=before, ends_with=self._digest(stage))
         stage.hear_until(frames.stop, kept=True)
-        return self._with_sound(stage, made)
+        return self._with_sound(stage, drawn)
 
     def _heard(
         self, view: View, frames: range, path: Path, progress: Progress, clock: _Clock
@@ -155,8 +155,8 @@ class Slicer:
         self._at, self._skipped = frames.stop, True
         clock.lap("capture")
         path.write_bytes(b"")
-        made = self._made(stage, path, frames, clock.seconds, 0)
-        return self._with_sound(stage, made)
+        drawn = self._made(stage, path, frames, clock.seconds, 0)
+        return self._with_sound(stage, drawn)
 
     def _begun(self, view: View, frames: range, still: Still | None, ahead: int) -> Stage:
         """A stage whose page was told for which frames it will be asked.
@@ -264,29 +264,29 @@ class Slicer:
         self._view, self._at, self._skipped = view, 0, False
         return self._stage
 
-    def _with_sound(self, stage: Stage, made: SliceMade) -> SliceMade:
+    def _with_sound(self, stage: Stage, drawn: SliceMade) -> SliceMade:
         """A slice with what is heard in it; bytes that only the page had go into its file."""
         assert self._player is not None
         for line in self._player.refused():
-            made.notes.say("refused", line)
-        stop = made.first + made.frames
-        strips = self._player.sound(made.first, stop)
-        kept = self._player.kept(strips)
+            drawn.notes.say("refused", line)
+        stop = drawn.first + drawn.frames
+        strips = self._player.sound(drawn.first, stop)
+        own_samples = self._player.kept(strips)
         if stage.begun is not None and (data := stage.sound()):
             name = f"samples:{hashlib.sha256(data).hexdigest()}"
-            kept[name] = data
-            start, end = (float(frame / stage.view.fps) for frame in (made.first, stop))
+            own_samples[name] = data
+            start, end = (float(frame / stage.view.fps) for frame in (drawn.first, stop))
             strips.append(SoundStrip(name, start, end, kind="samples", voice="page"))
         if not strips:
-            return made
+            return drawn
         samples: dict[str, list[int]] = {}
-        with Path(made.path).open("ab") as file:
-            for name, data in sorted(kept.items()):
+        with Path(drawn.path).open("ab") as file:
+            for name, data in sorted(own_samples.items()):
                 # a box that players pass over (ISO/IEC 14496-12 8.1.2)
                 file.write(struct.pack(">I4sQ", 1, b"free", 16 + len(data)))
                 samples[name] = [file.tell(), len(data)]
                 file.write(data)
-        return replace(made, sound=[strip.as_json() for strip in strips], samples=samples)
+        return replace(drawn, sound=[strip.as_json() for strip in strips], samples=samples)
 
     def _made(
         self, stage: Stage, path: Path, frames: range, seconds: dict[str, float], unchanged: int

@@ -159,8 +159,8 @@ class AllowedHosts:
         if response.length:
             raise OSError("the body ends too early")
         wanted = {name: response.getheader(name) for name in _PASSED_BACK}
-        kept = {name: value for name, value in wanted.items() if value is not None}
-        return Answer(response.status, kept, bytes(body)), None
+        fields = {name: value for name, value in wanted.items() if value is not None}
+        return Answer(response.status, fields, bytes(body)), None
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

@@ -174,13 +174,13 @@ def deltas() -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     >>> deltas()[0]
     (1, 262144, (0,))
     """
-    made: list[tuple[int, int, tuple[int, ...]]] = []
+    codewords: list[tuple[int, int, tuple[int, ...]]] = []
     at = first = 0
     for size, count in _DELTA_COUNTS.items():
         at += count << DELTA_BITS - size
-        made.append((size, at, _DELTAS[first : first + count]))
+        codewords.append((size, at, _DELTAS[first : first + count]))
         first += count
-    return tuple(made)
+    return tuple(codewords)
 
 
 _LONG: Final = {
@@ -217,11 +217,11 @@ def bands(rate_index: int, short: bool) -> tuple[int, ...]:
     ((928, 1024), 128)
     """
     widths = (_SHORT if short else _LONG)[_BANDS[rate_index][short]]
-    made = [0]
+    borders = [0]
     for run in widths.split():
         count, _, width = run.rpartition("*")
-        made += [made[-1] + 4 * int(width) * step for step in range(1, int(count or 1) + 1)]
-    return tuple(made)
+        borders += [borders[-1] + 4 * int(width) * step for step in range(1, int(count or 1) + 1)]
+    return tuple(borders)
 
 
 SCE, CPE, CCE, LFE, DSE, PCE, FIL, END = range(8)
@@ -283,11 +283,11 @@ class _Reader:
             word = int.from_bytes(data[first : first + 3], "big")
             if first + 3 > len(data):
                 word <<= 8 * (first + 3 - len(data))
-            taken = table[word >> 8 - (at & 7) & 0xFFFF]
-            at += taken & 63
-            if taken > 63:
+            entry = table[word >> 8 - (at & 7) & 0xFFFF]
+            at += entry & 63
+            if entry > 63:
                 self.at = at
-                for _ in range(taken >> 6):
+                for _ in range(entry >> 6):
                     self._escape()
                 at = self.at
         self.at = at
@@ -360,12 +360,12 @@ def read_frame(data: bytes, rate_index: int, configuration: int | None) -> tuple
 
 def _is_frame(bits: _Reader, rate_index: int, elements: tuple[int, ...] | None) -> bool:
     """raw_data_block (Table 4.3)."""
-    found = filled = 0
+    count = filled = 0
     while (kind := bits.take(3)) != END:
         if kind in (SCE, CPE, LFE):
-            if elements is not None and elements[found : found + 1] != (kind,):
+            if elements is not None and elements[count : count + 1] != (kind,):
                 return False
-            found += 1
+            count += 1
             bits.skip(4)  # element_instance_tag
             if kind == CPE:
                 _pair(bits, rate_index)
@@ -379,7 +379,7 @@ def _is_frame(bits: _Reader, rate_index: int, elements: tuple[int, ...] | None) 
                 _stream(bits)
         else:
             return False
-    return found == len(elements) if elements is not None else found > 0
+    return count == len(elements) if elements is not None else count > 0
 
 
 def _fill(bits: _Reader) -> None:
@@ -448,7 +448,7 @@ def _sections(bits: _Reader, windows: _Windows) -> list[list[Section]]:
     """section_data (Table 4.52)."""
     width = 3 if windows.short else 5
     escape = (1 << width) - 1
-    made = []
+    sections = []
     for _ in windows.groups:
         band, group = 0, []
         while band < windows.limit:
@@ -462,8 +462,8 @@ def _sections(bits: _Reader, windows: _Windows) -> list[list[Section]]:
                 raise _Damaged
             group.append((codebook, band, high))
             band = high
-        made.append(group)
-    return made
+        sections.append(group)
+    return sections
 
 
 def _scale_factors(

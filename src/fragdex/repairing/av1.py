@@ -133,11 +133,11 @@ class Av1(Syntax):
     def _is_known(self, data: bytes) -> bool:
         """Whether a sequence header is that of the film; the first one is."""
         try:
-            found = sequence_of(data)
+            sequence = sequence_of(data)
         except Missing:
             return False
-        self.sequence = self.sequence or found
-        return found == self.sequence
+        self.sequence = self.sequence or sequence
+        return sequence == self.sequence
 
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The temporal unit that begins here."""

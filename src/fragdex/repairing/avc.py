@@ -101,7 +101,7 @@ def sps_of(unit: bytes) -> tuple[int, Sps]:
     ticks = None
     if bits.take(1):
         ticks = _timing(bits)
-    made = Sps(
+    sps = Sps(
         frame_num_bits,
         order_type,
         order_bits,
@@ -115,7 +115,7 @@ def sps_of(unit: bytes) -> tuple[int, Sps]:
         ticks,
         identity,
     )
-    return number, made
+    return number, sps
 
 
 def _skip_scaling_list(bits: Golomb, size: int) -> None:

@@ -217,7 +217,7 @@ def _ways(heads: list[int], size: int, counts: list[int]) -> list[tuple[int, ...
                 continue
             for number in range(counts[-1]):
                 for before in ways.get((low, number), ()):
-                    found = ways.setdefault((place, number + 1), [])
-                    if len(found) < 2:
-                        found.append((*before, place - low))
+                    places = ways.setdefault((place, number + 1), [])
+                    if len(places) < 2:
+                        places.append((*before, place - low))
     return [way for count in counts for way in ways.get((size, count), ())][:2]

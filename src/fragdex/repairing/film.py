@@ -152,11 +152,11 @@ def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info
         track.pattern.track.id: [*_tables(track, counts), make_box(code, entries=column)]
         for track, (_, counts), column in zip(tracks, chunks, offsets, strict=True)
     }
-    made = _moov(moov, {track.pattern.track.id: track for track in tracks}, tables)
-    begin = len(brands) + len(build(made)) + len(header)
+    rebuilt = _moov(moov, {track.pattern.track.id: track for track in tracks}, tables)
+    begin = len(brands) + len(build(rebuilt)) + len(header)
     for column in offsets:
         column["chunk_offset"] += begin
-    head = brands + build(made) + header
+    head = brands + build(rebuilt) + header
     blocks: list[Block] = [head]
     for low in range(0, len(start), TOGETHER):
         part = slice(low, low + TOGETHER)
@@ -185,17 +185,17 @@ def _chunks(track: Recovered) -> tuple[Int64, Int64]:
 
 def _tables(track: Recovered, counts: Int64) -> list[Box]:
     """The sample tables, less the one that says where chunks are."""
-    made = []
+    made_tables = []
     if track.unit:
-        made.append(_even_times(track))
+        made_tables.append(_even_times(track))
     else:
         durations = np.diff(track.dts, append=track.end)
-        made.append(make_box("stts", entries=runs_of(durations, "sample_delta")))
+        made_tables.append(make_box("stts", entries=runs_of(durations, "sample_delta")))
         offsets = track.cts - track.dts
         if offsets.any():
-            made.append(_composition(offsets))
+            made_tables.append(_composition(offsets))
         if not track.sync.all():
-            made.append(
+            made_tables.append(
                 make_box("stss", entries=rows_of(sample_number=np.flatnonzero(track.sync) + 1))
             )
     changes = np.append(0, np.flatnonzero(np.diff(counts)) + 1)
@@ -204,12 +204,12 @@ def _tables(track: Recovered, counts: Int64) -> list[Box]:
         samples_per_chunk=counts[changes],
         sample_description_index=np.ones(len(changes), np.int64),
     )
-    made.append(make_box("stsc", entries=rows))
+    made_tables.append(make_box("stsc", entries=rows))
     if track.unit:
-        made.append(make_box("stsz", sample_size=track.unit, sample_count=track.count))
+        made_tables.append(make_box("stsz", sample_size=track.unit, sample_count=track.count))
     else:
-        made.append(sizes_box(track.size))
-    return made
+        made_tables.append(sizes_box(track.size))
+    return made_tables
 
 
 def _even_times(track: Recovered) -> Box:
@@ -219,15 +219,15 @@ def _even_times(track: Recovered) -> Box:
     ends = track.dts + counts * each
     gaps = np.append(track.dts[1:] - ends[:-1], 0)
     rows: list[tuple[int, int]] = []
-    held = 0
+    total = 0
     for count, gap in zip(counts.tolist(), gaps.tolist(), strict=True):
-        held += count
+        total += count
         if gap:
-            rows += [(held - 1, each)] if held > 1 else []
+            rows += [(total - 1, each)] if total > 1 else []
             rows.append((1, each + gap))
-            held = 0
-    if held:
-        rows.append((held, each))
+            total = 0
+    if total:
+        rows.append((total, each))
     return make_box("stts", entries=rows)
 
 

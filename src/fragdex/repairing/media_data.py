@@ -52,12 +52,12 @@ def stretches_of(source: Source, size: int) -> list[Stretch]:
     An mdat whose size leads to no box is taken to reach to the next place where boxes follow, or
     to the end of the file: its size was to be written last.
     """
-    made: list[Stretch] = []
+    stretches: list[Stretch] = []
     at = 0
-    while at < size and len(made) < MOST_BOXES:
+    while at < size and len(stretches) < MOST_BOXES:
         head = _header(source, at, size)
         if head is None:
-            made.append(Stretch(at, size, "", True))
+            stretches.append(Stretch(at, size, "", True))
             break
         stop = at + head.size_in(size - at)
         if head.type == b"mdat":
@@ -68,16 +68,16 @@ def stretches_of(source: Source, size: int) -> list[Stretch]:
                 cut = True
             elif stop < size and _header(source, stop, size) is None:
                 stop, cut = size, True
-            made += [Stretch(at, begin, "header of mdat"), Stretch(begin, stop, "mdat", cut)]
+            stretches += [Stretch(at, begin, "header of mdat"), Stretch(begin, stop, "mdat", cut)]
         elif stop == at:
-            made.append(Stretch(at, size, "", True))
+            stretches.append(Stretch(at, size, "", True))
             break
         else:
-            made.append(Stretch(at, stop, head.type.decode("latin-1")))
+            stretches.append(Stretch(at, stop, head.type.decode("latin-1")))
         at = stop
-    if not any(one.kind == "moov" for one in made) and made and made[-1].cut:
-        made[-1:] = _around_moov(source, made[-1])
-    return [one for one in made if one.start < one.stop]
+    if not any(one.kind == "moov" for one in stretches) and stretches and stretches[-1].cut:
+        stretches[-1:] = _around_moov(source, stretches[-1])
+    return [one for one in stretches if one.start < one.stop]
 
 
 def _around_moov(source: Source, last: Stretch) -> list[Stretch]:
@@ -154,17 +154,17 @@ def syntax_in(source: Source, stretches: Sequence[Stretch]) -> NalUnits | None:
                 head = data[place + 4 : place + 5]
                 if not head or _type(kind, head[0]) not in wanted:
                     continue
-                made: NalUnits = kind()
+                syntax: NalUnits = kind()
                 at = stretch.start + place
                 for _ in range(IN_A_ROW):
-                    found = made.find(window, at, stretch.stop)
+                    found = syntax.find(window, at, stretch.stop)
                     if found is None:
                         break
                     at = found.stop
                     if at == stretch.stop:
-                        return made
+                        return syntax
                 else:
-                    return made
+                    return syntax
     return None
 
 
@@ -175,9 +175,9 @@ def _type(kind: type[NalUnits], head: int) -> int:
 
 def rate_in(syntax: NalUnits) -> Fraction | None:
     """Pictures a second that a parameter set says (VUI), or None."""
-    for found in syntax.sets.values():
-        if isinstance(found, avc.Sps) and found.ticks is not None:
-            rate = Fraction(found.ticks[1], 2 * found.ticks[0])
+    for parameters in syntax.sets.values():
+        if isinstance(parameters, avc.Sps) and parameters.ticks is not None:
+            rate = Fraction(parameters.ticks[1], 2 * parameters.ticks[0])
             return rate if 1 <= rate <= 1000 else None
     return None
 
@@ -219,8 +219,8 @@ def movie_of(syntax: NalUnits, rate: Fraction) -> tuple[list[Box], Pattern]:
     )
     boxes = [ftyp, moov]
     track = index(b"".join(map(build, boxes))).track(1)
-    found = find(boxes, "moov")
-    assert found is not None
+    movie = find(boxes, "moov")
+    assert movie is not None
     return boxes, Pattern(track, traks_of(boxes)[1], duration, True, 0)
 
 

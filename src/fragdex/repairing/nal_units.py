@@ -151,7 +151,7 @@ class NalUnits(Syntax):
 
     def _lead(self, window: Window, at: int) -> tuple[int, tuple[int, ...]]:
         """First bytes of the headers of a sample's first slice, and of the units before it."""
-        found: list[int] = []
+        places: list[int] = []
         for _ in range(MOST_UNITS):
             head = window.take(at, self.length_size + HEADER_BYTES)
             unit = head[self.length_size :]
@@ -160,10 +160,10 @@ class NalUnits(Syntax):
             size = int.from_bytes(head[: self.length_size], "big")
             mark = unit[0] & self.type_bits
             if self.kind_of(unit, size) == SLICE:
-                return mark, tuple(found)
-            found.append(mark)
+                return mark, tuple(places)
+            places.append(mark)
             at += self.length_size + size
-        return -1, tuple(found)
+        return -1, tuple(places)
 
     def study(self, window: Window, at: int, found: Found) -> None:
         """Which units stand in front of pictures."""

@@ -104,32 +104,32 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
         few = islice(pairs, MOST_HEADS)
         heads = [source.read_up_to(ByteRange.of(at, min(size, LIKENESS))) for at, size in few]
         return Opus(samples, heads)
-    made = _video(track, stsd.children) or _sound(track, stsd.children[0])
-    if made is None:
+    syntax = _video(track, stsd.children) or _sound(track, stsd.children[0])
+    if syntax is None:
         return f"how samples of {info.codec or info.format!r} end is not known here"
     if not tried:
-        return made
-    if isinstance(made, Aac):
+        return syntax
+    if isinstance(syntax, Aac):
         places = samples.offset[samples.size > 0][:MOST_HEADS].tolist()
         firsts = (source.read_up_to(ByteRange.of(at, 1)) for at in places)
-        made.leads = {first[0] >> 5 for first in firsts if first}
-    if isinstance(made, NalUnits):
-        made.open_sync = _marks_open_pictures(made, samples, source)
-    wrong = _misread(made, samples, source)
+        syntax.leads = {first[0] >> 5 for first in firsts if first}
+    if isinstance(syntax, NalUnits):
+        syntax.open_sync = _marks_open_pictures(syntax, samples, source)
+    wrong = _misread(syntax, samples, source)
     if wrong:
         return f"{wrong} of its samples in the good film are not as its codec says"
-    return made
+    return syntax
 
 
 def _video(track: Track, entries: Any) -> Syntax | None:
     family = family_of(track.info.format)
     if family in ("avc", "hevc"):
         kind = {"avc": Avc, "hevc": Hevc}[family]
-        made: NalUnits = kind(track.info.nal_length_size or 4)
+        syntax: NalUnits = kind(track.info.nal_length_size or 4)
         for entry in entries:
             for unit in parameter_sets(entry):
-                made.learn(unit)
-        return made
+                syntax.learn(unit)
+        return syntax
     if track.info.format == "av01":
         box = entries[0].find("av1C")
         return Av1(b"" if box is None else body(box)[4:])
@@ -155,11 +155,11 @@ def _sound(track: Track, entry: Box) -> Syntax | None:
 
 def _aac(specific: bytes) -> Syntax | None:
     """Of an AudioSpecificConfig of AAC-LC, with or without SBR and PS."""
-    found = aac_config(specific)
+    config = aac_config(specific)
     kind, index = specific[0] >> 3, (specific[0] & 7) << 1 | specific[1] >> 7
     if kind not in (2, 5, 29) or index >= len(RATES):
         return None
-    return Aac(index, found.channel_configuration)
+    return Aac(index, config.channel_configuration)
 
 
 def parameter_sets(entry: Box) -> list[bytes]:

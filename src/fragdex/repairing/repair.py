@@ -206,9 +206,9 @@ def _repair(
         None if good is None or model is None or not moofs else model.with_segments(source, good)
     )
     if by_tables is not None and any(track.sample_count for track in by_tables.tracks):
-        made = _by_tables(source, size, stretches, by_tables)
-        if made is not None:
-            return made
+        repaired = _by_tables(source, size, stretches, by_tables)
+        if repaired is not None:
+            return repaired
     if model is None:
         return _by_stream(source, size, stretches, rate, progress)
     return _by_walk(source, size, stretches, model, good or source, progress)
@@ -224,15 +224,15 @@ class _Model:
 
     @classmethod
     def of(cls, source: Source) -> _Model:
-        made = index(source, exact=True, partial=True)
-        if not made.periods or not made.periods[0].init:
+        reference = index(source, exact=True, partial=True)
+        if not reference.periods or not reference.periods[0].init:
             raise Unprocessable("the good film has no moov")
-        init = plain_init(b"".join(source.read(part) for part in made.periods[0].init))
+        init = plain_init(b"".join(source.read(part) for part in reference.periods[0].init))
         boxes = parse(init)
         moov = find(boxes, "moov")
         if moov is None:
             raise Unprocessable("the good film has no moov")
-        return cls(made, boxes, moov)
+        return cls(reference, boxes, moov)
 
     @classmethod
     def of_broken(cls, source: Source, stretches: Sequence[Stretch]) -> _Model | None:
@@ -241,21 +241,21 @@ class _Model:
             return None
         try:
             right = with_right_header(source, _size_of(source), list(stretches))
-            made = cls.of(source if right is None else right.as_source(source=source))
+            reference = cls.of(source if right is None else right.as_source(source=source))
         except (FormatError, Unprocessable):
             return None
-        return made if made.tracks else None
+        return reference if reference.tracks else None
 
     def with_segments(self, source: Source, good: Source) -> _Model | None:
         """This moov with the segments of a film that has none; None: they do not fit."""
         try:
             init = b"".join(good.read(part) for part in self.index.periods[0].init)
-            made = index(source, exact=True, partial=True, init=init)
+            reference = index(source, exact=True, partial=True, init=init)
         except FormatError:
             return None
         ids = set(traks_of(self.boxes))
-        known = made.periods and all(track.id in ids for track in made.periods[0].tracks)
-        return replace(self, index=made) if known else None
+        known = reference.periods and all(track.id in ids for track in reference.periods[0].tracks)
+        return replace(self, index=reference) if known else None
 
     @property
     def tracks(self) -> Sequence[Track]:
@@ -280,21 +280,21 @@ def _by_tables(
     best, shift = _best_move(described, window, stretches)
     if has_proof(described) and best < ENOUGH and not wrapped:
         return None
-    found = mended(described, window, shift, wrapped)
-    if not found.tracks:
+    result = mended(described, window, shift, wrapped)
+    if not result.tracks:
         return None
     info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)
     ftyp = _own_ftyp(source, stretches) or [box for box in own.boxes if box.type == "ftyp"]
-    view = film_view(found.tracks, ftyp, own.moov, info)
+    view = film_view(result.tracks, ftyp, own.moov, info)
     tracks = tuple(
-        _track(one, proved) for one, proved in zip(found.tracks, found.proved, strict=True)
+        _track(one, proved) for one, proved in zip(result.tracks, result.proved, strict=True)
     )
-    proofs = [proved > 0 for proved in found.proved]
-    spans = _spans(size, stretches, found.tracks, proofs, found.lost)
+    proofs = [proved > 0 for proved in result.proved]
+    spans = _spans(size, stretches, result.tracks, proofs, result.lost)
     several = len(own.index.periods)
     if several > 1:
-        found.findings.append(f"the file holds {several} movies: the first one is mended")
-    findings = [*found.findings, *(str(finding) for finding in own.index.findings)]
+        result.findings.append(f"the file holds {several} movies: the first one is mended")
+    findings = [*result.findings, *(str(finding) for finding in own.index.findings)]
     return Repair(view, tracks, tuple(spans), tuple(findings), size)
 
 
@@ -310,8 +310,8 @@ def _best_move(
         if one.kind in ("moov", "free"):
             moves += [one.stop - one.start, one.start - one.stop]
         elif one.kind in ("mdat", ""):
-            found = found_shift(described, window, one.start)
-            moves += [] if found is None else [found]
+            move = found_shift(described, window, one.start)
+            moves += [] if move is None else [move]
     for move in moves[:MOST_MOVES]:
         part = fit(described, window, move)
         if part > best:
@@ -370,14 +370,14 @@ def _by_stream(
             "nothing says which codecs the tracks have: there are no parameter sets among samples",
             advice="give a good film of the same camera: like=",
         )
-    said = rate or rate_in(syntax)
+    frame_rate = rate or rate_in(syntax)
     lanes = [Lane(syntax)]
     lost = _walk(source, size, stretches, lanes, None, progress)
     findings = ["sound is not looked for: no good film says what it is"]
-    if said is None:
+    if frame_rate is None:
         findings.append(f"no rate is known: {DEFAULT_RATE} pictures a second are taken")
     # only now: parameter sets may come late
-    boxes, pattern = movie_of(syntax, said or DEFAULT_RATE)
+    boxes, pattern = movie_of(syntax, frame_rate or DEFAULT_RATE)
     return _made(source, size, stretches, boxes, [pattern], lanes, lost, findings)
 
 
@@ -412,8 +412,8 @@ def _made(
     findings: list[str],
 ) -> Repair:
     """The mended film of what a walk found."""
-    kept = [n for n, lane in enumerate(lanes) if len(lane.offset)]
-    if not kept:
+    present = [n for n, lane in enumerate(lanes) if len(lane.offset)]
+    if not present:
         raise Unprocessable(
             "no sample was found that is like those of the good film",
             advice="give a film of the same camera with the same settings: like=",
@@ -421,21 +421,21 @@ def _made(
     findings += (
         f"track {pattern.track.id}: no sample was found"
         for number, pattern in enumerate(patterns)
-        if number not in kept
+        if number not in present
     )
-    found = timed([patterns[n] for n in kept], [lanes[n] for n in kept])
-    findings += _doubts(found, [lanes[n] for n in kept], lost)
+    recovered = timed([patterns[n] for n in present], [lanes[n] for n in present])
+    findings += _doubts(recovered, [lanes[n] for n in present], lost)
     info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)
     ftyp = _own_ftyp(source, stretches) or [box for box in boxes if box.type == "ftyp"]
     moov = find(boxes, "moov")
     assert moov is not None  # without one there is no pattern
-    view = film_view(found, ftyp, moov, info)
-    proofs = [lanes[n].syntax.delimited for n in kept]
+    view = film_view(recovered, ftyp, moov, info)
+    proofs = [lanes[n].syntax.delimited for n in present]
     tracks = tuple(
         _track(one, one.count * proved)
-        for one, proved in sorted(zip(found, proofs, strict=True), key=_id)
+        for one, proved in sorted(zip(recovered, proofs, strict=True), key=_id)
     )
-    spans = tuple(_spans(size, stretches, found, proofs, lost))
+    spans = tuple(_spans(size, stretches, recovered, proofs, lost))
     return Repair(view, tracks, spans, tuple(findings), size)
 
 
@@ -443,10 +443,12 @@ def _id(pair: tuple[Recovered, bool]) -> int:
     return pair[0].pattern.track.id
 
 
-def _track(found: Recovered, proved: int) -> RepairedTrack:
-    track = found.pattern.track
-    seconds = found.end / track.timescale if track.timescale else 0.0
-    return RepairedTrack(track.id, track.kind, track.codec, found.count, proved, seconds, found)
+def _track(recovered: Recovered, proved: int) -> RepairedTrack:
+    track = recovered.pattern.track
+    seconds = recovered.end / track.timescale if track.timescale else 0.0
+    return RepairedTrack(
+        track.id, track.kind, track.codec, recovered.count, proved, seconds, recovered
+    )
 
 
 def _own_ftyp(source: Source, stretches: Sequence[Stretch]) -> list[Box]:
@@ -456,30 +458,32 @@ def _own_ftyp(source: Source, stretches: Sequence[Stretch]) -> list[Box]:
     return []
 
 
-def _doubts(found: Sequence[Recovered], lanes: Sequence[Lane], lost: Sequence[Lost]) -> list[str]:
-    said = []
-    for one, lane in zip(found, lanes, strict=True):
+def _doubts(
+    recovered: Sequence[Recovered], lanes: Sequence[Lane], lost: Sequence[Lost]
+) -> list[str]:
+    doubts = []
+    for one, lane in zip(recovered, lanes, strict=True):
         name = f"track {one.pattern.track.id}"
         if not one.pattern.steady:
-            said.append(
+            doubts.append(
                 f"{name}: durations vary in the good film, each sample is taken to last"
                 f" {one.pattern.duration} ticks"
             )
         if not lane.syntax.delimited:
-            said.append(f"{name}: where its samples lie is taken from those around them")
+            doubts.append(f"{name}: where its samples lie is taken from those around them")
     if lost:
         size = sum(one.stop - one.start for one in lost)
-        said.append(
+        doubts.append(
             f"{size:,} bytes in {len(lost):,} places are in no sample; the film goes on after as"
             " much time as they would take"
         )
-    return said
+    return doubts
 
 
 def _spans(
     size: int,
     stretches: Sequence[Stretch],
-    found: Sequence[Recovered],
+    recovered: Sequence[Recovered],
     proofs: Sequence[bool],
     lost: Sequence[Lost],
 ) -> list[Span]:
@@ -487,7 +491,7 @@ def _spans(
     marks: list[Span] = []
     states: tuple[tuple[State, bool], ...] = (("proved", True), ("guessed", False))
     for state, wanted in states:
-        those = [one for one, proved in zip(found, proofs, strict=True) if proved is wanted]
+        those = [one for one, proved in zip(recovered, proofs, strict=True) if proved is wanted]
         start, length = kept_ranges(those)
         ends = start + length
         what = "samples" if wanted else "samples between others"
@@ -499,14 +503,14 @@ def _spans(
         for one in stretches
         if one.kind not in ("mdat", "")
     ]
-    made: list[Span] = []
+    spans: list[Span] = []
     at = 0
     for span in sorted(marks):
         if span.start > at:
-            made.append(Span(at, span.start, "lost", "in no sample"))
+            spans.append(Span(at, span.start, "lost", "in no sample"))
         if span.stop > at:
-            made.append(span._replace(start=max(at, span.start)))
+            spans.append(span._replace(start=max(at, span.start)))
             at = span.stop
     if at < size:
-        made.append(Span(at, size, "lost", "in no sample"))
-    return made
+        spans.append(Span(at, size, "lost", "in no sample"))
+    return spans

@@ -156,23 +156,23 @@ def mended(tracks: Sequence[Described], window: Window, shift: int, wrapped: boo
         shift: bytes by which samples lie behind what the tables say.
         wrapped: as in `batches`.
     """
-    made = Mended([], [], [], [])
+    result = Mended([], [], [], [])
     if shift:
-        made.findings.append(f"samples lie {shift:+,} bytes from where the tables say")
+        result.findings.append(f"samples lie {shift:+,} bytes from where the tables say")
     if wrapped:
-        made.findings.append("offsets of chunks passed 4 GiB in 32 bits")
+        result.findings.append("offsets of chunks passed 4 GiB in 32 bits")
     for pattern, syntax in tracks:
-        found = _Track(pattern, syntax, window)
+        mender = _Track(pattern, syntax, window)
         for samples in batches(pattern, wrapped):
-            found.add(samples, shift)
-        if not found.count:
-            made.findings.append(f"track {pattern.track.id}: none of its samples is there")
+            mender.add(samples, shift)
+        if not mender.count:
+            result.findings.append(f"track {pattern.track.id}: none of its samples is there")
             continue
-        made.tracks.append(found.recovered())
-        made.proved.append(found.proved)
-        made.lost.extend(found.lost)
-        made.findings.extend(found.findings())
-    return made
+        result.tracks.append(mender.recovered())
+        result.proved.append(mender.proved)
+        result.lost.extend(mender.lost)
+        result.findings.extend(mender.findings())
+    return result
 
 
 class _Track:

@@ -177,8 +177,8 @@ class Walk:
     def _heard(self, more: int) -> int:
         """Packets so far with so many more, those that could not be told apart counted too."""
         assert self._loose is not None
-        held = 0 if isinstance(self._loose.syntax, Even) else len(self._loose.offset)
-        return held + self._unknown + more
+        count = 0 if isinstance(self._loose.syntax, Even) else len(self._loose.offset)
+        return count + self._unknown + more
 
     def _fits(self, count: int) -> bool:
         """Whether so many samples of sound may lie in front of the next picture."""
@@ -290,11 +290,11 @@ class Walk:
 
     def _places(self, data: bytes) -> list[int]:
         """Where samples may begin, of tracks that may still be looked for at every byte."""
-        found: set[int] = set()
+        places: set[int] = set()
         for lane in self._framed:
             if lane.syntax.spent <= self._budget:
-                found.update(lane.syntax.starts(data))
-        return sorted(found)
+                places.update(lane.syntax.starts(data))
+        return sorted(places)
 
     def _lose(self, start: int, stop: int) -> None:
         window = self._window
@@ -321,7 +321,7 @@ def timed(patterns: Sequence[Pattern], lanes: Sequence[Lane]) -> list[Recovered]
     bytes are lost, the film goes on after as much time as so many bytes of it take, in all tracks
     alike, so that sound and pictures stay together.
     """
-    made = []
+    recovered = []
     seconds = _seconds_a_byte(patterns, lanes)
     for pattern, lane in zip(patterns, lanes, strict=True):
         offset = np.array(lane.offset, np.int64)
@@ -351,8 +351,8 @@ def timed(patterns: Sequence[Pattern], lanes: Sequence[Lane]) -> list[Recovered]
                 media_time += needed - delay
                 delay = needed
             cts = shown + delay
-        made.append(Recovered(pattern, offset, size, dts, cts, sync, unit, media_time))
-    return made
+        recovered.append(Recovered(pattern, offset, size, dts, cts, sync, unit, media_time))
+    return recovered
 
 
 def _media_time(pattern: Pattern) -> int:

@@ -221,7 +221,7 @@ def error_of_json(plain: Mapping[str, Any]) -> FragdexError:
     name, message = more.pop("kind"), more.pop("message")
     kind: type[FragdexError] = getattr(kinds, name, None) or FragdexError
     if kind is UndecodableMedia:
-        made = UndecodableMedia(message, advice=more["advice"])
-        made.start, made.stop = more["start"], more["stop"]
-        return made
+        error = UndecodableMedia(message, advice=more["advice"])
+        error.start, error.stop = more["start"], more["stop"]
+        return error
     return kind(message, **more)

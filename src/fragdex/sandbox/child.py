@@ -80,11 +80,13 @@ class ChildProcess:
             self._own = OwnFolder()
             folder = self._own.path
         self.folder = folder
-        kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        if "PYTHONPATH" in kept:  # it stands elsewhere
-            parts = kept["PYTHONPATH"].split(os.pathsep)
-            kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in parts if part)
-        kept |= {name: str(self.folder) for name in ("HOME", "TMPDIR")} | _ONE_THREAD
+        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        if "PYTHONPATH" in passed_on:  # it stands elsewhere
+            parts = passed_on["PYTHONPATH"].split(os.pathsep)
+            passed_on["PYTHONPATH"] = os.pathsep.join(
+                os.path.abspath(part) for part in parts if part
+            )
+        passed_on |= {name: str(self.folder) for name in ("HOME", "TMPDIR")} | _ONE_THREAD
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             [
@@ -95,7 +97,7 @@ class ChildProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.folder,
-            env=kept | dict(environment or {}),
+            env=passed_on | dict(environment or {}),
             # so that all of it can be ended, and Ctrl-C is not for it
             start_new_session=True,
         )  # fmt: skip

@@ -57,34 +57,34 @@ class OwnFolder:
             self._lock = None
 
 
-def take_file(made: Path, path: Path) -> None:
+def take_file(original: Path, path: Path) -> None:
     """Move a file out of the folder of a child, which may have put anything there instead.
 
     Raises:
         Unprocessable: it is no plain file of the child's own.
     """
     try:
-        os.rename(made, path)
+        os.rename(original, path)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        _copy(made, path)
+        _copy(original, path)
     # Out of its folder, the child cannot put another one in its place.
-    found = os.lstat(path)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         path.unlink()
         raise Unprocessable("what was made is no file")
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         os.chown(path, os.geteuid(), os.getegid())
 
 
-def _copy(made: Path, path: Path) -> None:
-    opened = os.open(made, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+def _copy(original: Path, path: Path) -> None:
+    opened = os.open(original, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(opened, "rb") as source, path.open("xb") as target:
         if os.fstat(opened).st_nlink != 1 or not stat.S_ISREG(os.fstat(opened).st_mode):
             raise Unprocessable("what was made is no file")
         shutil.copyfileobj(source, target, _PIECE)
-    made.unlink(missing_ok=True)
+    original.unlink(missing_ok=True)
 
 
 def sweep_temporary() -> None:

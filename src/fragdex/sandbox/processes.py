@@ -77,8 +77,8 @@ def memory_below(own: int) -> int:
     for pid in _below(own):
         with suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-                held = file.read().split()
-            total += (int(held[1]) - int(held[2])) * os.sysconf("SC_PAGE_SIZE")
+                fields = file.read().split()
+            total += (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
     return total
 
 
@@ -210,13 +210,13 @@ def data_left(pid: int, *, least: bool = False) -> tuple[int, int] | None:
     try:
         status = Path(f"/proc/{pid}/status").read_bytes()
         limits = Path(f"/proc/{pid}/limits").read_bytes()
-        taken = _number(status, b"\nVmData:") << 10
+        used = _number(status, b"\nVmData:") << 10
         if least:
-            taken += (_number(status, b"\nVmPeak:") - _number(status, b"\nVmSize:")) << 10
+            used += (_number(status, b"\nVmPeak:") - _number(status, b"\nVmSize:")) << 10
         most = _number(limits, b"\nMax data size")
     except (OSError, ValueError, IndexError):  # "unlimited"; a process that ends has no VmData
         return None
-    return most - taken, most
+    return most - used, most
 
 
 def _number(text: bytes, name: bytes) -> int:

@@ -28,8 +28,8 @@ class ParentSource(Source):
 def reads(source: Source) -> Answer:
     """What answers a `ParentSource` in a child, of a file that its parent has open."""
 
-    def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
-        data = source.read_up_to(ByteRange(asked["start"], asked["stop"]))
+    def answer(question: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
+        data = source.read_up_to(ByteRange(question["start"], question["stop"]))
         return {"data": base64.b64encode(data).decode()}, ()
 
     return answer

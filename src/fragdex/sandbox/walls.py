@@ -237,15 +237,15 @@ def open_up(closed: Iterable[str], paths: Iterable[str]) -> None:
         below = [path for path in wanted if path.startswith(folder + "/")]
         opened = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in below]
         _mount(libc, "tmpfs", folder, "tmpfs", _NO_DEVICES, "mode=0755,size=1m")
-        made: list[str] = []
+        folders: list[str] = []
         for path, source in zip(below, opened, strict=True):
-            if not any(path.startswith(done + "/") for done in made):
+            if not any(path.startswith(done + "/") for done in folders):
                 is_folder = stat.S_ISDIR(os.fstat(source).st_mode)
                 os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
                 if not is_folder:
                     os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o444))
                 _mount(libc, f"/proc/self/fd/{source}", path, None, _BIND)
-                made.append(path)
+                folders.append(path)
             os.close(source)
 
 
@@ -454,8 +454,8 @@ def install_filter(*, programs: bool) -> None:
     code = compiled_filter(platform.machine(), programs=programs, own=os.getpid())
     if not code:
         raise OSError(errno.ENOSYS, f"no filter for {platform.system()} on {platform.machine()}")
-    held = ctypes.create_string_buffer(code)
-    program = _Program(len(code) // 8, ctypes.addressof(held))
+    buffer = ctypes.create_string_buffer(code)
+    program = _Program(len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(
         _SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0

@@ -36,9 +36,9 @@ def differences(claimed: Index, true: Index) -> tuple[Finding, ...]:
     >>> differences(index, index)
     ()
     """
-    found = Findings()
+    findings = Findings()
     if claimed.file.size not in (None, true.file.size):
-        found.add(
+        findings.add(
             "size",
             f"the index is of a file of {claimed.file.size} bytes, this one has {true.file.size}",
         )
@@ -46,27 +46,27 @@ def differences(claimed: Index, true: Index) -> tuple[Finding, ...]:
     for track in claimed.tracks:
         other = theirs.pop((track.period, track.id), None)
         if other is None:
-            found.add("track", "the file has no such track", track=track.id)
+            findings.add("track", "the file has no such track", track=track.id)
         elif not other.exact:
-            found.add("inexact", "the samples of the file are not known", track=track.id)
+            findings.add("inexact", "the samples of the file are not known", track=track.id)
         else:
-            _info(found, track, other)
+            _info(findings, track, other)
             if track.timescale == other.timescale:
                 by_moof = claimed.how.method == "mfra"
                 edges = _edges(true, track.period)
-                _Rows(found, track, other, edges, by_moof=by_moof).compare()
+                _Rows(findings, track, other, edges, by_moof=by_moof).compare()
     for track in theirs.values():
         if len(track.fragments):
-            found.add("track-missing", "the index lacks a track of the file", track=track.id)
-    return found.all()
+            findings.add("track-missing", "the index lacks a track of the file", track=track.id)
+    return findings.all()
 
 
-def _info(found: Findings, claimed: Track, true: Track) -> None:
+def _info(findings: Findings, claimed: Track, true: Track) -> None:
     for name in ("timescale", "codec", "width", "height", "sample_rate", "language"):
-        said, is_ = getattr(claimed.info, name), getattr(true.info, name)
+        claim, is_ = getattr(claimed.info, name), getattr(true.info, name)
         # forms that know less leave values out
-        if said != is_ and said not in (None, "", 0):
-            found.add(name, f"{name} is {is_}, the index says {said}", track=true.id)
+        if claim != is_ and claim not in (None, "", 0):
+            findings.add(name, f"{name} is {is_}, the index says {claim}", track=true.id)
 
 
 class _Rows:
@@ -80,14 +80,14 @@ class _Rows:
 
     def __init__(
         self,
-        found: Findings,
+        findings: Findings,
         claimed: Track,
         true: Track,
         edges: tuple[Int64, Int64],
         *,
         by_moof: bool = False,
     ) -> None:
-        self.found, self.claimed, self.true = found, claimed, true
+        self.found, self.claimed, self.true = findings, claimed, true
         self.edges, self.by_moof = edges, by_moof
         # Both as presentation times; a rescaled time may be off by one tick.
         self.shift = round(claimed.shift - true.shift)
@@ -157,24 +157,24 @@ class _Rows:
             ("cts_end", _spans(np.maximum, theirs.cts_end, first, last)),
             ("dts", theirs.dts[first]),
         ):
-            said = getattr(ours, name)
-            known = (said != NULL) & (truth != NULL) & ~self.guessed[rows]
-            wrong = known & (np.abs(said + self.shift - truth) > self.slack)
+            claim = getattr(ours, name)
+            known = (claim != NULL) & (truth != NULL) & ~self.guessed[rows]
+            wrong = known & (np.abs(claim + self.shift - truth) > self.slack)
             for start in self.starts if name != "dts" else ():
-                wrong &= np.abs(said + self.shift - np.maximum(truth, start)) > self.slack
+                wrong &= np.abs(claim + self.shift - np.maximum(truth, start)) > self.slack
             if name == "cts_end" and not self.claimed.exact:
                 # a sidx reaches to the next earliest time (8.16.3.3), over gaps and overlaps
                 least = np.minimum.accumulate(theirs.cts_min[::-1])[::-1]
                 after = np.append(least, least[-1:])[last + 1]
                 for start in (NULL, *self.starts):
                     until = np.maximum(after, start)
-                    wrong &= np.abs(said + self.shift - until) > self.slack
+                    wrong &= np.abs(claim + self.shift - until) > self.slack
             self.note(name, f"{name} differs", ours.offset[wrong])
         for name in ("duration", "sample_count"):
-            said = getattr(ours, name)
+            claim = getattr(ours, name)
             truth = _spans(np.add, getattr(theirs, name), first, last)
             slack = self.slack if name == "duration" else 0
-            wrong = (said != NULL) & (np.abs(said - truth) > slack)
+            wrong = (claim != NULL) & (np.abs(claim - truth) > slack)
             # From one earliest time to the next is what a sidx calls duration.
             if name == "duration" and not self.claimed.exact:
                 continue
@@ -186,25 +186,25 @@ class _Rows:
             or int(self.true.sync_samples.count.sum()) > MAX_SYNC
         ):
             return
-        said = _sync_times(self.claimed) + self.shift
+        claim = _sync_times(self.claimed) + self.shift
         truth = _sync_times(self.true)
         count = len(truth)
         hidden = [start for start in self.starts if count and truth[0] < start]
         truth = np.sort(np.append(truth, np.array(hidden, np.int64)))
         rows = self.claimed.sync_samples.fragment
         offsets = self.claimed.fragments.offset[np.repeat(rows, self.claimed.sync_samples.count)]
-        near = np.searchsorted(truth, said)
-        gap = np.full(len(said), np.iinfo(np.int64).max)
+        near = np.searchsorted(truth, claim)
+        gap = np.full(len(claim), np.iinfo(np.int64).max)
         for step in (0, -1):
             index = near + step
             valid = (index >= 0) & (index < len(truth))
-            gap[valid] = np.minimum(gap[valid], np.abs(truth[index[valid]] - said[valid]))
+            gap[valid] = np.minimum(gap[valid], np.abs(truth[index[valid]] - claim[valid]))
         wrong = (gap > self.slack) & ~self.guessed[np.repeat(rows, self.claimed.sync_samples.count)]
         self.note("sync", "no sync sample is at the time that the index says", offsets[wrong])
-        if self.claimed.exact and len(said) != count:
+        if self.claimed.exact and len(claim) != count:
             self.found.add(
                 "sync-count",
-                f"the file has {count} sync samples, the index {len(said)}",
+                f"the file has {count} sync samples, the index {len(claim)}",
                 track=self.true.id,
             )
 

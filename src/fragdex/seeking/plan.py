@@ -156,12 +156,14 @@ class Span:
         """
         import hashlib  # which seeks do without
 
-        told = repr((self.file.size, self.file.etag, self.file.md5, self.file.mtime_ns, [*self]))
+        identity = repr(
+            (self.file.size, self.file.etag, self.file.md5, self.file.mtime_ns, [*self])
+        )
         return respond(
             method,
             headers,
             size=sum(part.size for part in self),
-            etag=f'"{hashlib.md5(told.encode(), usedforsecurity=False).hexdigest()}"',
+            etag=f'"{hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest()}"',
             media_type=self.media_type,
             chunks=partial(self.chunks, source=source),
         )

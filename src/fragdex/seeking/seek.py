@@ -110,11 +110,11 @@ class Hits:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _damaged(column: str, expected: str, found: object) -> DamagedIndex:
+def _damaged(column: str, expected: str, value: object) -> DamagedIndex:
     return DamagedIndex(
         f"the sync samples of an index do not fit its fragments (column {column})",
         expected=expected,
-        found=found,
+        found=value,
         advice="build the index again",
     )
 

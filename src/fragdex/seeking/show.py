@@ -124,9 +124,9 @@ def rate_steps(tracks: Sequence[_Track]) -> tuple[Floats, Floats]:
     # Out of file order the distance says nothing: the fragment's own bytes do.
     sizes = np.where(sizes > 0, sizes, table.size[order])
     spans = np.diff(edges)
-    kept = spans > 0
-    rates = sizes[kept] * 8 / spans[kept]
-    return np.append(edges[:-1][kept], edges[-1]), rates
+    lasting = spans > 0
+    rates = sizes[lasting] * 8 / spans[lasting]
+    return np.append(edges[:-1][lasting], edges[-1]), rates
 
 
 def time_ticks(start: float, stop: float, most: int = 8) -> list[float]:

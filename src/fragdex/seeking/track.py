@@ -486,10 +486,10 @@ class Track:
         target = floor_ticks(time, self.info.timescale, self.shift)
         if verified:
             with self._verifier(source, look_back) as verifier:
-                found = (verifier or seeker).find(target)
+                hit = (verifier or seeker).find(target)
         else:
-            found = seeker.find(target)
-        row, sample, offset, size, cts, dts, clamped = found
+            hit = seeker.find(target)
+        row, sample, offset, size, cts, dts, clamped = hit
         return Hit(
             self.info.id,
             row,

@@ -22,13 +22,13 @@ Opened = Callable[[], AbstractContextManager[list[Any]]]
 
 
 def answer(
-    view: View, asked: Headers, method: str, opened: Opened, fields: Mapping[str, str]
+    view: View, request_headers: Headers, method: str, opened: Opened, fields: Mapping[str, str]
 ) -> Response:
     """The answer to GET or HEAD of a view; reads, so that it is called in a thread.
 
     Args:
         view: what is served.
-        asked: the request's headers.
+        request_headers: the request's headers.
         method: GET or HEAD.
         opened: opens the sources of the view.
         fields: headers of every answer.
@@ -38,7 +38,7 @@ def answer(
     """
     response = respond(
         method,
-        asked,
+        request_headers,
         size=view.size,
         etag=view.etag,
         media_type=view.media_type,

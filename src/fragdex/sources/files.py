@@ -67,16 +67,16 @@ class FileSource(Source):
         self._map: mmap.mmap | None = None
         self._passed = 0
         try:
-            found = os.fstat(self._fd)
-            _regular(found, self._path)
+            status = os.fstat(self._fd)
+            _regular(status, self._path)
         except BaseException:
             os.close(self._fd)
             raise
-        self._identity = (found.st_dev, found.st_ino)
+        self._identity = (status.st_dev, status.st_ino)
         super().__init__(
-            self._path, size=found.st_size, max_bytes=max_bytes, max_requests=max_requests
+            self._path, size=status.st_size, max_bytes=max_bytes, max_requests=max_requests
         )
-        self.mtime_ns = found.st_mtime_ns
+        self.mtime_ns = status.st_mtime_ns
 
     def read_up_to(self, range: ByteRange) -> bytes:
         """Return the bytes of `range`, cut at the size first seen.
@@ -165,21 +165,21 @@ class FileSource(Source):
     def refresh(self) -> int:
         """Look again how long the file is; SourceChanged if it shrank or was replaced."""
         self._within_budget(0, 0)
-        found = os.fstat(self._fd)
+        status = os.fstat(self._fd)
         assert self.size is not None
-        if found.st_size < self.size:
-            raise self._shrunk(found.st_size)
+        if status.st_size < self.size:
+            raise self._shrunk(status.st_size)
         try:
             now = os.stat(self._path)
         except OSError:
-            now = found  # deleted or moved: the open file lives on
+            now = status  # deleted or moved: the open file lives on
         if (now.st_dev, now.st_ino) != self._identity:
             raise SourceChanged(
                 f"there is another file at {self.name} now", advice="open and index it again"
             )
-        self.mtime_ns = found.st_mtime_ns
-        if found.st_size > self.size:
-            self.size = found.st_size
+        self.mtime_ns = status.st_mtime_ns
+        if status.st_size > self.size:
+            self.size = status.st_size
             self._map = None  # the old mapping lives as long as its views
         return self.size
 
@@ -193,9 +193,9 @@ class FileSource(Source):
         self._within_budget(0, 0)
         if self.max_bytes is not None or self.max_requests is not None:
             return None
-        found = FileSource(self._path, descriptor=os.dup(self._fd))
-        found.size = self.size
-        return found
+        twin = FileSource(self._path, descriptor=os.dup(self._fd))
+        twin.size = self.size
+        return twin
 
     def close(self) -> None:
         """Close the file; views already handed out stay valid."""
@@ -208,11 +208,11 @@ class FileSource(Source):
         if not getattr(self, "closed", True):
             self.close()
 
-    def _shrunk(self, found: int) -> SourceChanged:
+    def _shrunk(self, size: int) -> SourceChanged:
         return SourceChanged(
             f"{self.name} was truncated while open",
             expected=f"{self.size} bytes",
-            found=f"{found}",
+            found=f"{size}",
             advice="index it again when it is complete",
         )
 
@@ -238,11 +238,11 @@ def _open(path: str) -> int:
         raise SourceUnavailable(f"{path} cannot be opened: {error.strerror}") from error
 
 
-def _regular(found: os.stat_result, path: str) -> None:
-    if stat.S_ISREG(found.st_mode):
+def _regular(status: os.stat_result, path: str) -> None:
+    if stat.S_ISREG(status.st_mode):
         return
     for is_kind, word, advice in _KINDS:
-        if is_kind(found.st_mode):
+        if is_kind(status.st_mode):
             raise SourceError(f"{path} is {word}", advice=advice)
 
 
@@ -406,14 +406,14 @@ class FileObjectSource(Source):
         """Look again how long the file is; SourceChanged if it shrank."""
         self._within_budget(0, 0)
         self._file.seek(0, io.SEEK_END)
-        found = self._file.tell()
+        size = self._file.tell()
         assert self.size is not None
-        if found < self.size:
+        if size < self.size:
             raise SourceChanged(
-                f"{self.name} was truncated while open", expected=f"{self.size} bytes", found=found
+                f"{self.name} was truncated while open", expected=f"{self.size} bytes", found=size
             )
-        self.size = found
-        return found
+        self.size = size
+        return size
 
     def close(self) -> None:
         """Put the file back where it stood; it stays open."""
@@ -510,10 +510,10 @@ def _replace(target: str, temporary: str, pieces: Iterable[bytes | bytearray | m
         os.unlink(temporary)
         raise
     _flush_directory(os.path.dirname(target) or os.curdir)
-    made, place = _identity(target), os.path.realpath(target)
-    if made is not None:
+    identity, place = _identity(target), os.path.realpath(target)
+    if identity is not None:
         _written.pop(place, None)
-        _written[place] = made
+        _written[place] = identity
         while len(_written) > _MOST_REMEMBERED:
             _written.pop(next(iter(_written), ""), None)
     return written

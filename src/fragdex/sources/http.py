@@ -178,11 +178,11 @@ class Requests:
             )
         else:
             # the client took credentials out of a redirect to elsewhere; they stay out
-            kept = {k: v for k, v in landed.headers.items() if k.lower() not in _OWN_FIELDS}
+            fields = {k: v for k, v in landed.headers.items() if k.lower() not in _OWN_FIELDS}
             request = self._httpx.Request(
                 "GET",
                 landed.url,
-                headers={**kept, **own},
+                headers={**fields, **own},
                 extensions=landed.extensions | extensions,
             )
             if _origin(landed.url) != _origin(self._url):
@@ -347,11 +347,11 @@ class HTTPSource(Source):
         them, or with an error; they are not asked again.
         """
         self._batch.check()
-        asked = "bytes=" + ",".join(one.header.removeprefix("bytes=") for one in group)
+        field = "bytes=" + ",".join(one.header.removeprefix("bytes=") for one in group)
         most = sum(one.size for one in group) + (len(group) + 1) * PART_HEAD
         width = self._batch.begin()
         try:
-            with contextlib.closing(self._send_field(asked)) as response:
+            with contextlib.closing(self._send_field(field)) as response:
                 fields, status = response.headers, response.status_code
                 boundary = boundary_of(fields.get("content-type", ""))
                 length = length_of(fields)
@@ -549,11 +549,11 @@ class HTTPSource(Source):
             f"bytes={start}-" if stop is None else ByteRange(start, stop).header
         )
 
-    def _send_field(self, asked: str | None) -> httpx.Response:
+    def _send_field(self, field: str | None) -> httpx.Response:
         """Send a request with a Range field, or without one, and follow redirects."""
         own = {"Accept-Encoding": "identity"}  # ranges are counted in the bytes as stored
-        if asked is not None:
-            own["Range"] = asked
+        if field is not None:
+            own["Range"] = field
             etag = self._seen.etag
             if etag is not None and not etag.startswith("W/"):
                 own["If-Range"] = etag  # RFC 9110, 13.1.5: never a weak one

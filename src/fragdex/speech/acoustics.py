@@ -44,8 +44,8 @@ _FRAMES_AT_ONCE: Final = 200
 
 def model_folder() -> Path | None:
     """Where the English model is; None where pocketsphinx is not installed."""
-    found = find_spec("pocketsphinx")
-    for place in (found.submodule_search_locations or ()) if found else ():
+    package = find_spec("pocketsphinx")
+    for place in (package.submodule_search_locations or ()) if package else ():
         folder = Path(place, "model", "en-us")
         if (folder / "en-us" / "means").is_file():
             return folder

@@ -91,9 +91,9 @@ class Pronunciations:
         phones: list[str] = []
         known = True
         for word in spoken_words(text):
-            found = self._found(word)
-            known &= found is not None
-            phones += guessed(word) if found is None else found
+            pronunciations = self._found(word)
+            known &= pronunciations is not None
+            phones += guessed(word) if pronunciations is None else pronunciations
         return Said(tuple(phones), known)
 
     def _found(self, word: str) -> list[str] | None:
@@ -127,13 +127,13 @@ def spoken_words(text: str) -> list[str]:
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     for sign, word in _SIGNS.items():
         plain = plain.replace(sign, word)
-    said: list[str] = []
+    words: list[str] = []
     for part in _PARTS.findall(plain):
         if part[0].isdigit():
-            said += number_in_words(part.replace(",", ""))
+            words += number_in_words(part.replace(",", ""))
         elif part := part.strip("'"):
-            said += _SHORT.get(part, part).split()
-    return said
+            words += _SHORT.get(part, part).split()
+    return words
 
 
 def number_in_words(digits: str) -> list[str]:
@@ -149,12 +149,12 @@ def number_in_words(digits: str) -> list[str]:
         return _below_hundred(value // 100) + _below_hundred(value % 100)
     if value == 0:
         return [_ONES[0]]
-    said: list[str] = []
+    words: list[str] = []
     for size, name in _LARGE:
         if value >= size:
-            said += [*number_in_words(str(value // size)), name]
+            words += [*number_in_words(str(value // size)), name]
             value %= size
-    return said + (_below_hundred(value) if value else [])
+    return words + (_below_hundred(value) if value else [])
 
 
 def _below_hundred(value: int) -> list[str]:
@@ -176,8 +176,8 @@ def guessed(word: str) -> list[str]:
     at = 0
     while at < len(letters):
         for length in (4, 3, 2, 1):
-            if found := _LETTERS.get(letters[at : at + length]):
-                phones += found.split()
+            if match := _LETTERS.get(letters[at : at + length]):
+                phones += match.split()
                 at += length
                 break
         else:
@@ -223,16 +223,18 @@ class Aligner:
         frames = len(sound) // FRAME
         if not texts or not frames:
             return [Word(text, 0, 0) for text in texts]
-        said = [self._dictionary.said(text) for text in texts] if self.exact else []
-        needed = STATES * sum(len(one.phones) for one in said)
+        pronunciations = [self._dictionary.said(text) for text in texts] if self.exact else []
+        needed = STATES * sum(len(one.phones) for one in pronunciations)
         if not 0 < needed <= frames:
             return _by_loudness(sound, texts)
-        chain = _Chain(said, self._acoustics)
+        chain = _Chain(pronunciations, self._acoustics)
         scores = self._acoustics.scores(sound)
         spans = chain.way(scores)
         others = chain.way(self._acoustics.scores(sound, clean=False))
         words = []
-        for text, one, (start, stop), other in zip(texts, said, spans, others, strict=True):
+        for text, one, (start, stop), other in zip(
+            texts, pronunciations, spans, others, strict=True
+        ):
             sure = 0.5 ** (abs(start - other[0]) / _SURE_FRAMES)
             sure *= 1.0 if one.known else _GUESSED
             words.append(
@@ -248,10 +250,10 @@ class _Chain:
         said: how each word is said; words without a phone take no time.
     """
 
-    def __init__(self, said: Sequence[Said], acoustics: Acoustics) -> None:
+    def __init__(self, pronunciations: Sequence[Said], acoustics: Acoustics) -> None:
         index = {name: number for number, name in enumerate(acoustics.phones)}
         phones, firsts = [], []
-        for one in said:
+        for one in pronunciations:
             phones.append((index[SILENCE], True))
             firsts.append(len(phones))
             phones += [(index[name], False) for name in one.phones if name in index]

@@ -88,7 +88,7 @@ def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Cue]:
     [Cue(start_ms=0, end_ms=1000, text='hello there'), Cue(start_ms=2000, end_ms=3000, text='you')]
     """
     groups = list(_groups(words, layout))
-    found = []
+    cues = []
     for number, group in enumerate(groups):
         text = spoken(group)
         start, end = group[0].start_ms, group[-1].end_ms
@@ -99,8 +99,8 @@ def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Cue]:
             if following is not None:
                 end = max(group[-1].end_ms, min(end, following - BETWEEN_MS))
         # A player shows nothing of a cue that lasts no time.
-        found.append(Cue(start, max(end, start + 1), "\n".join(_lines(group, layout))))
-    return found
+        cues.append(Cue(start, max(end, start + 1), "\n".join(_lines(group, layout))))
+    return cues
 
 
 def spoken(words: Sequence[Word]) -> str:
@@ -334,10 +334,10 @@ class Pieces:
 
     def write(self, pieces: list[Any]) -> None:
         """Write what `with_captions` gave."""
-        with self.places.open("wb") as places, self.made.open("wb") as made:
+        with self.places.open("wb") as places, self.made.open("wb") as made_bytes:
             for piece in pieces:
                 if isinstance(piece, bytes):
-                    made.write(piece)
+                    made_bytes.write(piece)
                     row = -len(piece), 0
                 else:
                     row = piece.start, piece.stop

@@ -163,8 +163,8 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
             elif long:
                 margin = LONG_PAUSE // 2
                 place = min(max(border, low + start + margin), low + stop - margin)
-            found = (abs(place - border), place, stop - start)
-            best = min(best, found) if best else found
+            candidate = (abs(place - border), place, stop - start)
+            best = min(best, candidate) if best else candidate
         if best and (near == reach or best[0] <= near - LONG_PAUSE):
             return Cut(best[1], best[2])
         if near == reach:
@@ -182,7 +182,9 @@ def _hard(levels: Levels, pauses: Sequence[tuple[int, int]], low: int, border: i
             for length, start, stop in short
             if length == longest
         ]
-        place, length = min(places, key=lambda found: (abs(found[0] - border), found[0]))
+        place, length = min(
+            places, key=lambda candidate: (abs(candidate[0] - border), candidate[0])
+        )
         return Cut(place, min(length, PAUSE - 1))
     return Cut(low + int(np.argmin(smooth(levels, 21))), 0)
 
@@ -208,14 +210,14 @@ def utterances(read: ReadFrames, low: int, high: int, quiet: float) -> list[tupl
         pauses.insert(0, (0, 0))
     if pauses[-1][1] < count:
         pauses.append((count, count))
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for (start, begin), (end, stop) in pairwise(pauses):
         if end <= begin:
             continue
         first = max(begin - PADDING, 0 if start == 0 else (start + begin) // 2)
         last = min(end + PADDING, count if stop == count else (end + stop) // 2)
-        found.append((low + first, low + last))
-    return found
+        spans.append((low + first, low + last))
+    return spans
 
 
 def joined(spans: Sequence[Utterance], most: int) -> list[Utterance]:
@@ -225,10 +227,10 @@ def joined(spans: Sequence[Utterance], most: int) -> list[Utterance]:
     >>> joined([*near, Utterance(900, 950, 400, 1000)], 300)[0]
     Utterance(start=0, stop=200, begin=0, end=400)
     """
-    found: list[Utterance] = []
+    utterances: list[Utterance] = []
     for span in spans:
-        if found and span.stop - found[-1].start <= most:
-            found[-1] = found[-1]._replace(stop=span.stop, end=span.end)
+        if utterances and span.stop - utterances[-1].start <= most:
+            utterances[-1] = utterances[-1]._replace(stop=span.stop, end=span.end)
         else:
-            found.append(span)
-    return found
+            utterances.append(span)
+    return utterances

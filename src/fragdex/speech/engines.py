@@ -149,13 +149,13 @@ def model_files(folder: str, *wanted: str) -> list[Path]:
     Patterns hold alternatives parted by `|`; of several matches the smallest name is taken, and
     files quantized to 8 bits before others.
     """
-    found = []
+    paths = []
     for patterns in wanted:
         matches = [path for pattern in patterns.split("|") for path in Path(folder).glob(pattern)]
         files = sorted(path for path in matches if path.is_file())
         files.sort(key=lambda path: ".int8." not in path.name)
-        found += files[:1]
-    return found
+        paths += files[:1]
+    return paths
 
 
 def need_package(name: str) -> str:
@@ -196,17 +196,17 @@ def fetched(choice: EngineChoice) -> EngineChoice:
                 advice="give the folder of a model, or none for the one in its package",
             )
         program = f"import sys; {_FETCH[choice.name]}; print(fetch(sys.argv[1]))"
-        told = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", program, model], capture_output=True, text=True, check=False
         )
-        if told.returncode:
-            reason = (told.stderr.strip() or "?").splitlines()[-1]
+        if result.returncode:
+            reason = (result.stderr.strip() or "?").splitlines()[-1]
             raise EngineUnavailable(
                 f"the model {model} of {choice.name} cannot be fetched",
                 found=reason[:200],
                 advice="fetch it by hand and give its folder",
             )
-        model = told.stdout.splitlines()[-1]
+        model = result.stdout.splitlines()[-1]
     return replace(choice, model=model, download=False)
 
 

@@ -60,7 +60,7 @@ class VoiceDetector:
     def spans(self, sound: Sound) -> list[tuple[int, int]]:
         """Samples [start, stop) in which somebody speaks; short pauses lie within."""
         likely = self._likely(sound)
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         start = None
         for at, value in enumerate([*likely.tolist(), 0.0]):
             if start is None and value >= _BEGINS:
@@ -69,12 +69,12 @@ class VoiceDetector:
                 if at - start >= _SHORTEST:
                     first = max(0, start - _PADDING) * _CHUNK
                     last = min(len(sound), (at + _PADDING) * _CHUNK)
-                    if found and first - found[-1][1] < _PAUSE:
-                        found[-1] = (found[-1][0], last)
+                    if spans and first - spans[-1][1] < _PAUSE:
+                        spans[-1] = (spans[-1][0], last)
                     else:
-                        found.append((first, last))
+                        spans.append((first, last))
                 start = None
-        return found
+        return spans
 
     def _likely(self, sound: Sound) -> npt.NDArray[np.float64]:
         """Probability of speech in each chunk."""
@@ -148,12 +148,12 @@ class Moonshine:
                 expected="a version up to 0.0.73, which fragdex[speech] asks for",
                 advice="pip install 'fragdex[speech]', or give the folder of a model",
             )
-        found = [path.name for path in model_files(str(folder), *_FILES)]
-        if len(found) < len(_FILES):
+        names = [path.name for path in model_files(str(folder), *_FILES)]
+        if len(names) < len(_FILES):
             raise EngineUnavailable(
                 "the model of moonshine is not complete",
                 expected=f"{', '.join(_FILES)} in the model's folder",
-                found=", ".join(found) or "none of them",
+                found=", ".join(names) or "none of them",
                 advice=_HOW,
             )
         self._voice, self._aligner = VoiceDetector(), Aligner()
@@ -213,8 +213,8 @@ class Moonshine:
 
 def built_in_model() -> Path | None:
     """The folder of the English model; None where the package is missing or carries none."""
-    found = find_spec("moonshine_voice")
-    for place in (found.submodule_search_locations or ()) if found else ():
+    package = find_spec("moonshine_voice")
+    for place in (package.submodule_search_locations or ()) if package else ():
         folder = Path(place, "assets", _BUILT_IN)
         if (folder / _FILES[0]).is_file():
             return folder

@@ -180,9 +180,9 @@ def spans_of(track: Track, samples: TrackSamples) -> list[tuple[int, int]]:
     known[looked_at] = False
     starts, stops = [table.cts_min[known]], [table.cts_end[known]]
     for row in looked_at.tolist():
-        found = samples.rows(row, row + 1)
-        cts, some = found.cts, found.size > 0
-        lasts = np.minimum(found.duration, _MOST_SAMPLE_SECONDS * track.timescale)
+        rows = samples.rows(row, row + 1)
+        cts, some = rows.cts, rows.size > 0
+        lasts = np.minimum(rows.duration, _MOST_SAMPLE_SECONDS * track.timescale)
         starts.append(cts[some])
         stops.append((cts + lasts)[some])
     return _joined(track, np.concatenate(starts), np.concatenate(stops))
@@ -215,13 +215,13 @@ def probes_of(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     whole = sum(high - low for low, high in spans)
     if whole <= _PROBES * _PROBE_FRAMES:
         return spans
-    found = []
+    probes = []
     for number in range(_PROBES):
         place = whole * (2 * number + 1) // (2 * _PROBES)
         for low, high in spans:
             if place < high - low:
                 start = min(max(low, low + place - _PROBE_FRAMES // 2), high - 1)
-                found.append((start, min(high, start + _PROBE_FRAMES)))
+                probes.append((start, min(high, start + _PROBE_FRAMES)))
                 break
             place -= high - low
-    return found
+    return probes

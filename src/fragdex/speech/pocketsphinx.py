@@ -56,15 +56,15 @@ class PocketSphinx:
 
     @staticmethod
     def _settings(folder: str) -> dict[str, Any]:
-        found = model_files(folder, "mdef", "*.lm.bin|*.lm", "*.dict|*.dic")
-        if len(found) < 3:
+        files = model_files(folder, "mdef", "*.lm.bin|*.lm", "*.dict|*.dic")
+        if len(files) < 3:
             raise EngineUnavailable(
                 f"{folder} holds no model of pocketsphinx",
                 expected="mdef, *.lm.bin and *.dict",
-                found=", ".join(path.name for path in found) or "none of them",
+                found=", ".join(path.name for path in files) or "none of them",
                 advice="name the folder of a whole model, or none for the English one",
             )
-        return {"hmm": str(found[0].parent), "lm": str(found[1]), "dict": str(found[2])}
+        return {"hmm": str(files[0].parent), "lm": str(files[1]), "dict": str(files[2])}
 
     def detect(self, sounds: Sequence[Sound]) -> str | None:
         """It hears every language as that of its model."""

@@ -92,7 +92,7 @@ class SpeechProcess(ChildProcess):
         """
         if self.facts is None:
             try:
-                told = self.do("open", check=check, choice=asdict(self._local))
+                answer = self.do("open", check=check, choice=asdict(self._local))
             except (RuntimeError, Unprocessable) as error:
                 # Some engines end their process where a model is broken.
                 raise EngineUnavailable(
@@ -100,8 +100,8 @@ class SpeechProcess(ChildProcess):
                     advice="unpack it again, or take another one",
                 ) from error
             if self.choice.download and self.choice.model:
-                told["model_id"] = Path(self.choice.model).name
-            self.facts = EngineFacts(**told)
+                answer["model_id"] = Path(self.choice.model).name
+            self.facts = EngineFacts(**answer)
         return self.facts
 
     def take(
@@ -133,12 +133,12 @@ class SpeechProcess(ChildProcess):
             for piece in fidx.pieces(index):
                 file.write(piece)
             file.flush()
-            told = self.do(
+            answer = self.do(
                 "take", check=check, answer=self._read, name=source.name, size=source.size,
                 files=[file.fileno(), *([] if lent is None else [lent])], track=track,
                 init=None if init is None else base64.b64encode(init).decode(),
             )  # fmt: skip
-        return int(told["track"])
+        return int(answer["track"])
 
     def plan(
         self, work_slice_ms: int, language: str | None = None, *, check: Check = lambda: None
@@ -148,10 +148,10 @@ class SpeechProcess(ChildProcess):
         Raises:
             InvalidRequest: the engine lacks this language.
         """
-        told = self.do(
+        answer = self.do(
             "plan", check=check, answer=self._read, work_slice_ms=work_slice_ms, language=language
         )
-        return TranscriptionPlan.of_json(told)
+        return TranscriptionPlan.of_json(answer)
 
     def hear(
         self, plan: TranscriptionPlan, number: int, *, check: Check = lambda: None
@@ -161,8 +161,8 @@ class SpeechProcess(ChildProcess):
         Args:
             check: called several times a second; what it raises ends the process.
         """
-        made = self.do("hear", check=check, answer=self._read, plan=plan.as_json(), number=number)
-        return SliceTranscript.of_json(made)
+        heard = self.do("hear", check=check, answer=self._read, plan=plan.as_json(), number=number)
+        return SliceTranscript.of_json(heard)
 
     def leave(self) -> None:
         """Forget the track; the model stays loaded."""
@@ -280,8 +280,8 @@ class _Work:
 
     def plan(self, work_slice_ms: int, language: str | None) -> dict[str, Any]:
         need_language(self.engine, language)
-        made: TranscriptionPlan = self._listener.plan(work_slice_ms, self.engine, language)
-        return made.as_json()
+        plan: TranscriptionPlan = self._listener.plan(work_slice_ms, self.engine, language)
+        return plan.as_json()
 
     def hear(self, plan: dict[str, Any], number: int) -> dict[str, Any]:
         heard: SliceTranscript = self._listener.hear(

@@ -83,7 +83,7 @@ class Sherpa:
 
     def transcribe(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
         """The words of each utterance."""
-        found: list[list[Word]] = []
+        words: list[list[Word]] = []
         size = max(1, self._choice.batch_size)
         for at in range(0, len(utterances), size):
             part = utterances[at : at + size]
@@ -94,12 +94,14 @@ class Sherpa:
                 streams.append(stream)
             self._recognizer.decode_streams(streams)
             for sound, stream in zip(part, streams, strict=True):
-                told = stream.result
-                durations = list(getattr(told, "durations", None) or ())
-                scores = list(getattr(told, "ys_log_probs", None) or ())
+                result = stream.result
+                durations = list(getattr(result, "durations", None) or ())
+                scores = list(getattr(result, "ys_log_probs", None) or ())
                 end = len(sound) / _RATE
-                found.append(words_of_tokens(told.tokens, told.timestamps, durations, scores, end))
-        return found
+                words.append(
+                    words_of_tokens(result.tokens, result.timestamps, durations, scores, end)
+                )
+        return words
 
     def close(self) -> None:
         """Give the model's memory back."""

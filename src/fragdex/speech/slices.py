@@ -129,7 +129,7 @@ class Listener:
         plan: TranscriptionPlan,
         number: int,
         engine: Engine,
-        told: Callable[[int, int], None] = lambda done, of: None,
+        report: Callable[[int, int], None] = lambda done, of: None,
     ) -> SliceTranscript:
         """The words of a slice.
 
@@ -137,7 +137,7 @@ class Listener:
             plan: of this track.
             number: of the slice.
             engine: open.
-            told: called with how many of its utterances are done; may raise to end it.
+            report: called with how many of its utterances are done; may raise to end it.
         """
         first, last = plan.units(number)
         before, after = self.cut(plan, first), self.cut(plan, last)
@@ -147,13 +147,13 @@ class Listener:
         spans = _utterances(plan, first, cuts, read, engine.window_ms // FRAME_MS)
         words: list[Word] = []
         for at in range(0, len(spans), _AT_ONCE):
-            told(at, len(spans))
+            report(at, len(spans))
             part = spans[at : at + _AT_ONCE]
             sounds = [read(span.start, span.stop) for span in part]
             heard = engine.transcribe(sounds, plan.language)
-            for span, found in zip(part, heard, strict=True):
-                words += _asked_for(span, found)
-        told(len(spans), len(spans))
+            for span, recognized in zip(part, heard, strict=True):
+                words += _asked_for(span, recognized)
+        report(len(spans), len(spans))
         begin, end = cuts[0].frame * FRAME_MS, cuts[-1].frame * FRAME_MS
         gaps = self._reader.gaps(Fraction(begin, 1000), Fraction(end, 1000))
         missing = [
@@ -221,11 +221,11 @@ def _utterances(
         first: the unit behind the first cut.
         window: frames up to which utterances are heard together; 0: each alone.
     """
-    found: list[Utterance] = []
+    utterances_found: list[Utterance] = []
     block: list[Utterance] = []
     for unit, (before, after) in enumerate(pairwise(cuts), first):
         if unit % plan.block == 0:
-            found += joined(block, window)
+            utterances_found += joined(block, window)
             block = []
         low, high = _context(plan, before)[0], _context(plan, after)[1]
         block += [
@@ -233,7 +233,7 @@ def _utterances(
             for start, stop in utterances(read, low, high, plan.quiet)
             if start < after.frame and before.frame < stop
         ]
-    return found + joined(block, window)
+    return utterances_found + joined(block, window)
 
 
 def _asked_for(span: Utterance, words: Sequence[Word]) -> list[Word]:

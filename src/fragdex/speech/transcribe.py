@@ -119,9 +119,9 @@ class _Children:
             child = self._idle.get_nowait()
         except queue.Empty:
             child = self._new()
-        made = work(child)
+        result = work(child)
         self._idle.put(child)
-        return made
+        return result
 
     def check(self) -> None:
         """End what is done where nothing more is to be heard."""

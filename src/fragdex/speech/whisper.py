@@ -88,14 +88,14 @@ class FasterWhisper:
         """The words of each utterance; what its voice detector takes for no speech is left out."""
         if self._choice.batch_size > 1 and len(utterances) > 1:
             return self._together(utterances, language)
-        found = []
+        words = []
         for sound in utterances:
             segments, _ = self._model.transcribe(
                 _floats(sound), language=language, word_timestamps=True, vad_filter=True,
                 condition_on_previous_text=False, temperature=0.0,
             )  # fmt: skip
-            found.append(_words(segments, 0.0, len(sound) / _RATE))
-        return found
+            words.append(_words(segments, 0.0, len(sound) / _RATE))
+        return words
 
     def _together(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
         """Several at once: one strip of sound, and where each of them lies."""
@@ -110,13 +110,13 @@ class FasterWhisper:
             word_timestamps=True, vad_filter=False, clip_timestamps=clips,
             batch_size=self._choice.batch_size, temperature=0.0,
         )  # fmt: skip
-        found: list[list[Word]] = [[] for _ in utterances]
+        words: list[list[Word]] = [[] for _ in utterances]
         starts = [clip["start"] for clip in clips]
         for segment in segments:
             place = max(0, int(np.searchsorted(starts, segment.start + 1e-6, side="right")) - 1)
             span = clips[place]
-            found[place] += _words([segment], span["start"], span["end"])
-        return found
+            words[place] += _words([segment], span["start"], span["end"])
+        return words
 
     def close(self) -> None:
         """Give the model's memory back."""

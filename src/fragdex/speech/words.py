@@ -112,13 +112,13 @@ def in_order(words: Iterable[Word]) -> list[Word]:
     >>> [word.end_ms for word in in_order([Word("b", 90, 200), Word("a", 0, 100)])]
     [90, 200]
     """
-    found: list[Word] = []
+    ordered: list[Word] = []
     for word in sorted(words, key=lambda w: (w.start_ms, w.end_ms)):
         word = word._replace(end_ms=max(word.start_ms, word.end_ms))
-        if found and found[-1].end_ms > word.start_ms:
-            found[-1] = found[-1]._replace(end_ms=max(found[-1].start_ms, word.start_ms))
-        found.append(word)
-    return found
+        if ordered and ordered[-1].end_ms > word.start_ms:
+            ordered[-1] = ordered[-1]._replace(end_ms=max(ordered[-1].start_ms, word.start_ms))
+        ordered.append(word)
+    return ordered
 
 
 def merged(slices: Sequence[SliceTranscript], language: str | None = None) -> Transcript:
@@ -130,11 +130,11 @@ def merged(slices: Sequence[SliceTranscript], language: str | None = None) -> Tr
 
 
 def _joined(spans: list[Missing]) -> tuple[Missing, ...]:
-    found: list[Missing] = []
+    gaps: list[Missing] = []
     for span in sorted(spans):
-        last = found[-1] if found else None
+        last = gaps[-1] if gaps else None
         if last is not None and last.reason == span.reason and span.start_ms <= last.end_ms + 50:
-            found[-1] = last._replace(end_ms=max(last.end_ms, span.end_ms))
+            gaps[-1] = last._replace(end_ms=max(last.end_ms, span.end_ms))
         else:
-            found.append(span)
-    return tuple(found)
+            gaps.append(span)
+    return tuple(gaps)

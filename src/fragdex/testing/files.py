@@ -94,23 +94,27 @@ def sidx_bytes(part: Sidx, number: int, edges: Sequence[int], period: TruePeriod
 
     def spans(first: int, last: int) -> list[TrueSample]:
         inside = (f.samples for f in period.fragments if first <= f.part < last)
-        return [s for found in inside for s in samples[slice(*found.get(part.track, (0, 0)))]]
+        return [
+            s
+            for spans_found in inside
+            for s in samples[slice(*spans_found.get(part.track, (0, 0)))]
+        ]
 
     def ticks(time: int) -> int:
         # Without a moov the track's timescale can only be the one that the sidx names.
         return int((time + shift) * Fraction(timescale, own or timescale or 1))
 
-    starts, found = [], [spans(*covered) for covered in part.covers]
-    end = max((s.cts + s.duration for mine in found for s in mine), default=0)
-    for mine in reversed(found):
+    starts, spans_found = [], [spans(*covered) for covered in part.covers]
+    end = max((s.cts + s.duration for mine in spans_found for s in mine), default=0)
+    for mine in reversed(spans_found):
         end = min((s.cts for s in mine), default=end)
         starts.append(end)
     starts.reverse()
-    end = max((s.cts + s.duration for mine in found for s in mine), default=0)
+    end = max((s.cts + s.duration for mine in spans_found for s in mine), default=0)
     rows = []
     for n, (first, last) in enumerate(part.covers):
         until = starts[n + 1] if n + 1 < len(starts) else end
-        sap = int(bool(found[n]) and found[n][0].sync and part.sap_type > 0)
+        sap = int(bool(spans_found[n]) and spans_found[n][0].sync and part.sap_type > 0)
         rows.append(
             (
                 int(n in part.nested),

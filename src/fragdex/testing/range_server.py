@@ -181,17 +181,17 @@ def _partial(
     several = "," in (request.range or "")
     if several and faults.several_status is not None:
         return Answer(faults.several_status)
-    asked = parse_range(request.range, len(content), max_ranges=1 if faults.single_ranges else 64)
+    verdict = parse_range(request.range, len(content), max_ranges=1 if faults.single_ranges else 64)
     total = None if faults.unknown_total else len(content)
-    if asked is RangeVerdict.IGNORE:
+    if verdict is RangeVerdict.IGNORE:
         return None
-    if asked is RangeVerdict.UNSATISFIABLE:
+    if verdict is RangeVerdict.UNSATISFIABLE:
         if total is not None:
             fields["Content-Range"] = content_range(None, total)
         return Answer(416, fields=fields)
-    if len(asked) > 1:
-        return _several(asked, content, total, fields, faults)
-    part = asked[0]
+    if len(verdict) > 1:
+        return _several(verdict, content, total, fields, faults)
+    part = verdict[0]
     if faults.partial_answers is not None:
         part = ByteRange(part.start, min(part.stop, part.start + faults.partial_answers))
     if faults.misplaced:
@@ -203,7 +203,7 @@ def _partial(
 
 
 def _several(
-    asked: Sequence[ByteRange],
+    ranges: Sequence[ByteRange],
     content: bytes,
     total: int | None,
     fields: dict[str, str],
@@ -212,7 +212,7 @@ def _several(
     """multipart/byteranges (RFC 9110, 14.6)."""
     kind, fields["Content-Type"] = fields["Content-Type"], f"multipart/byteranges; boundary={LINE}"
     body = bytearray()
-    for part in asked:
+    for part in ranges:
         start = min(part.start + faults.misplaced, len(content) - 1)
         shown = ByteRange(start, min(start + part.size, len(content)))
         head = f"\r\n--{LINE}\r\nContent-Type: {kind}\r\n"

@@ -200,17 +200,17 @@ class Track:
 
     def truth(self, places: Sequence[int]) -> list[TrueSample]:
         """What is true of the samples in the chunks, given the place of each chunk."""
-        found, time = [], 0
+        samples, time = [], 0
         for place, chunk in zip(places, self.chunks, strict=True):
             for sample in chunk:
                 offset = (sample.offset + 2**31) % 2**32 - 2**31 if self.ctts is not None else 0
                 sync = not sample.flags & 0x10000 if self.stss else True
-                found.append(
+                samples.append(
                     TrueSample(place, sample.size, time, time + offset, sample.duration, sync)
                 )
                 place += sample.size
                 time += sample.duration
-        return found
+        return samples
 
     def shift(self, movie_timescale: int) -> Fraction:
         """Ticks from composition to presentation time: leading empty edits, then the first edit."""
@@ -427,8 +427,8 @@ class TruePeriod:
         """Ticks from composition to presentation time."""
         if self.moov is None:
             return Fraction(0)
-        found = (t.shift(self.moov.timescale) for t in self.moov.tracks if t.id == track)
-        return next(found, Fraction(0))
+        shifts = (t.shift(self.moov.timescale) for t in self.moov.tracks if t.id == track)
+        return next(shifts, Fraction(0))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -172,25 +172,25 @@ class _Tracks:
         Args:
             source: the file, where its ranges are to be found.
         """
-        made = []
+        tracks = []
         for index, info in self.infos.items():
             writers = [*self.encoders[index]]
             copier = self.copiers.get(index)
             if copier is not None and copier.close():
                 path, places = copier.file.path, copier.places
                 one = self._made(info, info.track_id, info.codec, path, (places, source))
-                made.append(one)
+                tracks.append(one)
             for writer in writers:
                 if not writer.close():
                     continue
                 scrub = isinstance(writer, Scrubber)
                 track_id = SCRUB_TRACK if scrub else info.track_id
                 codec = "h264" if isinstance(writer, VideoEncoder) else writer.codec
-                made.append(self._made(info, track_id, codec, writer.file.path))
-        nothing = not any(one.track_id != SCRUB_TRACK for one in made)
+                tracks.append(self._made(info, track_id, codec, writer.file.path))
+        nothing = not any(one.track_id != SCRUB_TRACK for one in tracks)
         if nothing and not self.scrub_alone and (self.infos or not self.sound_alone):
             raise Unprocessable("nothing in the file could be decoded")
-        return made
+        return tracks
 
     def _made(
         self,

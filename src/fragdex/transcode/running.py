@@ -109,13 +109,13 @@ def main(channel: Channel) -> None:
     def process(files: list[int], ranges: bool, **alone: bool) -> dict[str, Any]:
         try:
             with opened(files[0], "file") as file:
-                made = process_file(file, Path(), progress, ranges=ranges, **alone)
+                tracks = process_file(file, Path(), progress, ranges=ranges, **alone)
         except Unprocessable as error:
             # Codecs without memory say that a sample is damaged, or that something went wrong.
             left, most = data_left(os.getpid(), least=True) or (1, 1)
             if left < most * _LITTLE:
                 raise MemoryError from error
             raise
-        return {"made": [asdict(one) for one in made]}
+        return {"made": [asdict(one) for one in tracks]}
 
     channel.serve({"process": process})

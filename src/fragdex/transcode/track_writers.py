@@ -491,10 +491,10 @@ def _set_next_id(path: Path) -> None:
         if place is None:
             return  # nothing was written
         moov = parse_box(source.read(place))
-        mvhd, made = moov.find("mvhd"), with_next_id(moov).find("mvhd")
-        if mvhd is not None and made is not None and made is not mvhd:
+        mvhd, numbered = moov.find("mvhd"), with_next_id(moov).find("mvhd")
+        if mvhd is not None and numbered is not None and numbered is not mvhd:
             file.seek(place.start + mvhd.offset)
-            file.write(build(made))
+            file.write(build(numbered))
 
 
 def _set_times(path: Path, leaps: list[tuple[Fraction, Fraction]]) -> None:

@@ -58,33 +58,33 @@ _LEAST: Final = 24
 """Shorter ranges cost more to name than to repeat."""
 
 
-def copied_ranges(track: Track, path: Path, told: Sequence[int], source: BinaryIO) -> Int64:
+def copied_ranges(track: Track, path: Path, origins: Sequence[int], source: BinaryIO) -> Int64:
     """The ranges of a track's file that a source has, as rows of `COPIED_RANGE`, ascending.
 
     Args:
         track: its index, with all samples.
         path: its file.
-        told: for each sample, where the demuxer read it from; below 0: not known.
+        origins: for each sample, where the demuxer read it from; below 0: not known.
         source: what it was copied from, seekable.
     """
     offsets, sizes = track.samples.offset.tolist(), track.samples.size.tolist()
     rows: list[list[int]] = []
-    if len(told) != len(offsets):
+    if len(origins) != len(offsets):
         return _array(rows)
     with path.open("rb") as file:
         end = 0  # behind what was found last
-        for first, last in _runs(offsets, sizes, told):
+        for first, last in _runs(offsets, sizes, origins):
             start = offsets[first]
             file.seek(start)
             data = file.read(offsets[last - 1] + sizes[last - 1] - start)
-            if told[first] >= 0 and _read(source, told[first], len(data)) == data:
-                end = told[first] + len(data)
-                _add(rows, start, told[first], len(data))
+            if origins[first] >= 0 and _read(source, origins[first], len(data)) == data:
+                end = origins[first] + len(data)
+                _add(rows, start, origins[first], len(data))
                 continue
             for at in range(first, last):
                 low = offsets[at] - start
                 sample = data[low : low + sizes[at]]
-                place = _find(source, sample, (told[at], end))
+                place = _find(source, sample, (origins[at], end))
                 if place is not None:
                     end = place + len(sample)
                     _add(rows, offsets[at], place, len(sample))
@@ -95,14 +95,14 @@ def _array(rows: list[list[int]]) -> Int64:
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def _runs(offsets: list[int], sizes: list[int], kept: Sequence[int]) -> list[tuple[int, int]]:
+def _runs(offsets: list[int], sizes: list[int], origins: Sequence[int]) -> list[tuple[int, int]]:
     """Samples that are neighbours in both files, as half-open ranges of their numbers."""
     runs, first = [], 0
     for at in range(1, len(offsets) + 1):
         if (
             at < len(offsets)
             and offsets[at] == offsets[at - 1] + sizes[at - 1]
-            and kept[at] == kept[at - 1] + sizes[at - 1]
+            and origins[at] == origins[at - 1] + sizes[at - 1]
             and offsets[at] + sizes[at] - offsets[first] <= _RUN
         ):
             continue

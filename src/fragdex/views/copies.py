@@ -139,19 +139,19 @@ def _ahead(source: Source) -> Read:
     """Reads of a source; of a remote one, small ones that follow each other at one go."""
     if not source.remote:
         return source.read
-    held = ByteRange(0, 0)
+    buffered = ByteRange(0, 0)
     data = b""
 
     def read(range: ByteRange) -> bytes:
-        nonlocal held, data
+        nonlocal buffered, data
         if range.size >= _AHEAD:
             return source.read(range)
-        if not (held.start <= range.start and range.stop <= held.stop):
+        if not (buffered.start <= range.start and range.stop <= buffered.stop):
             data = source.read_up_to(ByteRange.of(range.start, _AHEAD))
-            held = ByteRange.of(range.start, len(data))
-        if range.stop > held.stop:
+            buffered = ByteRange.of(range.start, len(data))
+        if range.stop > buffered.stop:
             return source.read(range)  # says where it ends
-        return data[range.start - held.start : range.stop - held.start]
+        return data[range.start - buffered.start : range.stop - buffered.start]
 
     return read
 
@@ -192,15 +192,15 @@ def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
         if code in MENDING and number != moov
     ]
     given = whole(source.read, part)
-    made, made_others = given, [data for _, _, data in others]
+    rebuilt, made_others = given, [data for _, _, data in others]
     while True:
-        edits = [(ByteRange(place, place), made), (part, b"")]
+        edits = [(ByteRange(place, place), rebuilt), (part, b"")]
         edits += [(where, data) for (_, where, _), data in zip(others, made_others, strict=True)]
         shifts = Shifts((where, len(data)) for where, data in edits)
-        before = [len(made), *map(len, made_others)]
-        made = mended_box(given, part.start, shifts)
+        before = [len(rebuilt), *map(len, made_others)]
+        rebuilt = mended_box(given, part.start, shifts)
         made_others = [mend(data, where.start, shifts) for mend, where, data in others]
-        if [len(made), *map(len, made_others)] == before:
-            edits[0] = (edits[0][0], made)
+        if [len(rebuilt), *map(len, made_others)] == before:
+            edits[0] = (edits[0][0], rebuilt)
             edits[2:] = [(w, d) for (_, w, _), d in zip(others, made_others, strict=True)]
             return edits

@@ -375,11 +375,11 @@ class _Placed:
         info = replace(lane.first.info, id=lane.id, timescale=lane.timescale, edits=())
         self._track = Track(info, FragmentTable.empty(), SyncTable.empty())
         self._closed, self._pieces = closed, pieces
-        kept = {n: self._moved(lane.members[n], begins[n]) for n in sorted(lane.members)}
-        delay = max(_delay(media) for media, _, _ in kept.values())
+        moved = {n: self._moved(lane.members[n], begins[n]) for n in sorted(lane.members)}
+        delay = max(_delay(media) for media, _, _ in moved.values())
         self.parts: dict[int, Media] = {}
         before: Media | None = None
-        for number, (media, hidden, _) in kept.items():
+        for number, (media, hidden, _) in moved.items():
             media = replace(media, decode=media.decode - (delay - _delay(media)))
             if hidden.any():
                 media = _squeezed(media, hidden)
@@ -408,7 +408,7 @@ class _Placed:
             late,
             max(one.end for one in parts),
         )
-        described = np.concatenate([lane.described[n][part] for n, (_, _, part) in kept.items()])
+        described = np.concatenate([lane.described[n][part] for n, (_, _, part) in moved.items()])
         self.descriptions: Int64 | None = None if (described == 1).all() else described
 
     def _last(self, media: Media) -> int:
@@ -530,9 +530,9 @@ def _init(init: bytes, lanes: Sequence[Lane]) -> bytes:
     joined = []
     for box in parse(init):
         if box.type == "moov":
-            kept = [child for child in box.children if child.type != "trak"]
-            at = next((n for n, c in enumerate(kept) if c.type == "mvhd"), -1) + 1
+            children = [child for child in box.children if child.type != "trak"]
+            at = next((n for n, c in enumerate(children) if c.type == "mvhd"), -1) + 1
             traks: list[Box] = [lane.trak for lane in lanes if lane.trak is not None]
-            box = with_next_id(box.replace(children=[*kept[:at], *traks, *kept[at:]]))
+            box = with_next_id(box.replace(children=[*children[:at], *traks, *children[at:]]))
         joined.append(build(box))
     return b"".join(joined)

@@ -132,12 +132,12 @@ def grouped(track: Track) -> tuple[SampleTable, int] | None:
 def _batches(counts: Int64) -> list[tuple[int, int]]:
     """Rows of fragments, as many together as may be written out at once."""
     batches = []
-    low = held = 0
+    low = size = 0
     for row, count in enumerate(counts.tolist()):
-        if held and held + count > _MOST_AT_ONCE:
+        if size and size + count > _MOST_AT_ONCE:
             batches.append((low, row))
-            low, held = row, 0
-        held += count
+            low, size = row, 0
+        size += count
     return [*batches, (low, len(counts))]
 
 
@@ -276,9 +276,9 @@ def media_of(
         last = int(outside[0])
         room = (int(size or 0) - int(samples.offset[last])) // unit if unit else 0
         samples = _cut(samples, last, room, unit)
-    kept = None if unit else with_bytes(track, samples)
-    if kept is not None:
-        samples = samples.rows(kept)
+    samples_kept = None if unit else with_bytes(track, samples)
+    if samples_kept is not None:
+        samples = samples.rows(samples_kept)
     if not len(samples):
         raise NoSyncSample(f"track {track.id} has no samples that are shown")
     _refuse_many(len(samples), track.id)
@@ -315,7 +315,7 @@ def media_of(
     settled = not growing or first < len(samples)
     sources: Int64 = np.broadcast_to(np.int64(source), len(samples))
     times = presentation, decode, durations, media_time, end
-    return Media(track, sources, samples, *times, settled, finer, hidden, unit, kept)
+    return Media(track, sources, samples, *times, settled, finer, hidden, unit, samples_kept)
 
 
 def _refuse_many(count: int | None, track: int) -> None:

@@ -287,8 +287,8 @@ def _together(inits: Sequence[tuple[bytes, dict[int, int]]]) -> bytes:
     for box in first:
         if box.type == "moov":
             # udta tells of one file; the mvex is made anew with the fragments
-            kept = [one for one in box.children if one.type == "mvhd"]
-            box = with_next_id(box.replace(children=[*kept, *traks]))
+            headers = [one for one in box.children if one.type == "mvhd"]
+            box = with_next_id(box.replace(children=[*headers, *traks]))
         if box.type in ("ftyp", "moov"):
             pieces.append(build(box))
     return b"".join(pieces)

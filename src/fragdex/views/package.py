@@ -293,7 +293,7 @@ def package(
     several = source if isinstance(source, (list, tuple)) or source is None else [source]
     wanted = None if tracks is None else set(tracks)
     texts = [one if isinstance(one, Captions) else read_captions(one) for one in captions]
-    found: list[Chosen] = []
+    listed: list[Chosen] = []
     known: list[FileInfo] = []
     left_out: list[str] = []
     made_at: datetime | None = None
@@ -306,21 +306,21 @@ def package(
             info = FileInfo(index.file.name) if growing else index.file
             known.append(info)
             about = chosen, init, moov, index.file.size
-            found += _chosen(*about, info, sources.source(number).read, wanted, left_out)
-    if not any(one.media.track.kind in PACKAGED for one in found):
+            listed += _chosen(*about, info, sources.source(number).read, wanted, left_out)
+    if not any(one.media.track.kind in PACKAGED for one in listed):
         raise BuildError("there are no samples of video or audio to package")
-    title = titled(found, length, texts, growing)
+    title = titled(listed, length, texts, growing)
     if growing:
         title = replace(title, growth=growth(title, length, growing, began or made_at, given))
     if single_file:
         title = title.in_single_files()
-    ids = [one.media.track.id for one in found]
+    ids = [one.media.track.id for one in listed]
     recipe: list[Any] = ["package", "all" if length is None else str(length), ids]
     if single_file:
         recipe.append("single files")
     if growing:
         # what is announced stays, however large the file is by now
-        recipe.append([_beginning(one) for one in found])
+        recipe.append([_beginning(one) for one in listed])
     return Package(title, known, recipe, left_out)
 
 

@@ -164,9 +164,9 @@ class Protected:
                 expected=f"{int(self.vector[first])} to {_MOST} bytes",
                 found=int(self.size[first : int(high[int(wrong.argmax())])].min()),
             )
-        held, alike = self._sums(low, high, divided)
+        sums, alike = self._sums(low, high, divided)
         count = high - low
-        sizes: Int64 = np.where(has, _SAIZ + _SAIO + _SENC + held + np.where(alike, 0, count), 0)
+        sizes: Int64 = np.where(has, _SAIZ + _SAIO + _SENC + sums + np.where(alike, 0, count), 0)
         return sizes
 
     def _has(self, low: Any, high: Any) -> tuple[Any, Any]:
@@ -177,7 +177,7 @@ class Protected:
         """Bytes of runs, and whether their samples have equally many."""
         (plain, changes), (padded, padded_changes) = self._plain, self._pads  # type: ignore[attr-defined]
         last = np.maximum(high - 1, low)
-        held = np.where(divided, padded[high] - padded[low], plain[high] - plain[low])
+        sums = np.where(divided, padded[high] - padded[low], plain[high] - plain[low])
         # a run without samples has no row to look at
         last, low = (np.minimum(one, len(changes) - 1) for one in (last, low))
         alike = np.where(
@@ -185,7 +185,7 @@ class Protected:
             padded_changes[last] == padded_changes[low],
             changes[last] == changes[low],
         )
-        return held, alike
+        return sums, alike
 
     def blocks(self, low: int, high: int, place: int) -> list[Block]:
         """The saiz, saio and senc of samples `low` to `high` (exclusive).
@@ -214,9 +214,11 @@ class Protected:
         edges = np.flatnonzero(ends) + 1 if divided else np.zeros(0, np.int64)
         at = 0
         for stop in [*edges.tolist(), high - low]:
-            held = size[at:stop] > 0
-            if held.any():
-                yield Scattered(self.source, start[at:stop][held], size[at:stop][held])
+            is_protected = size[at:stop] > 0
+            if is_protected.any():
+                yield Scattered(
+                    self.source, start[at:stop][is_protected], size[at:stop][is_protected]
+                )
             if divided and stop > at and ends[stop - 1]:
                 yield b"\0\0"
             at = stop

@@ -199,9 +199,9 @@ class Fragments:
         media: list[Block] = []
         place = _MOOF
         for track in self._tracks:
-            made, inside, size = track.traf(number, at, place)
-            place += sum(map(size_of, made))
-            trafs += made
+            traf, inside, size = track.traf(number, at, place)
+            place += sum(map(size_of, traf))
+            trafs += traf
             media += inside
             at += size
         moof = struct.pack(
@@ -216,15 +216,15 @@ class Fragments:
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
     """Made bytes that touch as one."""
-    held: list[bytes] = []
+    pieces: list[bytes] = []
     for block in blocks:
         if isinstance(block, bytes):
-            held.append(block)
+            pieces.append(block)
             continue
-        yield b"".join(held)
+        yield b"".join(pieces)
         yield block
-        held = []
-    yield b"".join(held)
+        pieces = []
+    yield b"".join(pieces)
 
 
 def _empty(track: int, time: int) -> bytes:
@@ -346,8 +346,12 @@ class _Track:
         apart = (starts[1:] != starts[:-1] + sizes[:-1]) | (sources[1:] != sources[:-1])
         heads = np.append(0, np.flatnonzero(apart) + 1)
         lengths = np.add.reduceat(sizes, heads)
-        held = lengths > 0
-        starts, sources, lengths = starts[heads][held], sources[heads][held], lengths[held]
+        is_filled = lengths > 0
+        starts, sources, lengths = (
+            starts[heads][is_filled],
+            sources[heads][is_filled],
+            lengths[is_filled],
+        )
         edges = [0, *(np.flatnonzero(np.diff(sources)) + 1).tolist(), len(sources)]
         blocks: list[Block] = []
         for first, stop in pairwise(edges):

@@ -363,8 +363,8 @@ class FileCues:
         sizes = [len(f"{cue.text}{settings}".encode()) for cue, settings in self.captions.cues]
         bounds = np.cumsum([0, *(TIMING + size for size in sizes)])
         low, high = _rows(*self._times, 1000, starts, stops)
-        found: Int64 = len(header(self.captions.blocks).encode()) + bounds[high] - bounds[low]
-        return found
+        lengths: Int64 = len(header(self.captions.blocks).encode()) + bounds[high] - bounds[low]
+        return lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,8 +447,8 @@ class TrackCues:
         bounds[rows + 1] = sample_bound(self.media.samples.size[rows])
         bounds = np.cumsum(bounds)
         low, high = _rows(*self._times, self.media.timescale, starts, stops)
-        found: Int64 = len(header(self.blocks).encode()) + bounds[high] - bounds[low]
-        return found
+        lengths: Int64 = len(header(self.blocks).encode()) + bounds[high] - bounds[low]
+        return lengths
 
 
 def _rows(

@@ -135,7 +135,7 @@ class Chosen:
 
 
 def titled(
-    found: Sequence[Chosen],
+    listed: Sequence[Chosen],
     length: Fraction | None,
     captions: Sequence[Captions],
     growing: object,
@@ -143,7 +143,7 @@ def titled(
     """The renditions of some tracks and caption files.
 
     Args:
-        found: at least one of video or audio.
+        listed: at least one of video or audio.
         length: wanted seconds of a segment; None: one for each sync sample.
         captions: beside them.
         growing: True: only segments that are complete are named.
@@ -152,16 +152,16 @@ def titled(
         NoSyncSample: a track has no sync sample.
         BuildError: the files grow, and not one segment is complete.
     """
-    lead = reference([one.media for one in found])
+    lead = reference([one.media for one in listed])
     begins = min(
         Fraction(max(int(one.media.presentation.min()), 0), one.media.timescale)
-        for one in found
+        for one in listed
         if one.media.track.kind in PACKAGED
     )
     names = _Names()
     renditions = []
     for kind in PACKAGED:
-        mine = [one for one in found if one.media.track.kind == kind]
+        mine = [one for one in listed if one.media.track.kind == kind]
         for number, one in enumerate(mine, 1):
             name = f"{kind[0]}{number}"
             title = names.free(kind, _title(one.media, number))
@@ -175,7 +175,7 @@ def titled(
     first = renditions[0]
     texts: list[Subtitles] = []
     chosen = False
-    for one in (one for one in found if one.media.track.kind == "text"):
+    for one in (one for one in listed if one.media.track.kind == "text"):
         info, name = one.media.track.info, f"s{len(texts) + 1}"
         language = spoken(one.media.track)
         title = names.free("text", info.title or language or f"subtitles {len(texts) + 1}")

@@ -219,18 +219,18 @@ class Sources:
             TruncatedInput: it ends too early.
         """
         waiting: list[Part] = []
-        held = 0
+        gathered = 0
         for part in self._gathered(parts):
             size = size_of(part)
-            if waiting and (held + size > _AT_ONCE or len(waiting) >= _TOGETHER):
+            if waiting and (gathered + size > _AT_ONCE or len(waiting) >= _TOGETHER):
                 yield from self._read(waiting)
-                waiting, held = [], 0
+                waiting, gathered = [], 0
             while not isinstance(part, bytes) and part.range.size > _AT_ONCE:
                 head = ByteRange.of(part.range.start, _AT_ONCE)
                 yield from self._read([part._replace(range=head)])
                 part = part._replace(range=ByteRange(head.stop, part.range.stop))
             waiting.append(part)
-            held += size_of(part)
+            gathered += size_of(part)
         yield from self._read(waiting)
 
     def _gathered(self, blocks: Iterable[Block]) -> Iterator[Part]:
@@ -606,8 +606,8 @@ class _File(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         target = memoryview(buffer).cast("B")
         at = 0
-        asked = ByteRange(self._at, self._at + len(target))
-        for piece in self._sources.bytes_of(self._view.blocks(asked)):
+        wanted = ByteRange(self._at, self._at + len(target))
+        for piece in self._sources.bytes_of(self._view.blocks(wanted)):
             target[at : at + len(piece)] = piece
             at += len(piece)
         self._at += at

@@ -156,7 +156,7 @@ def _stereo(data: bytes, channels: int, count: int) -> bytes:
     # few pages need it, and all would wait for it before their browser starts
     import numpy as np
 
-    found = np.frombuffer(data[: len(data) // (4 * channels) * 4 * channels], "<f4")
+    values = np.frombuffer(data[: len(data) // (4 * channels) * 4 * channels], "<f4")
     samples = np.zeros((count, 2), "<f4")
-    samples[: len(found) // channels] = found.reshape(-1, channels)
+    samples[: len(values) // channels] = values.reshape(-1, channels)
     return np.nan_to_num(samples, copy=False, nan=0.0, posinf=0.0, neginf=0.0).tobytes()

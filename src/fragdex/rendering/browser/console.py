@@ -87,8 +87,8 @@ class Console:
             self.gave_canvas = True
         elif payload.get("begins") == "work":
             self.has_works = True
-        elif (kept := _KEPT.get(str(payload.get("keeps")))) is not None:
-            self._notes.say("keeps", kept)
+        elif (label := _KEPT.get(str(payload.get("keeps")))) is not None:
+            self._notes.say("keeps", label)
             self.has_transitions |= payload["keeps"] == "transition"
         elif isinstance(payload.get("uses"), str):
             where = f" ({payload['at']})" if payload.get("at") else ""

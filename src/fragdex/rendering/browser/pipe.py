@@ -239,13 +239,13 @@ class Pipe:
 
     def until(self, done: Callable[[], object]) -> None:
         """Take in messages until something is so."""
-        began = asked = time.monotonic()
+        began = asked_at = time.monotonic()
         excused = self.excused
         while not done():
             self._take(_POLL_SECONDS)
             # A page that speaks without end must not escape the watch either.
-            if (now := time.monotonic()) - asked >= _POLL_SECONDS:
-                asked = now
+            if (now := time.monotonic()) - asked_at >= _POLL_SECONDS:
+                asked_at = now
                 if not done():
                     self.wait(began, now - began - (self.excused - excused))
 

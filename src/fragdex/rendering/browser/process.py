@@ -281,8 +281,8 @@ class Chromium:
         for pid, _ in self._processes():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:
-                    held = file.read(_STAT_BYTES).split()
-                total += int(held[1]) - int(held[2])
+                    fields = file.read(_STAT_BYTES).split()
+                total += int(fields[1]) - int(fields[2])
         return total * os.sysconf("SC_PAGE_SIZE")
 
     def disk_bytes(self) -> int:
@@ -585,14 +585,14 @@ class Running:
             )
 
     def _check_memory(self) -> int:
-        held = self._chromium.memory_bytes()
-        if held > self._limits.memory_bytes:
+        used = self._chromium.memory_bytes()
+        if used > self._limits.memory_bytes:
             self._chromium.end()
             raise PageFailed(
                 "the page needs more memory than it may have",
                 expected=f"at most {self._limits.memory_bytes >> 20} MiB",
             )
-        return held
+        return used
 
     def _check_disk(self, now: float) -> None:
         """A second wall: origins of outside hosts have a quota of their own each."""

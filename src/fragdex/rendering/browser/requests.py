@@ -235,8 +235,8 @@ class RequestInterceptor:
             answer = self._outside.fetch(url.partition("#")[0], headers)
         finally:
             self._pipe.excuse(time.monotonic() - began)
-        kept = {name: text for name, text in answer.headers.items() if name not in _DROPPED}
-        return answer.status, kept, answer.body
+        fields = {name: text for name, text in answer.headers.items() if name not in _DROPPED}
+        return answer.status, fields, answer.body
 
     def _file(self, path: str) -> tuple[int, Mapping[str, str], bytes]:
         asset = self.read(path)
@@ -289,8 +289,8 @@ class RequestInterceptor:
 
 def _allowed(headers: Mapping[str, str]) -> dict[str, str]:
     """The answer to the question whether a request with such headers may be made."""
-    asked = {name.lower(): text for name, text in headers.items()}
-    wanted = asked.get("access-control-request-headers", "")
+    fields = {name.lower(): text for name, text in headers.items()}
+    wanted = fields.get("access-control-request-headers", "")
     return {
         **READABLE,
         "access-control-allow-methods": ", ".join(_METHODS),

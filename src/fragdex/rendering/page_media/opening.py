@@ -128,9 +128,9 @@ class Opener:
         self,
         site: Site,
         outside: Outside = NOTHING,
-        kept: Mapping[str, tuple[Callable[[], BinaryIO], int, int]] = MappingProxyType({}),
+        samples: Mapping[str, tuple[Callable[[], BinaryIO], int, int]] = MappingProxyType({}),
     ) -> None:
-        self._site, self._outside, self._kept = site, outside, kept
+        self._site, self._outside, self._kept = site, outside, samples
         self.reads: dict[str, str | None] = {}
         self.given: dict[str, bytes] = {}
 

@@ -110,22 +110,22 @@ class Answers:
             self.refused[what[:300]] = None
         return ""
 
-    def picture(self, asked: dict[str, Any]) -> dict[str, str]:
+    def picture(self, request: dict[str, Any]) -> dict[str, str]:
         """The picture of an element, by name; its data: URL, where it does not hold it already."""
         from fragdex.rendering.page_media.medium import url_of
 
-        medium, picture = self._decoded(asked)
+        medium, picture = self._decoded(request)
         name = f"{medium.url[-100:]}@{picture.time}"
-        if asked.get("held") == name:
+        if request.get("held") == name:
             return {"name": name}
         self.pixels += picture.frame.width * picture.frame.height
         return {"name": name, "picture": url_of(picture)}
 
-    def presented(self, asked: dict[str, Any]) -> float:
+    def presented(self, request: dict[str, Any]) -> float:
         """When the picture of an element begins, in seconds of media time."""
-        medium = self._media[asked["source"]]
-        decoder = self._decoder(int(asked["id"]), medium)
-        return float(decoder.time_at(_media_time(float(asked["time"]), medium)))
+        medium = self._media[request["source"]]
+        decoder = self._decoder(int(request["id"]), medium)
+        return float(decoder.time_at(_media_time(float(request["time"]), medium)))
 
     def close(self) -> None:
         """Give decoders and files back."""
@@ -139,18 +139,18 @@ class Answers:
         self._decoders.clear()
         self._media.clear()
 
-    def _facts(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _facts(self, request: dict[str, Any]) -> dict[str, Any]:
         from fragdex.rendering.page_media.medium import blank
 
-        url = str(asked["url"])
+        url = str(request["url"])
         try:
-            medium = self._medium(url, asked.get("bytes"))
+            medium = self._medium(url, request.get("bytes"))
         except FAULTS as error:
             self.refuse(f"{url[:120]}: {why(error)}")
             raise
         self.plays = True
         video = None
-        if medium.size is not None and asked.get("video"):
+        if medium.size is not None and request.get("video"):
             self.shows = True
             width, height = medium.size
             video = {"width": width, "height": height, "blank": blank(width, height)}
@@ -179,17 +179,17 @@ class Answers:
             self._media[key] = Medium(key, self._opener)
         return self._media[key]
 
-    def _pixels(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _pixels(self, request: dict[str, Any]) -> dict[str, Any]:
         from fragdex.rendering.page_media.medium import pixels
 
-        medium, picture = self._decoded(asked)
+        medium, picture = self._decoded(request)
         name = f"{medium.url[-100:]}@{picture.time}"
-        return {"frame": name} | ({} if asked.get("held") == name else pixels(picture))
+        return {"frame": name} | ({} if request.get("held") == name else pixels(picture))
 
-    def _decoded(self, asked: dict[str, Any]) -> tuple[Medium, Any]:
-        medium = self._media[str(asked["source"])]
-        time = _media_time(float(asked["time"]), medium)
-        picture = self._decoder(int(asked["id"]), medium).at(time)
+    def _decoded(self, request: dict[str, Any]) -> tuple[Medium, Any]:
+        medium = self._media[str(request["source"])]
+        time = _media_time(float(request["time"]), medium)
+        picture = self._decoder(int(request["id"]), medium).at(time)
         if (transfer := _HDR.get(int(picture.frame.color_trc or 0))) is not None:
             # a browser maps its brightness to that of the page
             self.refuse(f"{transfer}: {medium.url[:120]} is shown as if it were SDR")
@@ -208,18 +208,18 @@ class Answers:
         self.listens = True
         return ""
 
-    def _sound(self, asked: dict[str, Any]) -> str:
+    def _sound(self, request: dict[str, Any]) -> str:
         """The next samples of an element that a graph of the page listens to, in base64."""
         from fragdex.rendering.page_media.mixing import Flow, MediaReader
 
-        name, count = str(asked["feed"]), min(int(asked["count"]), MOST_SAMPLES)
-        if asked.get("fresh"):
+        name, count = str(request["feed"]), min(int(request["count"]), MOST_SAMPLES)
+        if request.get("fresh"):
             begun = name.rpartition(".")[0]
             for old in [key for key in self._flows if key.rpartition(".")[0] == begun]:
                 self._flows.pop(old).close()
-            reader = MediaReader(str(asked["source"]), self._opener, loop=bool(asked["loop"]))
-            speed = float(asked["rate"]), bool(asked["pitch"])
-            self._flows[name] = Flow(reader, float(asked["media"]), *speed)
+            reader = MediaReader(str(request["source"]), self._opener, loop=bool(request["loop"]))
+            speed = float(request["rate"]), bool(request["pitch"])
+            self._flows[name] = Flow(reader, float(request["media"]), *speed)
         sound = self._flows[name].next(count)
         return base64.b64encode(sound.astype("<f4").tobytes()).decode()
 
@@ -309,8 +309,8 @@ class Player:
 
     def settled(self) -> bool:
         """Whether every element knows what it plays; asked while the page loads, clock stopped."""
-        asked = self._answers.plays or self._answers.listens
-        return not asked or bool(self._ask("loading === 0"))
+        needed = self._answers.plays or self._answers.listens
+        return not needed or bool(self._ask("loading === 0"))
 
     def started(self) -> None:
         """The page stands at frame 0: what it plays begins now."""
@@ -353,22 +353,22 @@ class Player:
             PageFailed: the page broke what plays its media.
         """
         start_s, stop_s = (float(frame / self._fps) for frame in (first, stop))
-        found = []
+        pieces = []
         if self._answers.plays:
             try:
                 strips = [_strip(fields, stop_s) for fields in self._ask("sounds()")]
             except FAULTS as error:
                 raise _broken(error) from error
-            found = [
+            pieces = [
                 strip.within(start_s, stop_s)
                 for strip in strips
                 if strip.start < stop_s and strip.stop > start_s
             ]
         if self._answers.listens:
             # from the quantum in which the first frame begins
-            found += self._takes.strips(start_s - _QUANTUM / SAMPLE_RATE)
+            pieces += self._takes.strips(start_s - _QUANTUM / SAMPLE_RATE)
             self._handed = True
-        return found
+        return pieces
 
     def kept(self, strips: Sequence[SoundStrip]) -> dict[str, bytes]:
         """What these strips name and nobody else has: bytes that the page handed over or made.

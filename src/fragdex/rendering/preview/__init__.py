@@ -122,11 +122,11 @@ class FilmPreview:
     def state(self) -> dict[str, Any]:
         """What there is to see, as JSON."""
         with self._lock:
-            told = self._notes
-            notes = [("blocked", f"{one.url}: {one.reason}") for one in told.blocked]
+            page_notes = self._notes
+            notes = [("blocked", f"{one.url}: {one.reason}") for one in page_notes.blocked]
             for kind in ("incomplete", "refused", "console", "browser"):
-                notes += [(kind, line) for line in getattr(told, kind)]
-            notes += [("fonts", line) for line in missing_fonts(told.glyphs)]
+                notes += [(kind, line) for line in getattr(page_notes, kind)]
+            notes += [("fonts", line) for line in missing_fonts(page_notes.glyphs)]
             width, height = self._view.frame
             return {
                 "version": self._version,
@@ -232,10 +232,10 @@ class FilmPreview:
             self._notes.add(drawn.notes)
             self._reads |= drawn.reads.keys() - {""}
             self._pictures[i] = picture
-            held = sum(map(len, self._pictures.values()))
-            while held > _CACHE_BYTES and len(self._pictures) > 1:
+            size = sum(map(len, self._pictures.values()))
+            while size > _CACHE_BYTES and len(self._pictures) > 1:
                 _, old = self._pictures.popitem(last=False)
-                held -= len(old)
+                size -= len(old)
         return picture
 
     def _child_of(self, version: int) -> RenderProcess:

@@ -62,8 +62,8 @@ def table_rules(place: Place, trak: Box, media: Sequence[tuple[int, int]]) -> It
     edges = np.append(0, np.cumsum(per_chunk))
     ends = chunks + np.diff(np.append(0, np.cumsum(sizes))[edges])
     starts = np.array(sorted(media), np.int64).reshape(-1, 2)
-    held = np.searchsorted(starts[:, 0], chunks, side="right") - 1
-    inside = (held >= 0) & (ends <= np.append(starts[:, 1], 0)[held])
+    runs = np.searchsorted(starts[:, 0], chunks, side="right") - 1
+    inside = (runs >= 0) & (ends <= np.append(starts[:, 1], 0)[runs])
     outside = np.flatnonzero(~inside & (ends > chunks))
     if len(outside):
         first = int(outside[0])

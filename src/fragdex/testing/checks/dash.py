@@ -155,14 +155,14 @@ class Place:
     def children(self, name: str = "") -> list[Place]:
         """The elements inside, or those of one name, each counted among those of its name."""
         counts: dict[str, int] = {}
-        found = []
+        matches = []
         for child in self.element:
             if not isinstance(child.tag, str):
                 continue
             own = child.tag.rpartition("}")[2]
             counts[own] = counts.get(own, 0) + 1
-            found.append(Place(child, f"{self.path}/{own}[{counts[own]}]"))
-        return [one for one in found if not name or one.name == name]
+            matches.append(Place(child, f"{self.path}/{own}[{counts[own]}]"))
+        return [one for one in matches if not name or one.name == name]
 
     def wrong(self, rule: str, clause: str, message: str) -> Violation:
         """A rule that is broken here."""
@@ -353,7 +353,7 @@ def _representation(levels: tuple[Place, Place, Place], profiles: list[str]) -> 
     if mime and content in ("video", "audio", "image") and mime.partition("/")[0] != content:
         message = f"@mimeType {mime}, @contentType {content}"
         yield representation.wrong("content-type", "5.3.3.2", message)
-    kinds, found = _address(levels)
+    kinds, address = _address(levels)
     if len(kinds) > 1:
         message = f"addressed by {' and '.join(sorted(kinds))}"
         yield representation.wrong("one-address", "5.3.9.1", message)
@@ -361,18 +361,18 @@ def _representation(levels: tuple[Place, Place, Place], profiles: list[str]) -> 
     if not kinds and not bases:
         yield representation.wrong("address", "5.3.9.1", "neither segments nor a BaseURL")
     if profiles == [ON_DEMAND]:
-        ranges = [one for one in found if "indexRange" in one.element.attrib]
+        ranges = [one for one in address if "indexRange" in one.element.attrib]
         if kinds - {"SegmentBase"} or (kinds and not ranges):
             message = "the on-demand profile needs SegmentBase@indexRange"
             yield representation.wrong("profile", "8.3", message)
     if profiles == [LIVE] and kinds - {"SegmentTemplate"}:
         yield representation.wrong("profile", "8.4", "the live profile needs SegmentTemplate")
-    for place in found:
+    for place in address:
         if len(kinds) == 1:
-            yield from _segments(place, found)
+            yield from _segments(place, address)
 
 
-def _segments(place: Place, found: list[Place]) -> Iterator[Violation]:
+def _segments(place: Place, segments: list[Place]) -> Iterator[Violation]:
     about = place.element.attrib
     for one in (place, *place.children()):
         for name in ("indexRange", "range", "mediaRange"):
@@ -387,9 +387,9 @@ def _segments(place: Place, found: list[Place]) -> Iterator[Violation]:
         message = "both @duration and SegmentTimeline"
         yield place.wrong("duration-twice", "5.3.9.2.2", message)
     if place.name == "SegmentTemplate":
-        known = [one for one in found if one.children("SegmentTimeline")]
-        timed = known or any("duration" in one.element.attrib for one in found)
-        if place is found[0] and not timed:
+        known = [one for one in segments if one.children("SegmentTimeline")]
+        timed = known or any("duration" in one.element.attrib for one in segments)
+        if place is segments[0] and not timed:
             message = "neither @duration nor SegmentTimeline"
             yield place.wrong("template-duration", "5.3.9.2.1", message)
         yield from _template(place)
@@ -507,9 +507,9 @@ class _Representation:
             return
         named = list(self._named())
         data = [self._get(one.uri, one.part) for one in named]
-        found = [segment_samples(one, track) for one in data]
-        for number, (one, samples) in enumerate(zip(named, found, strict=True)):
-            following = found[number + 1] if number + 1 < len(found) else []
+        of_segments = [segment_samples(one, track) for one in data]
+        for number, (one, samples) in enumerate(zip(named, of_segments, strict=True)):
+            following = of_segments[number + 1] if number + 1 < len(of_segments) else []
             yield from self._segment(one, track, samples, following)
         yield from self._rate(named, [len(one) for one in data])
 

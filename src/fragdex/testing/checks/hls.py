@@ -115,34 +115,34 @@ def _groups(groups: dict[tuple[str, str], list[Line]]) -> Iterator[Violation]:
 
 
 def _variants(
-    lines: list[Line], groups: dict[tuple[str, str], list[Line]], found: list[Violation]
+    lines: list[Line], groups: dict[tuple[str, str], list[Line]], violations: list[Violation]
 ) -> Iterator[Variant]:
     pending: Line | None = None
     for line in lines:
         if pending is not None and line.tag:
             message = "the line behind EXT-X-STREAM-INF is no URI"
-            found.append(pending.violation("stream-uri", "4.3.4.2", message))
+            violations.append(pending.violation("stream-uri", "4.3.4.2", message))
             pending = None
         if not line.tag:
             if pending is None:
                 message = "a URI without EXT-X-STREAM-INF"
-                found.append(line.violation("stream-inf", "4.3.4.2", message))
+                violations.append(line.violation("stream-inf", "4.3.4.2", message))
             else:
-                yield Variant(pending, line.value, _beside(pending, groups, found))
+                yield Variant(pending, line.value, _beside(pending, groups, violations))
             pending = None
         elif line.tag in VARIANTS:
-            found += _rates(line)
+            violations += _rates(line)
             if line.tag == "EXT-X-STREAM-INF":
                 pending = line
                 continue
             wrong = {"FRAME-RATE", "AUDIO", "SUBTITLES", "CLOSED-CAPTIONS"} & line.attributes.keys()
             if wrong:
                 message = f"{line.tag} has {', '.join(sorted(wrong))}"
-                found.append(line.violation("iframe-attributes", "4.3.4.3", message))
+                violations.append(line.violation("iframe-attributes", "4.3.4.3", message))
             yield Variant(line, line.attributes.get("URI", ""), ())
     if pending is not None:
         message = "no URI behind EXT-X-STREAM-INF"
-        found.append(pending.violation("stream-uri", "4.3.4.2", message))
+        violations.append(pending.violation("stream-uri", "4.3.4.2", message))
 
 
 def _rates(line: Line) -> Iterator[Violation]:
@@ -153,7 +153,7 @@ def _rates(line: Line) -> Iterator[Violation]:
 
 
 def _beside(
-    line: Line, groups: dict[tuple[str, str], list[Line]], found: list[Violation]
+    line: Line, groups: dict[tuple[str, str], list[Line]], violations: list[Violation]
 ) -> tuple[tuple[str, ...], ...]:
     uris = []
     for kind in GROUPS:
@@ -163,7 +163,7 @@ def _beside(
         members = groups.get((kind, name))
         if members is None:
             message = f"no EXT-X-MEDIA has TYPE={kind} and GROUP-ID {name!r}"
-            found.append(line.violation("group", "4.3.4.2", message))
+            violations.append(line.violation("group", "4.3.4.2", message))
             continue
         uris.append(tuple(one.attributes["URI"] for one in members if one.attributes.get("URI")))
     return tuple(uris)
@@ -229,21 +229,21 @@ def _reader(files: Mapping[str, str | bytes], read: Read | None) -> Read:
     return read_file
 
 
-def _text(playlist: str | bytes, found: list[Violation]) -> list[Line]:
+def _text(playlist: str | bytes, violations: list[Violation]) -> list[Line]:
     start = Line(1, "", "")
     if isinstance(playlist, bytes):
         data = playlist
         try:
             playlist = data.decode()
         except UnicodeDecodeError as error:
-            found.append(start.violation("utf-8", "4.1", str(error)))
+            violations.append(start.violation("utf-8", "4.1", str(error)))
             playlist = data.decode(errors="replace")
     if playlist.startswith("\ufeff"):
-        found.append(start.violation("bom", "4.1", "a byte order mark"))
+        violations.append(start.violation("bom", "4.1", "a byte order mark"))
         playlist = playlist[1:]
-    lines = list(lines_of(playlist, found))
+    lines = list(lines_of(playlist, violations))
     if playlist.splitlines()[:1] != ["#EXTM3U"]:
-        found.append(start.violation("extm3u", "4.3.1.1", "#EXTM3U is not the first line"))
+        violations.append(start.violation("extm3u", "4.3.1.1", "#EXTM3U is not the first line"))
     return lines
 
 
@@ -274,9 +274,9 @@ class _Media:
             if not segment.gap:
                 data = self._bytes(segment.uri, segment.part)
                 self.sizes.append((segment.seconds, len(data)))
-                found: list[Violation] = []
-                now = self._segment(segment, data, found)
-                yield from found
+                broken: list[Violation] = []
+                now = self._segment(segment, data, broken)
+                yield from broken
             if before is not None:
                 follows = not segment.discontinuity and segment.init == before[0].init
                 yield from _duration(*before, now[2] if now is not None and follows else None)
@@ -306,18 +306,18 @@ class _Media:
                 yield line.violation("webvtt-cue", "3.5", message)
 
     def _segment(
-        self, segment: MediaSegment, data: bytes, found: list[Violation]
+        self, segment: MediaSegment, data: bytes, violations: list[Violation]
     ) -> tuple[MediaSegment, InitTrack, list[SegmentSample]] | None:
         line = Line(segment.line, "", segment.uri)
         if segment.part is not None and len(data) < segment.part[1] - segment.part[0]:
             message = "the range ends behind the resource"
-            found.append(line.violation("byterange-end", "4.3.2.2", message))
+            violations.append(line.violation("byterange-end", "4.3.2.2", message))
         if segment.init is None or self.playlist.images:
             return None
         tracks = init_tracks(self._bytes(*segment.init))
         if not tracks:
             message = "EXT-X-MAP names no initialization segment"
-            found.append(line.violation("map-content", "3.3", message))
+            violations.append(line.violation("map-content", "3.3", message))
             return None
         self.codecs |= {track.codec for track in tracks if track.codec}
         if self.playlist.iframes or (segment.encrypted and b"moof" not in data):
@@ -326,11 +326,11 @@ class _Media:
         samples = segment_samples(data, reference)
         if not samples:
             message = f"no sample of track {reference.id}"
-            found.append(line.violation("segment-empty", "3", message))
+            violations.append(line.violation("segment-empty", "3", message))
             return None
         if self.playlist.independent and reference.kind == "vide" and not samples[0].sync:
             message = "an independent segment begins with no sync sample"
-            found.append(line.violation("independent", "4.3.5.1", message))
+            violations.append(line.violation("independent", "4.3.5.1", message))
         return segment, reference, samples
 
     def peak(self) -> Fraction:

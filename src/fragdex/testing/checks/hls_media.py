@@ -91,11 +91,11 @@ class Line:
         return Violation(rule, f"RFC 8216, {clause}", f"line {self.number}", message)
 
 
-def lines_of(text: str, found: list[Violation]) -> Iterator[Line]:
+def lines_of(text: str, violations: list[Violation]) -> Iterator[Line]:
     """Tags and URIs in order; comments and empty lines are left out.
 
     Args:
-        found: takes what is wrong with attribute lists.
+        violations: takes what is wrong with attribute lists.
     """
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")
@@ -104,46 +104,46 @@ def lines_of(text: str, found: list[Violation]) -> Iterator[Line]:
         if not line.startswith("#"):
             if line != line.strip() or any(c.isspace() for c in line):
                 message = "a URI holds white space"
-                found.append(Line(number, "", line).violation("uri", "4.1", message))
+                violations.append(Line(number, "", line).violation("uri", "4.1", message))
             yield Line(number, "", line)
             continue
         tag, _, value = line[1:].partition(":")
         declared = ATTRIBUTES.get(tag)
         about = Line(number, tag, value, {})
         if declared is not None:
-            about = Line(number, tag, value, _attributes(about, declared, found))
+            about = Line(number, tag, value, _attributes(about, declared, violations))
         yield about
 
 
-def _attributes(line: Line, declared: str, found: list[Violation]) -> dict[str, str]:
+def _attributes(line: Line, declared: str, violations: list[Violation]) -> dict[str, str]:
     given: dict[str, str] = {}
     at = 0
     while at < len(line.value):
         pair = _PAIR.match(line.value, at)
         if pair is None:
             message = f"no attribute list from {line.value[at : at + 20]!r} on"
-            found.append(line.violation("attribute-list", "4.2", message))
+            violations.append(line.violation("attribute-list", "4.2", message))
             break
         if pair[1] in given:
-            found.append(line.violation("attribute-twice", "4.2", f"{pair[1]} stands twice"))
+            violations.append(line.violation("attribute-twice", "4.2", f"{pair[1]} stands twice"))
         given[pair[1]] = pair[2]
         at = pair.end()
         if at == len(line.value) and pair[0].endswith(","):
             message = "the attribute list ends with a comma"
-            found.append(line.violation("attribute-list", "4.2", message))
+            violations.append(line.violation("attribute-list", "4.2", message))
     for name, needed, kind in re.findall(r"(\S+?)([!:])(\S+)", declared):
         value = given.get(name)
         if value is None:
             if needed == "!":
                 message = f"{line.tag} has no {name}"
-                found.append(line.violation("attribute-required", "4.3", message))
+                violations.append(line.violation("attribute-required", "4.3", message))
         elif kind in _KINDS:
             if not _KINDS[kind].fullmatch(value):
                 message = f"{name}={value} is no {kind} value"
-                found.append(line.violation("attribute-kind", "4.2", message))
+                violations.append(line.violation("attribute-kind", "4.2", message))
         elif value not in kind.split("|"):
             message = f"{name}={value}: expected {kind.replace('|', ', ')}"
-            found.append(line.violation("attribute-word", "4.2", message))
+            violations.append(line.violation("attribute-word", "4.2", message))
     return {name: value[1:-1] if value.startswith('"') else value for name, value in given.items()}
 
 
@@ -271,7 +271,7 @@ def _head(lines: list[Line], first: dict[str, Line]) -> Iterator[Violation]:
 
 
 def _segments(
-    lines: list[Line], first: dict[str, Line], found: list[Violation]
+    lines: list[Line], first: dict[str, Line], violations: list[Violation]
 ) -> Iterator[MediaSegment]:
     pending: dict[str, Line] = {}
     init: tuple[str, tuple[int, int] | None] | None = None
@@ -283,34 +283,36 @@ def _segments(
             init = line.attributes.get("URI", ""), _part(line.attributes.get("BYTERANGE"), 0)
         elif line.tag == "EXT-X-KEY":
             encrypted = line.attributes.get("METHOD") != "NONE"
-            found += key_rules(line)
+            violations += key_rules(line)
         if line.tag in ("EXTINF", "EXT-X-BYTERANGE") and line.tag in pending:
-            found.append(line.violation("tag-of-segment", "4.3.2", f"a second {line.tag}"))
+            violations.append(line.violation("tag-of-segment", "4.3.2", f"a second {line.tag}"))
         if line.tag in SEGMENT_TAGS:
             pending[line.tag] = line
         if line.tag:
             continue
         timed = _EXTINF.fullmatch(pending["EXTINF"].value) if "EXTINF" in pending else None
         if "EXTINF" not in pending:
-            found.append(line.violation("extinf", "4.3.2.1", "a segment without EXTINF"))
+            violations.append(line.violation("extinf", "4.3.2.1", "a segment without EXTINF"))
         elif timed is None or timed[3] is None:
             wrong = pending["EXTINF"]
             message = f"{wrong.value!r}: expected a duration and a comma"
-            found.append(wrong.violation("extinf", "4.3.2.1", message))
+            violations.append(wrong.violation("extinf", "4.3.2.1", message))
         part = None
         if "EXT-X-BYTERANGE" in pending:
             byterange = pending["EXT-X-BYTERANGE"]
             follows = before[1] if before is not None and before[0] == line.value else None
             part = _part(byterange.value, follows)
             if RANGE.fullmatch(byterange.value) is None:
-                found.append(byterange.violation("byterange", "4.3.2.2", f"{byterange.value!r}"))
+                violations.append(
+                    byterange.violation("byterange", "4.3.2.2", f"{byterange.value!r}")
+                )
             elif part is None:
                 message = "no offset, and the segment before is no range of this resource"
-                found.append(byterange.violation("byterange-offset", "4.3.2.2", message))
+                violations.append(byterange.violation("byterange-offset", "4.3.2.2", message))
         before = None if part is None else (line.value, part[1])
         if init is None and not images and _FMP4.search(line.value):
             message = "a segment of fragmented MP4 without EXT-X-MAP"
-            found.append(line.violation("map", "3.3", message))
+            violations.append(line.violation("map", "3.3", message))
         decimals = len((timed[2] or timed[5] or "") if timed else "")
         yield MediaSegment(
             line.number,
@@ -327,7 +329,7 @@ def _segments(
     for tag in ("EXTINF", "EXT-X-BYTERANGE"):
         if tag in pending:
             message = f"{tag} without a segment behind it"
-            found.append(pending[tag].violation("tag-of-segment", "4.3.2", message))
+            violations.append(pending[tag].violation("tag-of-segment", "4.3.2", message))
 
 
 def _part(text: str | None, follows: int | None) -> tuple[int, int] | None:
