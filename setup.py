@@ -14,6 +14,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 NATIVE = sorted(Path("src/fragdex").glob("_native*.c"))
+HEADERS = sorted(Path("src/fragdex").glob("_native*.h"))
 STABLE_ABI = platform.python_implementation() == "CPython" and not sysconfig.get_config_var(
     "Py_GIL_DISABLED"
 )
@@ -24,7 +25,7 @@ if NATIVE and STABLE_ABI and not os.environ.get("FRAGDEX_PURE_PYTHON"):
             Extension(
                 "fragdex._native",
                 [source.as_posix() for source in NATIVE],
-                depends=["src/fragdex/_native.h"],
+                depends=[header.as_posix() for header in HEADERS],
                 define_macros=[("Py_LIMITED_API", "0x030B0000")],
                 py_limited_api=True,
                 optional=True,

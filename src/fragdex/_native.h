@@ -1,8 +1,9 @@
 /* What the parts of the C extension share.
  *
- * A part uses only parts before it: _native_arguments.c, _native_shapes.c, _native_walk.c,
- * _native_file.c; _native_runs.c and _native_chunks.c need the arguments alone. _native_module.c
- * names what Python may call; no part uses it.
+ * A part uses only parts before it: _native_arguments.c, _native_runs.c, _native_programs.c,
+ * _native_shapes.c, _native_walk.c, _native_file.c, and _native_tables.c behind the programs;
+ * _native_columns.c and _native_chunks.c need the arguments alone. What a part lends to others
+ * stands in the header of its name. _native_module.c names what Python may call; no part uses it.
  *
  * Loops run without the interpreter's lock, so that what a caller lends may change meanwhile. Each
  * number that decides where memory is touched is therefore read once, by number_at, and checked
@@ -52,29 +53,32 @@ static inline void *with_room(void *buffer, Py_ssize_t count, Py_ssize_t *room, 
     return grown;
 }
 
-enum { MOST_CODES = 16, MOST_SHAPES = 32, NO_SHAPE = 255, LONGEST_SHAPE = 1 << 16 };
-
-/* Boxes whose integers stand at the same places. */
+/* Rows of int64, `width` each, one behind the other; owned. */
 typedef struct {
-    PyObject *given; /* template, mask and places: a tuple of bytes, owned */
-    const uint8_t *template, *mask; /* `size` bytes each: a box fits where it has the template's
-                                       bits wherever the mask is set */
-    int64_t size;
-    uint32_t *words, n_words; /* offsets of the 8 bytes where the mask is not 0; owned */
-    const int64_t *places; /* three for each integer: offset in the box, width (1 to 8 bytes),
-                              whether it is signed */
-    Py_ssize_t fields;
-    int64_t *cells; /* the integers of the boxes that fitted, box by box */
+    int64_t *cells;
     Py_ssize_t count, room;
-} shape_t;
+    int width;
+} rows_t;
 
-typedef struct {
-    shape_t shape[MOST_SHAPES];
-    int count, last; /* last: the one that fitted last, tried first */
-    int learning;    /* more may come: boxes are noted that fit none */
-    uint8_t *which;  /* of each box that was shown: the number of its shape, or NO_SHAPE */
-    Py_ssize_t shown, room;
-} shapes_t;
+/* The next row, not written yet. NULL: no memory. */
+static inline int64_t *next_row(rows_t *rows)
+{
+    int64_t *cells = with_room(rows->cells, rows->count, &rows->room, 8 * (size_t)rows->width);
+    if (!cells)
+        return NULL;
+    rows->cells = cells;
+    return cells + rows->width * rows->count++;
+}
+
+/* The rows as bytes, and forgets them. NULL: an error is raised. */
+static inline PyObject *bytes_of(rows_t *rows)
+{
+    PyObject *out = PyBytes_FromStringAndSize((const char *)rows->cells,
+                                              rows->count * rows->width * 8);
+    free(rows->cells);
+    rows->cells = NULL;
+    return out;
+}
 
 static inline uint32_t be32(const uint8_t *p)
 {
@@ -91,6 +95,17 @@ static inline uint32_t word_at(const uint8_t *p)
 #else
     return be32(p);
 #endif
+}
+
+static inline uint64_t be64(const uint8_t *p)
+{
+    return (uint64_t)word_at(p) << 32 | word_at(p + 4);
+}
+
+/* Whether [at, at + size) does not lie in a buffer of so many bytes. */
+static inline int outside(int64_t at, int64_t size, int64_t held)
+{
+    return at < 0 || size < 0 || at > held || size > held - at;
 }
 
 /* Sum of words that stand one behind the other. */
@@ -133,40 +148,14 @@ typedef struct {
     uint8_t whole;   /* one of the types that are only passed whole */
 } row_t;
 
-enum { DONE = 0, PARTIAL = 1, MALFORMED = 2, FULL = 3, TO_END = 4, DENSE = 5 };
-
-typedef struct {
-    row_t *rows;
-    Py_ssize_t count, room;
-} list_t;
-
-typedef struct {
-    list_t top, inner;
-    uint32_t containers[MOST_CODES], whole[MOST_CODES], passed[MOST_CODES];
-    int n_containers, n_whole, n_passed;
-    shapes_t shapes; /* of the boxes that are passed whole */
-} walk_t;
-
-int shapes_from(PyObject *given, shapes_t *shapes);
-int shapes_add(shapes_t *shapes, PyObject *given);
-int shapes_show(shapes_t *shapes, const uint8_t *box, int64_t size);
-PyObject *shapes_found(shapes_t *shapes);
-void shapes_forget(shapes_t *shapes);
-
-int among(uint32_t type, const uint32_t *list, int count);
-/* Box types of four letters each; -1 with an exception where they are too many or cut off. */
-int codes(const char *text, Py_ssize_t length, uint32_t *list);
-int pass_box(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t *w, int64_t *size,
-             int *is_whole);
-PyObject *result(walk_t *w, int64_t at, int status);
-void forget(walk_t *w);
-
 PyObject *walk(PyObject *self, PyObject *args);
 PyObject *join(PyObject *self, PyObject *args);
 PyObject *columns(PyObject *self, PyObject *args);
 PyObject *fit(PyObject *self, PyObject *args);
 PyObject *sums(PyObject *self, PyObject *args);
 PyObject *join_sync(PyObject *self, PyObject *args);
+PyObject *lay_out(PyObject *self, PyObject *args);
+PyObject *settle(PyObject *self, PyObject *args);
 PyObject *chunk_starts(PyObject *self, PyObject *args);
 PyObject *places(PyObject *self, PyObject *args);
 PyObject *extents(PyObject *self, PyObject *args);

@@ -66,7 +66,7 @@ static const char FALL_BACK[] = "places: chunks fall back";
 
 /* Lays samples out from number `first` on. NULL, or why the chunks are refused: each sample must
  * lie in one, and have a size. */
-static const char *lay_out(const column_t *size, const column_t *start, const column_t *offset,
+static const char *lay_samples(const column_t *size, const column_t *start, const column_t *offset,
                            int64_t first, column_t *into)
 {
     Py_ssize_t chunks = start->count;
@@ -113,7 +113,7 @@ PyObject *places(PyObject *self, PyObject *args)
     const char *why = "places: arguments differ in length";
     if (offset.count == start.count) {
         Py_BEGIN_ALLOW_THREADS
-        why = lay_out(&size, &start, &offset, first, &into);
+        why = lay_samples(&size, &start, &offset, first, &into);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&size.buffer);

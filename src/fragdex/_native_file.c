@@ -2,7 +2,7 @@
  * cost less than a page fault.
  */
 #ifndef _WIN32
-#include "_native.h"
+#include "_native_walk.h"
 #include <errno.h>
 #include <unistd.h>
 #if defined(__linux__) && defined(__LP64__)
@@ -82,29 +82,6 @@ static int fill(reader_t *r, int64_t at, int64_t want)
     return 0;
 }
 
-/* Asks for the shape of a box that fits none of those known. 0, or 1: an error is raised. */
-static int learn(PyObject *asked, shapes_t *shapes, const uint8_t *box, int64_t size)
-{
-    if (size > LONGEST_SHAPE) {
-        shapes->learning = 0;
-        return 0;
-    }
-    /* A copy: who is asked may keep it for longer than the box stays where it is. */
-    PyObject *copy = PyBytes_FromStringAndSize((const char *)box, (Py_ssize_t)size);
-    PyObject *given = copy ? PyObject_CallFunctionObjArgs(asked, copy, NULL) : NULL;
-    int failed = !given;
-    Py_XDECREF(copy);
-    if (given == Py_None)
-        shapes->learning = 0;
-    else if (given && !(failed = shapes_add(shapes, given))) {
-        shapes->shown--;
-        if ((failed = shapes_show(shapes, box, size)))
-            PyErr_NoMemory();
-    }
-    Py_XDECREF(given);
-    return failed != 0;
-}
-
 PyObject *walk_file(PyObject *self, PyObject *args)
 {
     int fd;
@@ -122,13 +99,12 @@ PyObject *walk_file(PyObject *self, PyObject *args)
         return NULL;
     }
     walk_t w = {0};
-    uint32_t wanted[MOST_CODES];
-    int n_wanted = codes(counted, n_counted, wanted);
-    if (n_wanted < 0 || (w.n_containers = codes(descend, n_descend, w.containers)) < 0 ||
+    if ((w.n_shaped = codes(counted, n_counted, w.shaped)) < 0 ||
+        (w.n_containers = codes(descend, n_descend, w.containers)) < 0 ||
         (w.n_whole = codes(whole, n_whole, w.whole)) < 0 ||
-        (w.n_passed = codes(passed, n_passed, w.passed)) < 0 || shapes_from(given, &w.shapes))
+        (w.n_passed = codes(passed, n_passed, w.passed)) < 0 ||
+        shapes_from(given, asked, &w.shapes))
         return NULL;
-    w.shapes.learning = asked != Py_None;
     int64_t at = start, met = 0;
     reader_t r = {PyByteArray_FromStringAndSize(NULL, 0), NULL, 0, 0, start, 0, 0, 0, fd};
     int status = DONE, broken = 0, behind_container = 0, raised = 0;
@@ -175,12 +151,10 @@ PyObject *walk_file(PyObject *self, PyObject *args)
             failed = 1;
         if (status != DONE)
             break;
-        int is_wanted = among(be32(r.buffer + 4), wanted, n_wanted);
-        met += is_wanted;
-        if (is_wanted && is_whole && w.shapes.learning &&
-            w.shapes.which[w.shapes.shown - 1] == NO_SHAPE) {
+        met += among(be32(r.buffer + 4), w.shaped, w.n_shaped);
+        if (shapes_asks(&w.shapes)) {
             Py_BLOCK_THREADS
-            raised = learn(asked, &w.shapes, r.buffer, size);
+            raised = shapes_learn(&w.shapes, asked, r.buffer, size);
             Py_UNBLOCK_THREADS
             if (raised)
                 break;

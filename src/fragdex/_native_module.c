@@ -1,27 +1,34 @@
 /* The loops that Python is slow at: walking over box headers (_native_walk.c, _native_file.c),
- * reading big-endian integers that stand at the same place in many boxes (_native_shapes.c), summing
- * up rows of samples (_native_runs.c) and laying them out in chunks (_native_chunks.c).
+ * reading fragments that look alike as they are passed (_native_shapes.c, _native_programs.c) and
+ * making their tables (_native_tables.c, _native_sync.c), reading big-endian integers that stand at
+ * the same place in many boxes (_native_columns.c), summing up rows of samples (_native_runs.c) and
+ * laying them out in chunks (_native_chunks.c).
  *
- * indexing/native_plain.py holds the same in Python; property tests hold the two equal. Stable ABI,
- * Python 3.11 on.
+ * Python holds the same, most of it in indexing/native_plain.py; property tests hold the two equal.
+ * Stable ABI, Python 3.11 on.
  */
 #include "_native.h"
 
 static PyMethodDef methods[] = {
     {"walk", walk, METH_VARARGS,
-     "walk(buffer, start, descend, whole, passed, max_rows, shapes) -> "
-     "(top, inner, position, status, (which, cells))"},
+     "walk(buffer, start, descend, whole, passed, max_rows, shaped, shapes, learn) -> "
+     "(top, inner, position, status, found)"},
 #ifndef _WIN32
     {"walk_file", walk_file, METH_VARARGS,
-     "walk_file(fd, start, stop, descend, whole, passed, max_rows, max_bytes, counted, probe, "
-     "dense, shapes, learn) -> ((top, inner, position, status, (which, cells)), kept, reads, "
-     "bytes)"},
+     "walk_file(fd, start, stop, descend, whole, passed, max_rows, max_bytes, shaped, probe, "
+     "dense, shapes, learn) -> ((top, inner, position, status, found), kept, reads, bytes)"},
 #endif
     {"columns", columns, METH_VARARGS, "columns(buffer, offsets, places) -> bytes"},
-    {"fit", fit, METH_VARARGS, "fit(buffer, offsets, sizes, shapes) -> (which, cells)"},
+    {"fit", fit, METH_VARARGS,
+     "fit(buffer, offsets, sizes, shapes, learn) -> "
+     "(shown, missed, odd, wide, met, ((trafs, points), ...)), or None where there is no shape"},
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
     {"sums", sums, METH_VARARGS,
      "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
+    {"lay_out", lay_out, METH_VARARGS, "lay_out(rows, moof, mdat, lead) -> (moofs, mdats)"},
+    {"settle", settle, METH_VARARGS,
+     "settle(trafs, points, layout, samples, rows, short_time, began) -> "
+     "(fragments, sync, next_dts, samples, short_time, began), or None where one is not regular"},
     {"join_sync", join_sync, METH_VARARGS, "join_sync(columns) -> rows left in each"},
     {"chunk_starts", chunk_starts, METH_VARARGS,
      "chunk_starts(rows, stride, first, each, into) -> samples, or None where rows fall back"},

@@ -1,35 +1,9 @@
 /* Sums of runs of samples: rows of big-endian 32-bit words, whose columns the caller names.
  *
  * Which columns there are and what they mean is said in Python (indexing/runs.py), where
- * indexing/native_plain.py holds the same as this. Sums wrap round at 64 bits in both. And runs of
- * sync samples, which become one where they continue each other.
+ * indexing/native_plain.py holds the same as this. Sums wrap round at 64 bits in both.
  */
-#include "_native.h"
-
-/* Columns of a row, in bytes from its start; -1: it has none. */
-enum { STRIDE, DURATION, SIZE, FLAGS, OFFSET, NON_SYNC, COLUMNS };
-/* Whether a sample is a sync sample. */
-enum { NEVER = 0, ALWAYS = 1, AS_ITS_FLAGS_SAY = 2 };
-enum { RUN, INDEX, DTS, CTS, POINT };
-
-typedef struct {
-    int64_t *cells; /* POINT of each sync sample */
-    Py_ssize_t count, room;
-} points_t;
-
-static int note(points_t *points, int64_t run, int64_t index, uint64_t dts, uint64_t cts)
-{
-    int64_t *cells = with_room(points->cells, points->count, &points->room, POINT * 8);
-    if (!cells)
-        return -1;
-    points->cells = cells;
-    int64_t *cell = points->cells + POINT * points->count++;
-    cell[RUN] = run;
-    cell[INDEX] = index;
-    cell[DTS] = (int64_t)dts;
-    cell[CTS] = (int64_t)cts;
-    return 0;
-}
+#include "_native_runs.h"
 
 static uint64_t sum_of(const uint8_t *p, int64_t count, int64_t stride)
 {
@@ -41,20 +15,22 @@ static uint64_t sum_of(const uint8_t *p, int64_t count, int64_t stride)
     return sum;
 }
 
-typedef struct {
-    int64_t size, duration, cts_min, cts_end;
-    int64_t negative; /* composition offsets that are below 0, read as signed */
-} sums_t;
+run_t run_at(const uint8_t *rows, int64_t count, const int64_t *columns, uint64_t even)
+{
+    run_t run = {
+        columns[DURATION] < 0 ? NULL : rows + columns[DURATION],
+        columns[SIZE] < 0 ? NULL : rows + columns[SIZE],
+        columns[FLAGS] < 0 ? NULL : rows + columns[FLAGS],
+        columns[OFFSET] < 0 ? NULL : rows + columns[OFFSET],
+        columns[STRIDE],
+        count,
+        even,
+        (uint32_t)columns[NON_SYNC],
+    };
+    return run;
+}
 
-/* The columns of one run, NULL where it has none. */
-typedef struct {
-    const uint8_t *duration, *flags, *offset;
-    int64_t stride, count;
-    uint64_t even; /* duration of a sample without one of its own */
-    uint32_t non_sync;
-} run_t;
-
-static int is_sync(const run_t *run, int64_t sample, int said)
+int is_sync(const run_t *run, int64_t sample, int said)
 {
     if (said != AS_ITS_FLAGS_SAY)
         return said;
@@ -89,16 +65,36 @@ static void sum_times(const run_t *run, sums_t *out)
     out->cts_end = most;
 }
 
-/* Times and sync samples. 0, or -1: no memory. */
-static int note_times(const run_t *run, int64_t number, int first, int rest, points_t *points)
+void sum_run(const run_t *run, sums_t *sum)
+{
+    if (run->size)
+        sum->size = (int64_t)sum_of(run->size, run->count, run->stride);
+    if (run->offset)
+        sum_times(run, sum);
+    else
+        sum->cts_end = sum->duration =
+            (int64_t)(run->duration ? sum_of(run->duration, run->count, run->stride)
+                                    : run->even * (uint64_t)run->count);
+}
+
+int note_points(const run_t *run, int64_t number, int first, int rest, rows_t *points)
 {
     uint64_t dts = 0;
     for (int64_t i = 0; i < run->count; i++) {
-        uint64_t cts = dts;
-        if (run->offset)
-            cts += (uint64_t)(int64_t)(int32_t)word_at(run->offset + run->stride * i);
-        if (is_sync(run, i, i ? rest : first) && note(points, number, i, dts, cts))
-            return -1;
+        if (is_sync(run, i, i ? rest : first)) {
+            int64_t *point = next_row(points);
+            if (!point)
+                return -1;
+            uint64_t cts = dts;
+            if (run->offset)
+                cts += (uint64_t)(int64_t)(int32_t)word_at(run->offset + run->stride * i);
+            point[RUN] = number;
+            point[INDEX] = i;
+            point[DTS] = (int64_t)dts;
+            point[CTS] = (int64_t)cts;
+            point[STEP] = 0;
+            point[COUNT] = 1;
+        }
         if (!rest)
             break;
         dts += run->duration ? word_at(run->duration + run->stride * i) : run->even;
@@ -119,8 +115,7 @@ static PyObject *turned(const int64_t *cells, Py_ssize_t count, Py_ssize_t width
     return out;
 }
 
-/* NULL, or why such rows are refused. */
-static const char *impossible(const int64_t *column)
+const char *impossible(const int64_t *column)
 {
     int64_t stride = column[STRIDE];
     if (stride < 0 || stride > 1 << 16)
@@ -137,8 +132,8 @@ typedef struct {
 } given_t;
 
 /* One run. NULL, or why it is refused. */
-static const char *sum_run(const given_t *given, const int64_t *column, Py_ssize_t i, sums_t *sum,
-                           points_t *points, int *failed)
+static const char *sum_given(const given_t *given, const int64_t *column, Py_ssize_t i,
+                             sums_t *sum, rows_t *points, int *failed)
 {
     int64_t at = number_at(&given->at, i), count = number_at(&given->count, i);
     int64_t stride = column[STRIDE], held = given->rows.len;
@@ -149,25 +144,10 @@ static const char *sum_run(const given_t *given, const int64_t *column, Py_ssize
     /* Samples without bytes are as many as a file claims. */
     if (!stride && (first || rest))
         return "sums: samples without rows are not told apart";
-    const uint8_t *rows = (const uint8_t *)given->rows.buf + at;
-    run_t run = {
-        column[DURATION] < 0 ? NULL : rows + column[DURATION],
-        column[FLAGS] < 0 ? NULL : rows + column[FLAGS],
-        column[OFFSET] < 0 ? NULL : rows + column[OFFSET],
-        stride,
-        count,
-        (uint64_t)number_at(&given->durations, i),
-        (uint32_t)column[NON_SYNC],
-    };
-    if (column[SIZE] >= 0)
-        sum->size = (int64_t)sum_of(rows + column[SIZE], count, stride);
-    if (run.offset)
-        sum_times(&run, sum);
-    else
-        sum->cts_end = sum->duration =
-            (int64_t)(run.duration ? sum_of(run.duration, count, stride)
-                                   : run.even * (uint64_t)count);
-    *failed = (first || rest) && note_times(&run, i, first, rest, points);
+    run_t run = run_at((const uint8_t *)given->rows.buf + at, count, column,
+                       (uint64_t)number_at(&given->durations, i));
+    sum_run(&run, sum);
+    *failed = (first || rest) && note_points(&run, i, first, rest, points);
     return NULL;
 }
 
@@ -187,12 +167,12 @@ static PyObject *sum_all(const given_t *given)
         PyErr_SetString(PyExc_ValueError, why);
         return NULL;
     }
-    points_t points = {0};
+    rows_t points = {NULL, 0, 0, POINT};
     sums_t *sum = calloc(runs ? (size_t)runs : 1, sizeof *sum);
     int failed = !sum;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; !failed && !why && i < runs; i++)
-        why = sum_run(given, column, i, &sum[i], &points, &failed);
+        why = sum_given(given, column, i, &sum[i], &points, &failed);
     Py_END_ALLOW_THREADS
     PyObject *out = NULL;
     if (failed)
@@ -228,129 +208,4 @@ PyObject *sums(PyObject *self, PyObject *args)
     PyBuffer_Release(&given.first);
     PyBuffer_Release(&given.rest);
     return out;
-}
-
-/* Columns of runs of sync samples, one behind the other, `room` rows each. */
-enum { SYNC_CTS, SYNC_DTS, SYNC_STEP, SYNC_COUNT, SYNC_SAMPLE, SYNC_SAMPLE_STEP, SYNC_FRAGMENT,
-       SYNC_COLUMNS };
-
-typedef struct {
-    int64_t *cells;
-    Py_ssize_t room;
-} table_t;
-
-static inline int64_t *cell(const table_t *t, int column, Py_ssize_t row)
-{
-    return t->cells + column * t->room + row;
-}
-
-/* From a row to the one behind it. */
-static inline int64_t ahead(const table_t *t, int column, Py_ssize_t row)
-{
-    return (int64_t)((uint64_t)*cell(t, column, row + 1) - (uint64_t)*cell(t, column, row));
-}
-
-/* Whether a single sample and the one behind it may be of one run. */
-static int is_even(const table_t *t, Py_ssize_t row)
-{
-    int64_t step = ahead(t, SYNC_CTS, row);
-    return *cell(t, SYNC_COUNT, row) == 1 && *cell(t, SYNC_COUNT, row + 1) == 1 && step > 0 &&
-           step == ahead(t, SYNC_DTS, row) && ahead(t, SYNC_SAMPLE, row) > 0;
-}
-
-/* Rows behind `row`, which is not the last, that follow it as evenly as the one behind it does. */
-static Py_ssize_t even_from(const table_t *t, Py_ssize_t rows, Py_ssize_t row)
-{
-    if (!is_even(t, row))
-        return 1;
-    Py_ssize_t at = row + 1;
-    while (at + 1 < rows && is_even(t, at) &&
-           ahead(t, SYNC_CTS, at) == ahead(t, SYNC_CTS, row) &&
-           ahead(t, SYNC_SAMPLE, at) == ahead(t, SYNC_SAMPLE, row))
-        at++;
-    return at - row;
-}
-
-/* Makes runs of single samples that are evenly spaced in time and number; the first of each but
- * the very first is as far from the one before it. Returns the rows left. */
-static Py_ssize_t join_singles(const table_t *t, Py_ssize_t rows)
-{
-    Py_ssize_t left = 0, covered;
-    for (Py_ssize_t head = 0; head < rows; head += covered) {
-        covered = 1;
-        if (head)
-            covered = even_from(t, rows, head - 1);
-        else if (rows > 1 && is_even(t, 0))
-            covered = even_from(t, rows, 0) + 1;
-        int64_t step = covered > 1 ? ahead(t, SYNC_CTS, head) : 0;
-        int64_t sample_step = covered > 1 ? ahead(t, SYNC_SAMPLE, head) : 0;
-        for (int f = 0; f < SYNC_COLUMNS; f++)
-            *cell(t, f, left) = *cell(t, f, head);
-        if (covered > 1) {
-            *cell(t, SYNC_COUNT, left) = covered;
-            *cell(t, SYNC_STEP, left) = step;
-            *cell(t, SYNC_SAMPLE_STEP, left) = sample_step;
-        }
-        left++;
-    }
-    return left;
-}
-
-/* Whether a run begins where the one before it ends; a run of one sample has any step. */
-static int follows(const table_t *t, Py_ssize_t row)
-{
-    Py_ssize_t before = row - 1;
-    uint64_t count = (uint64_t)*cell(t, SYNC_COUNT, before);
-    int64_t step = *cell(t, SYNC_STEP, before), span = (int64_t)(count * (uint64_t)step);
-    int64_t sample_step = *cell(t, SYNC_SAMPLE_STEP, before);
-    return step > 0 && ahead(t, SYNC_CTS, before) == span && ahead(t, SYNC_DTS, before) == span &&
-           ahead(t, SYNC_SAMPLE, before) == (int64_t)(count * (uint64_t)sample_step) &&
-           (*cell(t, SYNC_STEP, row) == step || *cell(t, SYNC_COUNT, row) == 1) &&
-           *cell(t, SYNC_SAMPLE_STEP, row) == sample_step;
-}
-
-/* Joins runs that follow each other. Returns the rows left. */
-static Py_ssize_t join_runs(const table_t *t, Py_ssize_t rows)
-{
-    Py_ssize_t left = 0;
-    for (Py_ssize_t head = 0, behind; head < rows; head = behind) {
-        /* Rows are compared as they came, so that the sum is written when its last one is known. */
-        uint64_t count = (uint64_t)*cell(t, SYNC_COUNT, head);
-        for (behind = head + 1; behind < rows && follows(t, behind); behind++)
-            count += (uint64_t)*cell(t, SYNC_COUNT, behind);
-        for (int f = 0; f < SYNC_COLUMNS; f++)
-            *cell(t, f, left) = *cell(t, f, head);
-        *cell(t, SYNC_COUNT, left++) = (int64_t)count;
-    }
-    return left;
-}
-
-static int any_run(const table_t *t, Py_ssize_t rows)
-{
-    for (Py_ssize_t row = 0; row < rows; row++)
-        if (*cell(t, SYNC_COUNT, row) > 1)
-            return 1;
-    return 0;
-}
-
-PyObject *join_sync(PyObject *self, PyObject *args)
-{
-    column_t given;
-    if (!PyArg_ParseTuple(args, "O&", column_to_fill, &given))
-        return NULL;
-    Py_ssize_t rows = given.count / SYNC_COLUMNS;
-    int even = given.count % SYNC_COLUMNS == 0;
-    if (even) {
-        Py_BEGIN_ALLOW_THREADS
-        table_t t = {given.buffer.buf, rows};
-        rows = join_singles(&t, rows);
-        if (any_run(&t, rows))
-            rows = join_runs(&t, rows);
-        Py_END_ALLOW_THREADS
-    }
-    PyBuffer_Release(&given.buffer);
-    if (even)
-        return PyLong_FromSsize_t(rows);
-    PyErr_SetString(PyExc_ValueError, "join_sync: columns differ in length");
-    return NULL;
 }

@@ -1,41 +1,9 @@
-/* Integers that stand at the same places of many boxes: shapes, columns, joined runs.
+/* Boxes that look alike: found by a template and a mask, and read by the program of their shape.
  *
- * A shape says what a box must look like and where its integers stand; it comes from the layouts
- * that fragdex/boxes declares. indexing/native_plain.py holds the same in Python.
+ * A shape says what a box must look like and how it is read; it comes from the layouts that
+ * fragdex/boxes declares.
  */
-#include "_native.h"
-
-/* A place is three int64: offset in the box, width in bytes (1 to 8), and whether it is signed. */
-static inline int64_t integer_at(const uint8_t *box, const int64_t *place)
-{
-    const uint8_t *p = box + place[0];
-    int width = (int)place[1];
-    uint64_t value = 0;
-    if (width == 4)
-        value = be32(p);
-    else if (width == 8)
-        value = (uint64_t)be32(p) << 32 | be32(p + 4);
-    else
-        for (int k = 0; k < width; k++)
-            value = value << 8 | p[k];
-    if (place[2] && width < 8)
-        value = (uint64_t)((int64_t)(value << (64 - 8 * width)) >> (64 - 8 * width));
-    return (int64_t)value;
-}
-
-/* How far the places reach into a box, or -1 where one is impossible. */
-static int64_t reach_of(const int64_t *places, Py_ssize_t fields)
-{
-    int64_t reach = 0;
-    for (Py_ssize_t f = 0; f < fields; f++) {
-        int64_t at = places[3 * f], width = places[3 * f + 1];
-        if (at < 0 || width < 1 || width > 8 || at > PY_SSIZE_T_MAX - 8)
-            return -1;
-        if (at + width > reach)
-            reach = at + width;
-    }
-    return reach;
-}
+#include "_native_shapes.h"
 
 /* Finds where the mask is set: rows of samples, most of a fragment, decide nothing. */
 static int words_of(shape_t *shape)
@@ -51,10 +19,10 @@ static int words_of(shape_t *shape)
     return 0;
 }
 
-/* Takes (template, mask, places), each bytes, and keeps them. 0, or -1: an error is raised. */
-int shapes_add(shapes_t *shapes, PyObject *given)
+/* Takes (template, mask, program), each bytes, and keeps them. 0, or -1: an error is raised. */
+static int add(shapes_t *shapes, PyObject *given)
 {
-    PyObject *template, *mask, *places;
+    PyObject *template, *mask, *program;
     if (shapes->count == MOST_SHAPES) {
         PyErr_SetString(PyExc_ValueError, "shapes: too many");
         return -1;
@@ -63,22 +31,27 @@ int shapes_add(shapes_t *shapes, PyObject *given)
         PyErr_SetString(PyExc_TypeError, "shapes: a shape is a tuple");
         return -1;
     }
-    if (!PyArg_ParseTuple(given, "SSS", &template, &mask, &places))
+    if (!PyArg_ParseTuple(given, "SSS", &template, &mask, &program))
         return -1;
     shape_t one = {0};
     one.given = given;
     one.template = (const uint8_t *)PyBytes_AsString(template);
     one.mask = (const uint8_t *)PyBytes_AsString(mask);
     one.size = PyBytes_Size(template);
-    one.places = (const int64_t *)PyBytes_AsString(places);
-    one.fields = PyBytes_Size(places) / 24;
-    int64_t reach = reach_of(one.places, one.fields);
-    if (one.size > LONGEST_SHAPE || PyBytes_Size(mask) != one.size || reach < 0 ||
-        reach > one.size || PyBytes_Size(places) % 24) {
-        PyErr_SetString(PyExc_ValueError, "shapes: an impossible place or mask, or too long");
+    one.trafs = (const traf_t *)PyBytes_AsString(program);
+    one.n_trafs = PyBytes_Size(program) / (Py_ssize_t)sizeof(traf_t);
+    const char *why = NULL;
+    if (one.size > LONGEST_SHAPE || PyBytes_Size(mask) != one.size ||
+        PyBytes_Size(program) % (Py_ssize_t)sizeof(traf_t))
+        why = "shapes: an impossible mask or program, or too long";
+    else
+        why = program_refusal(one.trafs, one.n_trafs, one.size);
+    if (why) {
+        PyErr_SetString(PyExc_ValueError, why);
         return -1;
     }
-    if (words_of(&one)) {
+    if (words_of(&one) || slots_for(&shapes->tracks, one.trafs, one.n_trafs)) {
+        free(one.words);
         PyErr_NoMemory();
         return -1;
     }
@@ -87,13 +60,13 @@ int shapes_add(shapes_t *shapes, PyObject *given)
     return 0;
 }
 
-/* Takes a tuple of shapes. */
-int shapes_from(PyObject *given, shapes_t *shapes)
+int shapes_from(PyObject *given, PyObject *asked, shapes_t *shapes)
 {
     memset(shapes, 0, sizeof *shapes);
+    shapes->learning = asked != Py_None;
     Py_ssize_t count = PyTuple_Size(given);
     for (Py_ssize_t i = 0; i < count; i++)
-        if (shapes_add(shapes, PyTuple_GetItem(given, i))) {
+        if (add(shapes, PyTuple_GetItem(given, i))) {
             shapes_forget(shapes);
             return -1;
         }
@@ -115,228 +88,139 @@ static int fits(const shape_t *shape, const uint8_t *box)
     return !differ;
 }
 
-/* Notes which shape a box has, and its integers. 0, or -1: no memory. */
 int shapes_show(shapes_t *shapes, const uint8_t *box, int64_t size)
 {
-    if (!shapes->count && !shapes->learning)
+    if (!shapes->count && !shapes->learning && !shapes->shown)
         return 0;
-    uint8_t *which = with_room(shapes->which, shapes->shown, &shapes->room, 1);
-    if (!which)
-        return -1;
-    shapes->which = which;
-    int found = NO_SHAPE, at = shapes->last;
+    int64_t number = shapes->shown++;
+    int at = shapes->last;
+    shapes->lost = 0;
     for (int i = 0; i < shapes->count; i++) {
-        if (shapes->shape[at].size == size && fits(&shapes->shape[at], box)) {
-            found = at;
-            break;
+        shape_t *one = &shapes->shape[at];
+        if (one->size == size && fits(one, box)) {
+            shapes->last = at;
+            one->met++;
+            return run_program(&shapes->tracks, one->trafs, one->n_trafs, box, number);
         }
         at = at + 1 < shapes->count ? at + 1 : 0;
     }
-    which[shapes->shown++] = (uint8_t)found;
-    if (found == NO_SHAPE)
-        return 0;
-    shapes->last = found;
-    shape_t *one = &shapes->shape[found];
-    size_t fields = (size_t)(one->fields ? one->fields : 1);
-    int64_t *cells = with_room(one->cells, one->count, &one->room, 8 * fields);
-    if (!cells)
-        return -1;
-    one->cells = cells;
-    cells += one->count++ * one->fields;
-    for (Py_ssize_t f = 0; f < one->fields; f++)
-        cells[f] = integer_at(box, one->places + 3 * f);
+    shapes->lost = 1;
+    shapes->missed++;
     return 0;
+}
+
+int shapes_learn(shapes_t *shapes, PyObject *asked, const uint8_t *box, int64_t size)
+{
+    if (size > LONGEST_SHAPE) {
+        shapes->learning = 0;
+        return 0;
+    }
+    /* A copy: who is asked may keep it for longer than the box stays where it is. */
+    PyObject *copy = PyBytes_FromStringAndSize((const char *)box, (Py_ssize_t)size);
+    PyObject *given = copy ? PyObject_CallFunctionObjArgs(asked, copy, NULL) : NULL;
+    int failed = !given;
+    Py_XDECREF(copy);
+    if (given == Py_None)
+        shapes->learning = 0;
+    else if (given && !(failed = add(shapes, given))) {
+        shapes->shown--;
+        shapes->missed--;
+        shapes->last = shapes->count - 1;
+        if ((failed = shapes_show(shapes, box, size)))
+            PyErr_NoMemory();
+    }
+    Py_XDECREF(given);
+    return failed != 0;
 }
 
 void shapes_forget(shapes_t *shapes)
 {
     for (int i = 0; i < shapes->count; i++) {
-        free(shapes->shape[i].cells);
-        shapes->shape[i].cells = NULL;
         free(shapes->shape[i].words);
         shapes->shape[i].words = NULL;
         Py_CLEAR(shapes->shape[i].given);
     }
-    free(shapes->which);
-    shapes->which = NULL;
+    shapes->count = 0;
+    tracks_forget(&shapes->tracks);
 }
 
-/* (which, cells of each shape, field by field), and forgets them. */
+/* (shown, missed, odd, wide, how often each shape was met, (trafs, points) of each slot). */
 PyObject *shapes_found(shapes_t *shapes)
 {
-    PyObject *cells = PyTuple_New(shapes->count);
-    for (int i = 0; cells && i < shapes->count; i++) {
-        shape_t *one = &shapes->shape[i];
-        PyObject *turned = PyBytes_FromStringAndSize(NULL, one->count * one->fields * 8);
-        if (!turned || PyTuple_SetItem(cells, i, turned)) {
-            Py_CLEAR(cells);
+    if (!shapes->count && !shapes->shown) {
+        shapes_forget(shapes);
+        return Py_NewRef(Py_None);
+    }
+    PyObject *met = PyTuple_New(shapes->count);
+    for (int i = 0; met && i < shapes->count; i++) {
+        PyObject *times = PyLong_FromLongLong(shapes->shape[i].met);
+        if (!times || PyTuple_SetItem(met, i, times))
+            Py_CLEAR(met);
+    }
+    PyObject *tracks = tracks_found(&shapes->tracks), *out = NULL;
+    if (met && tracks)
+        out = Py_BuildValue("LLiLNN", (long long)shapes->shown, (long long)shapes->missed,
+                            shapes->tracks.odd, (long long)shapes->tracks.wide, met, tracks);
+    else {
+        Py_XDECREF(met);
+        Py_XDECREF(tracks);
+    }
+    shapes_forget(shapes);
+    return out;
+}
+
+/* Shows many boxes. NULL, or why they are refused; *failed: an error is raised, or -1: no memory. */
+static const char *show_all(shapes_t *shapes, PyObject *asked, const Py_buffer *view,
+                            const column_t *offsets, const column_t *sizes, int *failed)
+{
+    const char *why = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; !*failed && !why && i < offsets->count; i++) {
+        int64_t at = number_at(offsets, i), size = number_at(sizes, i);
+        if (outside(at, size, view->len)) {
+            why = "fit: a box lies outside the buffer";
             break;
         }
-        int64_t *to = (int64_t *)PyBytes_AsString(turned);
-        for (Py_ssize_t row = 0; row < one->count; row++)
-            for (Py_ssize_t f = 0; f < one->fields; f++)
-                to[f * one->count + row] = one->cells[row * one->fields + f];
+        const uint8_t *box = (const uint8_t *)view->buf + at;
+        *failed = shapes_show(shapes, box, size);
+        if (!*failed && shapes_asks(shapes)) {
+            Py_BLOCK_THREADS
+            *failed = shapes_learn(shapes, asked, box, size);
+            Py_UNBLOCK_THREADS
+        }
     }
-    PyObject *which = PyBytes_FromStringAndSize((const char *)shapes->which, shapes->shown);
-    shapes_forget(shapes);
-    if (which && cells)
-        return Py_BuildValue("NN", which, cells);
-    Py_XDECREF(which);
-    Py_XDECREF(cells);
-    return NULL;
+    Py_END_ALLOW_THREADS
+    return why;
 }
 
-/* Whether [at, at + size) does not lie in a buffer of so many bytes. */
-static inline int outside(int64_t at, int64_t size, int64_t held)
-{
-    return at < 0 || size < 0 || at > held || size > held - at;
-}
-
-/* Which of many boxes have which of some shapes, and their integers. */
+/* What the shapes of many boxes find in them. */
 PyObject *fit(PyObject *self, PyObject *args)
 {
     Py_buffer view;
     column_t offsets, sizes;
-    PyObject *given, *out = NULL;
-    if (!PyArg_ParseTuple(args, "y*O&O&O!", &view, column_to_read, &offsets, column_to_read,
-                          &sizes, &PyTuple_Type, &given))
+    PyObject *given, *asked, *out = NULL;
+    if (!PyArg_ParseTuple(args, "y*O&O&O!O", &view, column_to_read, &offsets, column_to_read,
+                          &sizes, &PyTuple_Type, &given, &asked))
         return NULL;
     shapes_t shapes = {0};
     const char *why = NULL;
     int failed = 0;
     if (offsets.count != sizes.count)
         why = "fit: offsets and sizes differ in length";
-    else if (shapes_from(given, &shapes))
+    else if (shapes_from(given, asked, &shapes))
         goto end;
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; !failed && !why && i < offsets.count; i++) {
-        int64_t at = number_at(&offsets, i), size = number_at(&sizes, i);
-        if (outside(at, size, view.len))
-            why = "fit: a box lies outside the buffer";
-        else
-            failed = shapes_show(&shapes, (const uint8_t *)view.buf + at, size);
-    }
-    Py_END_ALLOW_THREADS
-    if (failed)
-        PyErr_NoMemory();
-    else if (why)
-        PyErr_SetString(PyExc_ValueError, why);
     else
+        why = show_all(&shapes, asked, &view, &offsets, &sizes, &failed);
+    if (failed < 0)
+        PyErr_NoMemory();
+    else if (why && !failed)
+        PyErr_SetString(PyExc_ValueError, why);
+    else if (!failed)
         out = shapes_found(&shapes);
     shapes_forget(&shapes);
 end:
     PyBuffer_Release(&view);
     PyBuffer_Release(&offsets.buffer);
     PyBuffer_Release(&sizes.buffer);
-    return out;
-}
-
-/* The bytes of runs, one behind the other; `sizes` has one for all or one for each. NULL: an error
- * is raised. */
-static PyObject *joined(const Py_buffer *view, const column_t *offsets, const column_t *sizes)
-{
-    int single = sizes->count == 1;
-    const char *why = NULL;
-    int64_t total = 0, same = single ? number_at(sizes, 0) : 0;
-    if (!single && sizes->count != offsets->count)
-        why = "join: offsets and sizes differ in length";
-    for (Py_ssize_t i = 0; !why && i < offsets->count; i++) {
-        int64_t size = single ? same : number_at(sizes, i);
-        if (outside(number_at(offsets, i), size, view->len) || size > PY_SSIZE_T_MAX - total)
-            why = "join: a run lies outside the buffer";
-        else
-            total += size;
-    }
-    PyObject *out = why ? NULL : PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
-    if (out) {
-        char *to = PyBytes_AsString(out);
-        Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t i = 0; !why && i < offsets->count; i++) {
-            int64_t at = number_at(offsets, i), size = single ? same : number_at(sizes, i);
-            if (outside(at, size, view->len) || size > total) {
-                why = "join: runs changed meanwhile";
-                break;
-            }
-            memcpy(to, (const char *)view->buf + at, (size_t)size);
-            to += size;
-            total -= size;
-        }
-        Py_END_ALLOW_THREADS
-    }
-    if (why) {
-        Py_CLEAR(out);
-        PyErr_SetString(PyExc_ValueError, why);
-    }
-    return out;
-}
-
-PyObject *join(PyObject *self, PyObject *args)
-{
-    Py_buffer view;
-    column_t offsets, sizes;
-    if (!PyArg_ParseTuple(args, "y*O&O&", &view, column_to_read, &offsets, column_to_read, &sizes))
-        return NULL;
-    PyObject *out = joined(&view, &offsets, &sizes);
-    PyBuffer_Release(&view);
-    PyBuffer_Release(&offsets.buffer);
-    PyBuffer_Release(&sizes.buffer);
-    return out;
-}
-
-/* One row of int64 for each of the places, which nobody changes. NULL: an error is raised. */
-static PyObject *read_columns(const Py_buffer *view, const column_t *offsets,
-                              const int64_t *places, Py_ssize_t fields)
-{
-    int64_t reach = reach_of(places, fields);
-    Py_ssize_t count = offsets->count;
-    const char *why = reach < 0 ? "columns: an impossible place" : NULL;
-    PyObject *out = why ? NULL : PyBytes_FromStringAndSize(NULL, count * fields * 8);
-    if (out) {
-        int64_t *to = (int64_t *)PyBytes_AsString(out);
-        Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t i = 0; !why && i < count; i++) {
-            int64_t at = number_at(offsets, i);
-            if (outside(at, reach, view->len)) {
-                why = "columns: a field lies outside the buffer";
-                break;
-            }
-            for (Py_ssize_t f = 0; f < fields; f++)
-                to[f * count + i] =
-                    integer_at((const uint8_t *)view->buf + at, places + 3 * f);
-        }
-        Py_END_ALLOW_THREADS
-    }
-    if (why) {
-        Py_CLEAR(out);
-        PyErr_SetString(PyExc_ValueError, why);
-    }
-    return out;
-}
-
-/* Integers at the same places of many boxes. */
-PyObject *columns(PyObject *self, PyObject *args)
-{
-    Py_buffer view;
-    column_t offsets, places;
-    if (!PyArg_ParseTuple(args, "y*O&O&", &view, column_to_read, &offsets, column_to_read,
-                          &places))
-        return NULL;
-    PyObject *out = NULL;
-    Py_ssize_t fields = places.count / 3;
-    int64_t *copy = NULL;
-    if (places.count % 3)
-        PyErr_SetString(PyExc_ValueError, "columns: a place is three numbers");
-    else if (fields && offsets.count > PY_SSIZE_T_MAX / 8 / fields)
-        PyErr_NoMemory();
-    else if (!(copy = malloc((size_t)places.buffer.len + 1)))
-        PyErr_NoMemory();
-    else {
-        memcpy(copy, places.buffer.buf, (size_t)places.buffer.len);
-        out = read_columns(&view, &offsets, copy, fields);
-    }
-    free(copy);
-    PyBuffer_Release(&view);
-    PyBuffer_Release(&offsets.buffer);
-    PyBuffer_Release(&places.buffer);
     return out;
 }

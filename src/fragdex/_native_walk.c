@@ -3,7 +3,7 @@
  * It knows box headers (ISO/IEC 14496-12, 4.2.2) and nothing else of the format; the layouts of
  * boxes are declared in fragdex/boxes alone.
  */
-#include "_native.h"
+#include "_native_walk.h"
 
 int among(uint32_t type, const uint32_t *list, int count)
 {
@@ -107,7 +107,9 @@ int pass_box(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t *w
     if (*is_whole && (*size > stop - at || *size > left))
         return PARTIAL;
     row_t row = {at, *size, type, (uint8_t)length, 0, 0, (uint8_t)*is_whole};
-    if (push(&w->top, row) || (*is_whole && shapes_show(&w->shapes, p, *size)))
+    w->shapes.lost = 0;
+    if (push(&w->top, row) || (*is_whole && among(type, w->shaped, w->n_shaped) &&
+                               shapes_show(&w->shapes, p, *size)))
         return -1;
     if (*is_whole && among(type, w->containers, w->n_containers)) {
         Py_ssize_t mine = w->inner.count;
@@ -156,11 +158,12 @@ PyObject *walk(PyObject *self, PyObject *args)
 {
     Py_buffer view;
     long long start, max_rows;
-    const char *descend, *whole, *passed;
-    Py_ssize_t n_descend, n_whole, n_passed;
-    PyObject *shapes;
-    if (!PyArg_ParseTuple(args, "y*Ly#y#y#LO!", &view, &start, &descend, &n_descend, &whole,
-                          &n_whole, &passed, &n_passed, &max_rows, &PyTuple_Type, &shapes))
+    const char *descend, *whole, *passed, *shaped;
+    Py_ssize_t n_descend, n_whole, n_passed, n_shaped;
+    PyObject *shapes, *asked;
+    if (!PyArg_ParseTuple(args, "y*Ly#y#y#Ly#O!O", &view, &start, &descend, &n_descend, &whole,
+                          &n_whole, &passed, &n_passed, &max_rows, &shaped, &n_shaped,
+                          &PyTuple_Type, &shapes, &asked))
         return NULL;
     if (start < 0 || start > view.len) {
         PyBuffer_Release(&view);
@@ -170,12 +173,14 @@ PyObject *walk(PyObject *self, PyObject *args)
     walk_t w = {0};
     if ((w.n_containers = codes(descend, n_descend, w.containers)) < 0 ||
         (w.n_whole = codes(whole, n_whole, w.whole)) < 0 ||
-        (w.n_passed = codes(passed, n_passed, w.passed)) < 0 || shapes_from(shapes, &w.shapes)) {
+        (w.n_passed = codes(passed, n_passed, w.passed)) < 0 ||
+        (w.n_shaped = codes(shaped, n_shaped, w.shaped)) < 0 ||
+        shapes_from(shapes, asked, &w.shapes)) {
         PyBuffer_Release(&view);
         return NULL;
     }
     int64_t at = start, stop = view.len;
-    int status = DONE, behind_container = 0;
+    int status = DONE, behind_container = 0, raised = 0;
 
     Py_BEGIN_ALLOW_THREADS
     while (at < stop) {
@@ -190,12 +195,23 @@ PyObject *walk(PyObject *self, PyObject *args)
                           &is_whole);
         if (status != DONE)
             break;
+        if (shapes_asks(&w.shapes)) {
+            Py_BLOCK_THREADS
+            raised = shapes_learn(&w.shapes, asked, (const uint8_t *)view.buf + at, size);
+            Py_UNBLOCK_THREADS
+            if (raised)
+                break;
+        }
         behind_container = is_whole;
         at += size;
     }
     Py_END_ALLOW_THREADS
 
     PyBuffer_Release(&view);
+    if (raised) {
+        forget(&w);
+        return NULL;
+    }
     if (status < 0) {
         forget(&w);
         return PyErr_NoMemory();

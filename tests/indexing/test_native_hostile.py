@@ -70,22 +70,35 @@ UINT8 = st.lists(st.integers(0, 255), max_size=6).map(lambda n: np.array(n, np.u
 CODES = st.sampled_from([b"", DESCEND, WHOLE, PASSED, b"moo", b"free" * 40])
 ROW = st.lists(WORDS, min_size=6, max_size=6).map(int64)
 PLACES = st.lists(st.tuples(WORDS, st.integers(-1, 9), st.integers(0, 1)), max_size=4)
-SHAPE = st.tuples(
-    st.binary(max_size=20),
-    st.binary(max_size=20),
-    PLACES.map(lambda p: int64(sum(p, ())).tobytes()),
-)
+NEAR = st.integers(-1, 12) | WORDS
+PROGRAM = st.lists(
+    st.tuples(
+        *(st.integers(0, 3) | NEAR, WORDS, NEAR, st.sampled_from([4, 8]) | NEAR, NEAR),
+        *(st.integers(1, 3) | NEAR, NEAR, st.sampled_from([0, 4, 8]) | NEAR, *[NEAR] * 4),
+        *[WORDS] * 9,
+    ),
+    max_size=3,
+).map(lambda trafs: int64(sum(trafs, ())).tobytes())
+READABLE = [0, 0, 0, 4, 8, 2, 12, 4, -1, 0, -1, -1, 0, -1, 5, -1, 6, -1, 0, -1, 1]
+"""A program of one traf: two samples, whose sizes stand behind 12 bytes."""
+SHAPE = st.tuples(st.binary(max_size=20), st.binary(max_size=20), PROGRAM)
 SAME_SIZE = st.integers(0, 40).flatmap(
     lambda n: st.tuples(
-        *[st.binary(min_size=n, max_size=n)] * 2, st.just(int64([0, 1, 0]).tobytes())
+        *[st.binary(min_size=n, max_size=n)] * 2, PROGRAM | st.just(int64(READABLE).tobytes())
     )
 )
 SHAPES = st.lists(SHAPE | SAME_SIZE | ODD, max_size=40).map(tuple)
 
 CALLS = {
-    "walk": (BYTES, NUMBERS, CODES, CODES, CODES, NUMBERS, SHAPES),
+    "walk": (BYTES, NUMBERS, *[CODES] * 3, NUMBERS, CODES, SHAPES, st.none()),
     "columns": (BYTES, INT64, PLACES.map(lambda p: int64(sum(p, ())))),
-    "fit": (BYTES, INT64, INT64, SHAPES),
+    "fit": (BYTES, INT64, INT64, SHAPES, st.none() | st.just(lambda box: None)),
+    "lay_out": (
+        st.lists(WORDS, max_size=12).map(lambda n: int64(n).tobytes()),
+        *[st.integers(0, 3) | NUMBERS] * 2,
+        CODES,
+    ),
+    "settle": (*[st.lists(NEAR, max_size=24).map(int64)] * 3, *[NUMBERS] * 4),
     "join": (BYTES, INT64, INT64),
     "sums": (BYTES, INT64, INT64, ROW, INT64, UINT8, UINT8),
     "join_sync": (INT64 | st.lists(WORDS, min_size=28, max_size=28).map(int64),),
@@ -168,8 +181,11 @@ def test_columns_are_refused_that_are_no_int64(odd):
         lambda: C.chunk_starts(bytes(8), 8, 0, 4, odd),
         lambda: C.join(b"a", odd, one),
         lambda: C.join(b"a", one, odd),
-        lambda: C.fit(b"a", odd, one, ()),
-        lambda: C.fit(b"a", one, odd, ()),
+        lambda: C.fit(b"a", odd, one, (), None),
+        lambda: C.fit(b"a", one, odd, (), None),
+        lambda: C.settle(odd, one, one, 0, 0, 0, 0),
+        lambda: C.settle(one, odd, one, 0, 0, 0, 0),
+        lambda: C.settle(one, one, odd, 0, 0, 0, 0),
         lambda: C.columns(b"a", odd, int64([])),
         lambda: C.columns(b"a", one, odd),
         lambda: C.sums(b"", odd, one, int64([0, -1, -1, -1, -1, 0]), one, b"0", b"0"),
@@ -205,7 +221,8 @@ def test_what_is_read_may_change_meanwhile():
                 lambda: C.join(buffer, moving, eights),
                 lambda: C.join(buffer, np.zeros(n, np.int64), moving),
                 lambda: C.columns(buffer, moving, int64([0, 8, 0])),
-                lambda: C.fit(buffer, moving, eights, ((bytes(8), bytes(8), b""),)),
+                lambda: C.fit(buffer, moving, eights, ((bytes(8), bytes(8), b""),), None),
+                lambda: C.settle(moving[: 10 * 99], moving[:600], moving[:800], 0, 0, 0, 0),
                 lambda: C.sums(buffer, moving, eights, columns, eights, zeros, zeros),
             ):
                 with contextlib.suppress(ValueError):
@@ -218,9 +235,9 @@ def test_what_is_read_may_change_meanwhile():
 def test_shapes_are_bytes_that_nobody_can_change():
     places = int64([0, 1, 0])
     with pytest.raises(TypeError):
-        C.walk(b"", 0, b"", WHOLE, PASSED, 9, ((b"a", b"a", places),))
+        C.walk(b"", 0, b"", WHOLE, PASSED, 9, b"", ((b"a", b"a", places),), None)
     with pytest.raises(TypeError):
-        C.fit(b"a", int64([0]), int64([1]), ((np.zeros(1, np.uint8), b"a", b""),))
+        C.fit(b"a", int64([0]), int64([1]), ((np.zeros(1, np.uint8), b"a", b""),), None)
 
 
 def walked(learn, **changes):
@@ -261,11 +278,11 @@ def test_impossible_stretches_of_a_file_are_refused_or_walked(changes):
         walked(None, **changes)
 
 
-@pytest.mark.parametrize("place", [2, 3, 4])
+@pytest.mark.parametrize("place", [2, 3, 4, 6])
 @pytest.mark.parametrize("given", [b"free" * 17, b"moo"])
 def test_box_types_that_are_too_many_or_cut_off_are_refused(place, given):
     """More than sixteen were cut off without a word, so that the last were not gone into."""
-    asked = [MOVIE, 0, DESCEND, WHOLE, PASSED, 99, ()]
+    asked = [MOVIE, 0, DESCEND, WHOLE, PASSED, 99, b"moof", (), None]
     C.walk(*asked)
     asked[place] = given
     with pytest.raises(ValueError, match="at most 16 box types of four letters"):
@@ -295,13 +312,26 @@ def test_integers_of_too_many_places_are_refused():
         C.columns(b"", many, many[: many.size // 3 * 3])
 
 
+LONG = (b"a" * 99, b"a" * 99, b"")
+READ = (bytes(20), bytes(20), int64(READABLE).tobytes())
+AT_ZERO = (int64([0]), int64([20]))
 LEAKS = {
-    "walk": lambda: C.walk(MOVIE, 0, DESCEND, WHOLE, PASSED, 99, ((b"a" * 9, b"a" * 9, b""),)),
-    "walk outside": lambda: C.walk(MOVIE, 1 << 40, b"", b"", b"", 99, ()),
-    "walk, bad shape": lambda: C.walk(b"", 0, b"", b"", b"", 9, ((b"a", b"a", b""), 5)),
-    "fit": lambda: C.fit(b"abc", int64([0]), int64([1]), ((b"a", b"a", b""),)),
-    "fit, lengths": lambda: C.fit(b"abc", int64([0]), int64([]), ((b"a" * 99, b"a" * 99, b""),)),
-    "fit outside": lambda: C.fit(b"abc", int64([9]), int64([9]), ((b"a" * 99, b"a" * 99, b""),)),
+    "walk": lambda: C.walk(MOVIE, 0, DESCEND, WHOLE, PASSED, 99, b"moof", (LONG,), None),
+    "walk outside": lambda: C.walk(MOVIE, 1 << 40, b"", b"", b"", 99, b"", (), None),
+    "walk, bad shape": lambda: C.walk(b"", 0, b"", b"", b"", 9, b"", (LONG, 5), None),
+    "walk, learning": lambda: C.walk(
+        MOVIE, 0, b"", WHOLE, b"", 99, b"moof", (), lambda box: (bytes(len(box)),) * 2 + (b"",)
+    ),
+    "walk, raising": lambda: C.walk(MOVIE, 0, b"", WHOLE, b"", 99, b"moof", (), lambda box: 5),
+    "fit": lambda: C.fit(bytes(20), *AT_ZERO, (READ,), None),
+    "fit, learning": lambda: C.fit(bytes(20), *AT_ZERO, (), lambda box: READ),
+    "fit, impossible": lambda: C.fit(bytes(20), *AT_ZERO, (LONG, (b"a", b"a", READ[2])), None),
+    "fit, lengths": lambda: C.fit(b"abc", int64([0]), int64([]), (LONG,), None),
+    "fit outside": lambda: C.fit(b"abc", int64([9]), int64([9]), (LONG, READ), None),
+    "lay_out": lambda: C.lay_out(int64([0, 8, 1] * 2).tobytes(), 1, 2, b""),
+    "lay_out, cut off": lambda: C.lay_out(b"a", 1, 2, b""),
+    "settle": lambda: C.settle(int64([0] * 10), int64([]), int64([0] * 8), 0, 0, 0, 0),
+    "settle, cut off": lambda: C.settle(int64([0]), int64([]), int64([]), 0, 0, 0, 0),
     "join": lambda: C.join(b"abc", int64([0]), int64([1])),
     "join outside": lambda: C.join(b"abc", int64([0, 9]), int64([1, 9])),
     "columns": lambda: C.columns(b"abc", int64([0]), int64([0, 1, 0])),

@@ -27,20 +27,29 @@ zeros, ones = np.zeros(9, np.int64), np.ones(9, np.int64)
 into, flags = np.zeros(9, np.int64), np.ones(9, np.uint8)
 row = np.array([4, 0, -1, -1, -1, -1], np.int64)
 place = np.array([4, 4, 0], np.int64)
-shape = (b"....", bytes(4), np.array([0, 4, 0], np.int64).tobytes())
+# One traf of two samples, whose sizes stand behind 12 bytes, and all are sync.
+program = [0, 0, 0, 4, 8, 2, 12, 4, -1, 0, -1, -1, 0, -1, 5, -1, 6, -1, 0, -1, 1]
+program = np.array(program, np.int64).tobytes()
+shape = (bytes(20), bytes(20), program)
+layout = np.array([0, 0, 99, 10, 0, 0, 0, 99])
+trafs = np.array([0, 0, 5, 1, 2, 8, 4, 6, 0, 6])
 
 
 def learn(box):
-    return bytes(box), bytes(len(box)), place.tobytes()
+    return bytes(box), bytes(len(box)), program
 
 
 CALLS = {
-    "walk": lambda: C.walk(MOVIE, 0, DESCEND, WHOLE, PASSED, 1000, (shape,)),
+    "walk": lambda: C.walk(
+        MOVIE, 0, DESCEND, WHOLE, PASSED, 1000, b"moof", (shape,), learn
+    ),
     "walk_file": lambda: C.walk_file(
         fd, 0, len(MOVIE), b"", WHOLE, PASSED, 1000, 1 << 20, b"moof", 0, 0, (shape,), learn
     ),
     "columns": lambda: C.columns(MOVIE, zeros, place),
-    "fit": lambda: C.fit(MOVIE, zeros, ones + 3, (shape,)),
+    "fit": lambda: C.fit(MOVIE, zeros, ones + 19, (), learn),
+    "lay_out": lambda: C.lay_out(layout[:6].tobytes(), 99, 0, b""),
+    "settle": lambda: C.settle(trafs, zeros[:6], layout, 0, 0, -(2**63), -(2**63)),
     "join": lambda: C.join(MOVIE, zeros, ones),
     "sums": lambda: C.sums(MOVIE, zeros, ones, row, ones, flags, flags),
     "chunk_starts": lambda: C.chunk_starts(bytes([0, 0, 0, 1] * 2), 8, 0, 4, into),
@@ -77,4 +86,4 @@ def test_every_allocation_may_fail():
         [sys.executable, "-c", CHILD], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 10
+    assert len(done.stdout.splitlines()) == 12

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.errors import BudgetExceeded, FragdexError, LimitExceeded, TruncatedInput
 from fragdex.indexing import native, reading
-from fragdex.indexing.headers import DENSE, DONE, NO_SHAPE
+from fragdex.indexing.headers import DENSE, DONE
 from fragdex.sources import Source, open_source
 from fragdex.testing import movie
 from laws import brute
@@ -68,15 +68,14 @@ def test_a_shape_is_asked_for_until_there_is_none(opened):
 
     met = walked(opened, learn=learn)[0]
     assert asked == [b"moof"]
-    assert met.fits is None
+    assert (met.shaped.shown, met.shaped.missed) == (6, 6)
 
 
 @needs_native
 def test_a_learned_shape_is_looked_for_at_once(opened):
     met = walked(opened, learn=lambda box: (bytes(len(box)), bytes(len(box)), b""))[0]
-    moofs = met.top[met.top["whole"]]["type"] == int.from_bytes(b"moof", "big")
-    assert (met.fits.which[moofs] != NO_SHAPE).all()
-    assert (met.fits.which[~moofs] == NO_SHAPE).all()
+    # Of the ftyp and the moov none is asked for.
+    assert (met.shaped.shown, met.shaped.missed, sum(met.shaped.met)) == (6, 0, 6)
 
 
 @needs_native

@@ -1,5 +1,6 @@
 """Fragments of one shape are read together; the tables hold what was written."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -16,9 +17,12 @@ from fragdex.boxes.fragments import (
     DEFAULT_SAMPLE_SIZE,
     FIRST_SAMPLE_FLAGS,
 )
-from fragdex.indexing import fragment_batches, native, shapes
+from fragdex.fragments.findings import Findings
+from fragdex.fragments.track_info import SampleDefaults
+from fragdex.indexing import fragment_batches, headers, native, positions, shapes
 from fragdex.indexing.headers import code
-from fragdex.indexing.native_plain import fit_plain
+from fragdex.indexing.positions import MOOF
+from fragdex.indexing.resolve import TrackState, regular_tables, track_tables
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
@@ -100,44 +104,86 @@ def test_fragments_of_few_shapes_are_read_right_however_they_come(tmp_path, made
         assert_true(indexer.finish(len(made.data)), made)
 
 
-@given(alike())
-def test_shapes_are_found_alike_in_passing_behind_it_and_in_python(made):
-    view, known = memoryview(made.data), shapes.Shapes()
-    whole = (met := native.walk(view, 0)).top[met.top["whole"]]
-    at, sizes = whole["offset"], whole["size"]
-    moofs = np.flatnonzero(whole["type"] == code("moof"))
-    for moof in moofs:
-        known.read(view, at[moof : moof + 1], sizes[moof : moof + 1], None)
-    plain = fit_plain(view, at, sizes, known.packed)
-    assert len(known.packed) == len(set(plain.which.tolist()) - {255})
-    found = [native.fit(view, at, sizes, known.packed)]
-    if native.compiled is not None and known.packed:
-        found.append(native.walk(view, 0, shapes=known.packed).fits)
-    for which, cells in found:
-        assert which.tolist() == plain.which.tolist()
-        assert [c.tolist() for c in cells] == [c.tolist() for c in plain.cells]
-
-
-@given(
-    st.binary(max_size=60),
-    st.lists(st.tuples(st.integers(-9, 70), st.integers(-9, 70)), max_size=6),
-    st.binary(min_size=1, max_size=9),
-    st.integers(0, 8),
-    st.tuples(st.integers(-1, 9), st.sampled_from([1, 2, 4, 8]), st.booleans()),
+TREX = {1: SampleDefaults(10, 7, NON_SYNC), 2: SampleDefaults(10, 7, SYNC)}
+needs_native = pytest.mark.skipif(
+    native.compiled is None, reason="the C extension was not compiled"
 )
-def test_shapes_are_looked_for_inside_the_buffer_only(data, boxes, template, known, place):
-    if native.compiled is None:
-        pytest.skip("the C extension was not compiled")
-    mask = bytes(255 if i < known else 0 for i in range(len(template)))
-    packed = ((template, mask, np.array(place, np.int64).tobytes()),)
-    offsets = np.array([a for a, _ in boxes], np.int64)
-    sizes = np.array([b for _, b in boxes], np.int64)
 
-    def outcome(fit):
-        try:
-            which, cells = fit(data, offsets, sizes, packed)
-        except ValueError:
-            return "refused"
-        return which.tolist(), [column.tolist() for column in cells]
 
-    assert outcome(native.fit) == outcome(fit_plain)
+def moofs_of(view):
+    """Where the moofs of a file stand, and their sizes."""
+    top = native.walk(view).top
+    moofs = top[top["type"] == MOOF]
+    return moofs["offset"], moofs["size"]
+
+
+def rows(found):
+    """What `by_shape` says, to be compared."""
+    if found is None:
+        return None
+    plain, wide, backward = found
+    return {t: (p.trafs.tolist(), p.points.tolist()) for t, p in plain.items()}, wide, backward
+
+
+@needs_native
+@given(alike())
+def test_programs_read_in_passing_what_python_reads_behind_it(made):
+    view = memoryview(made.data)
+    at, sizes = moofs_of(view)
+    true = rows(shapes.by_shape_plain(view, at, sizes, TREX, shapes.Shapes(_defaults=TREX)))
+    event("plain" if true is not None else "not plain")
+    known = shapes.Shapes(_defaults=TREX)
+    passed = native.walk(view, learn=known.learn).shaped
+    assert rows(shapes.by_shape(view, at, sizes, TREX, known, passed)) == true
+    # Known from before, and looked for behind the walk.
+    for found in (native.walk(view, shapes=known.programs).shaped, None):
+        assert rows(shapes.by_shape(view, at, sizes, TREX, known, found)) == true
+
+
+numbers = st.integers(-9, 99) | st.sampled_from([2**31, -(2**31), 2**61 + 1, 2**63 - 1, -(2**63)])
+
+
+@needs_native
+@given(alike(), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99), numbers), max_size=2))
+def test_what_is_settled_at_once_is_what_the_rules_say(made, changes):
+    """Rows as they were read, some of them changed: regular ones give the same, others nothing."""
+    view = memoryview(made.data)
+    found = shapes.by_shape(view, *moofs_of(view), TREX, shapes.Shapes(_defaults=TREX))
+    if found is None:
+        return
+    layout = positions.lay_out([native.walk(view).top])
+    for track, plain in found[0].items():
+        trafs = plain.trafs.reshape(-1, 10).copy()
+        for column, row, value in changes:
+            if column:
+                trafs[row % len(trafs), column] = value
+        plain = plain._replace(trafs=trafs.reshape(-1))
+        before = TrackState(7, 70, 5, 3, -1)
+        fast = regular_tables(plain, layout, before)
+        if fast is None:
+            assert changes or made.truth.samples
+            event("something to look at")
+            continue
+        event("regular")
+        findings, state, parts = Findings(), dataclasses.replace(before), plain.tables()
+        where = positions.regular_positions(*parts[:2], layout)
+        assert where is not None
+        assert (track_tables(track, *parts, where, layout, state, findings), state) == fast
+        assert findings.all() == ()
+
+
+KINDS = st.sampled_from([code(name) for name in ("moof", "mdat", "styp", "sidx", "free", "moov")])
+
+
+@needs_native
+@given(st.lists(st.tuples(KINDS, st.integers(8, 40)), max_size=20))
+def test_boxes_are_laid_out_alike_in_c_and_in_python(boxes):
+    top = np.zeros(len(boxes), headers.ROW)
+    top["type"], top["size"] = [k for k, _ in boxes], [n for _, n in boxes]
+    top["offset"] = np.cumsum(top["size"]) - top["size"]
+    for parts in ([top], [top[:3], top[3:]], []):
+        fast, plain = positions.lay_out(parts), positions.lay_out_plain(parts)
+        for name in ("moof", "start", "stop", "moof_stop", "mdat_start", "mdat_stop"):
+            assert getattr(fast, name).tolist() == getattr(plain, name).tolist()
+        for name in ("own_first", "own_last", "last_start", "last_stop"):
+            assert getattr(fast, name).tolist() == getattr(plain, name).tolist(), name

@@ -193,6 +193,52 @@ class Box:
         return f"Box({', '.join(words)})"
 
 
+class _Unsealed:
+    """A box whose attributes can be set yet.
+
+    What a dataclass that does not change does to be made takes longer than parsing most boxes.
+    """
+
+    __slots__ = Box.__slots__
+
+    def __init__(
+        self,
+        type: str,
+        fields: Mapping[str, Any],
+        children: tuple[Box, ...],
+        trailing: bytes,
+        size_form: SizeForm,
+        offset: int,
+        size: int,
+        header_size: int,
+        layout: BoxLayout | None,
+        misfit: str,
+    ) -> None:
+        self.type, self.fields, self.children = type, fields, children
+        self.trailing, self.size_form = trailing, size_form
+        self.offset, self.size, self.header_size = offset, size, header_size
+        self.layout, self.misfit = layout, misfit
+
+
+def parsed(
+    type: str,
+    fields: MappingProxyType[str, Any],
+    children: tuple[Box, ...],
+    trailing: bytes,
+    size_form: SizeForm,
+    *place: Any,
+) -> Box:
+    """A box as a parser makes it.
+
+    Args:
+        type, fields, children, trailing, size_form: as in `Box`.
+        place: offset, size, header_size, layout, misfit.
+    """
+    box: Any = _Unsealed(type, fields, children, trailing, size_form, *place)
+    box.__class__ = Box
+    return box  # type: ignore[no-any-return]
+
+
 def _restored(
     type: str,
     fields: dict[str, Any],

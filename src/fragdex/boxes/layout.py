@@ -157,6 +157,25 @@ class Run:
     parts: tuple[Part, ...]
     defaults: tuple[Any, ...]
     plain: bool
+    reads: tuple[tuple[str, int | slice, bool], ...]
+    """Name, which of the values of `codec`, whether these are letters."""
+
+    @classmethod
+    def of(cls, fields: Sequence[tuple[Field, Part]]) -> Run:
+        """Of fields that stand one behind the other."""
+        names = tuple(declared.name for declared, _ in fields)
+        parts = tuple(piece for _, piece in fields)
+        codec = struct.Struct(">" + "".join(piece.format for piece in parts))
+        reads, at = [], 0
+        for name, piece in zip(names, parts, strict=True):
+            is_array = piece.dtype.subdtype is not None
+            reads.append(
+                (name, slice(at, at + piece.values) if is_array else at, piece.dtype == "S4")
+            )
+            at += piece.values
+        plain = not any(piece.decode for piece in parts)
+        defaults = tuple(declared.default for declared, _ in fields)
+        return cls(names, codec, parts, defaults, plain, tuple(reads))
 
     def parse(self, body: memoryview, at: int, fields: dict[str, Any]) -> None:
         """Read the fields at `at` into `fields`."""
@@ -164,11 +183,9 @@ class Run:
         if self.plain:
             fields.update(zip(self.names, values, strict=True))
             return
-        i = 0
-        for name, piece in zip(self.names, self.parts, strict=True):
-            stop = i + piece.values
-            fields[name] = piece.decode(values[i:stop]) if piece.decode else values[i]
-            i = stop
+        for name, which, is_text in self.reads:
+            value: Any = values[which]
+            fields[name] = value.decode(LATIN_1) if is_text else value
 
     def build(self, fields: Mapping[str, Any]) -> bytes:
         """The bytes of the fields."""
@@ -189,6 +206,7 @@ def zero(default: Any, piece: Part) -> Any:
     return piece.decode(struct.unpack(">" + piece.format, bytes(piece.dtype.itemsize)))
 
 
+_WORD = struct.Struct(">I").unpack_from
 _MAX_STEPS = 256  # hostile flags must not fill the memory with plans
 
 
@@ -237,12 +255,7 @@ class BoxLayout:
 
         def close() -> None:
             if pending:
-                parts = tuple(piece for _, piece in pending)
-                codec = struct.Struct(">" + "".join(piece.format for piece in parts))
-                names = tuple(declared.name for declared, _ in pending)
-                defaults = tuple(declared.default for declared, _ in pending)
-                plain = not any(piece.decode for piece in parts)
-                plan.append(Run(names, codec, parts, defaults, plain))
+                plan.append(Run.of(pending))
                 pending.clear()
 
         for declared in self.fields:
@@ -305,11 +318,11 @@ class BoxLayout:
         if self.full:
             if len(body) < 4:
                 raise MalformedBox("no room for version and flags", expected=4, found=len(body))
-            flags = int.from_bytes(body[:4], "big")
+            (flags,) = _WORD(body)
             version, flags = flags >> 24, flags & 0xFFFFFF
             fields["version"], fields["flags"] = version, flags
             at = 4
-        for step in self.steps(version, flags):
+        for step in self._steps.get((version, flags)) or self.steps(version, flags):
             if isinstance(step, Run):
                 stop = at + step.codec.size
                 if stop > len(body):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
-from fragdex.box_header import only_zeros, read_header
-from fragdex.boxes.box import Box
+from fragdex.box_header import SizeForm, only_zeros, read_header
+from fragdex.boxes.box import Box, parsed
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.limits import MAX_BOXES, MAX_BOXES_PER_ROOT, MAX_DEPTH
 from fragdex.boxes.opaque import ESSENTIAL
 from fragdex.boxes.tree import layout_of
 from fragdex.errors import LimitExceeded, MalformedBox, NotISOBMFF, TruncatedInput
 
+_SHORT = Struct(">I4s").unpack_from
 _EMPTY = MappingProxyType({"data": memoryview(b"")})
 """Fields of every box without a body, of which a file may hold a million."""
 
@@ -116,10 +118,15 @@ class _Reader:
     def box(self, at: int, stop: int, parent: str | None, depth: int) -> Box:
         """The box at `at`, which must end at or before `stop`; both count from `view`'s start."""
         view = self.view
-        head = read_header(view, at, stop)
-        if head is None:
-            raise TruncatedInput("the input ends inside a box header", offset=self.base + at)
-        code_bytes, size, header, form = head
+        form: SizeForm | Literal["cut"] = "compact"
+        header, size, code_bytes = 8, 0, b""
+        if stop - at >= 8:
+            size, code_bytes = _SHORT(view, at)
+        if size < 2 or code_bytes == b"uuid":
+            head = read_header(view, at, stop)
+            if head is None:
+                raise TruncatedInput("the input ends inside a box header", offset=self.base + at)
+            code_bytes, size, header, form = head
         code = code_bytes.decode("latin-1")
         if form == "cut":
             raise self._short(code, at, 16, stop - at, depth)
@@ -158,10 +165,11 @@ class _Reader:
                     inside, used = self._children(at + header + used, at + size, layout, depth)
                     children = tuple(inside)
                     used -= at + header
-                trailing = bytes(body[used:])
+                if used < len(body):
+                    trailing = bytes(body[used:])
                 if self.strict and not only_zeros(body[used:]):
                     raise MalformedBox("bytes after the end", found=f"{len(trailing)} bytes")
-                fields.update(values)
+                fields = {**fields, **values} if fields else values
             except LimitExceeded as error:
                 raise self._placed(error, code, at) from None
             except MalformedBox as error:
@@ -170,18 +178,9 @@ class _Reader:
                 misfit, layout, children, trailing = error.message, None, (), b""
         if layout is None:
             fields["data"] = body
-        return Box(
-            code,
-            _EMPTY if not body and fields.keys() == _EMPTY.keys() else fields,
-            children,
-            trailing,
-            form,
-            offset=self.base + at,
-            size=size,
-            header_size=header,
-            layout=layout,
-            misfit=misfit,
-        )
+        shown = _EMPTY if not body and fields.keys() == _EMPTY.keys() else MappingProxyType(fields)
+        place = (self.base + at, size, header, layout, misfit)
+        return parsed(code, shown, children, trailing, form, *place)
 
     def _children(self, at: int, stop: int, layout: BoxLayout, depth: int) -> tuple[list[Box], int]:
         """The boxes from `at` on, and where they end: fewer than 8 bytes, or zeros, may be left."""
@@ -190,7 +189,7 @@ class _Reader:
         boxes: list[Box] = []
         parent = layout.code
         while stop - at >= 8:
-            if not any(self.view[at : at + 4]) and only_zeros(self.view[at:stop]):
+            if not _SHORT(self.view, at)[0] and only_zeros(self.view[at:stop]):
                 break  # QuickTime ends containers with zeros
             try:
                 box = self.box(at, stop, parent, depth + 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,49 @@ class Trafs(Table):
     gap: Int64 = column("i8", "tick", "time without samples, by duration-is-empty")
 
 
+class PlainTrack(NamedTuple):
+    """The trafs of one track, each with one run, in file order.
+
+    Attributes:
+        track: track_ID.
+        trafs: rows one behind the other: of `Trafs` moof, flags, time and time_kind, of `Runs` all
+            but traf. Moofs count from the first one of the batch.
+        points: likewise the columns of `SyncPoints`.
+    """
+
+    track: int
+    trafs: Int64
+    points: Int64
+
+    @classmethod
+    def of(cls, trafs: Trafs, runs: Runs, points: SyncPoints) -> PlainTrack:
+        """The rows of three tables of one track, without a base or a gap."""
+        columns = [trafs.moof, trafs.flags, trafs.time, trafs.time_kind]
+        columns += list(runs.columns().values())[1:]
+        rows = (
+            np.array(c, np.int64).T.reshape(-1) for c in (columns, [*points.columns().values()])
+        )
+        return cls(int(trafs.track[0]), *rows)
+
+    @classmethod
+    def from_bytes(cls, track: int, trafs: bytes, points: bytes) -> PlainTrack:
+        """The rows as they are packed, int64 each."""
+        return cls(track, np.frombuffer(trafs, np.int64), np.frombuffer(points, np.int64))
+
+    def tables(self, first_moof: int = 0) -> tuple[Trafs, Runs, SyncPoints]:
+        """The three tables; moofs are counted from `first_moof`."""
+        moof, flags, time, time_kind, *of_runs = self.trafs.reshape(-1, 3 + len(Runs.schema())).T
+        n = len(moof)
+        track, base, gap = np.full(n, self.track), np.full(n, NULL), np.zeros(n, np.int64)
+        trafs = Trafs(moof + first_moof, track, flags, base, time, time_kind, gap)
+        points = self.points.reshape(-1, len(SyncPoints.schema())).T
+        return trafs, Runs(np.arange(n), *of_runs), SyncPoints(*points)
+
+
+Plain: TypeAlias = dict[int, PlainTrack]
+"""track_ID → its trafs and their sync samples, where all fragments are plain (see `shapes`)."""
+
+
 @dataclass(slots=True)
 class Batch:
     """What one batch of fragments says.
@@ -90,12 +133,13 @@ class Batch:
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
     details: RunDetails | None = None
     groups: list[GroupBox] = field(default_factory=list)
-    plain: Mapping[int, tuple[Trafs, Runs, SyncPoints]] | None = None
+    plain: Plain | None = None
 
     def flat(self) -> Batch:
         """The batch with its trafs, runs and points in file order, if it holds them by track."""
         if self.plain is not None:
-            self.trafs, self.runs, self.points = in_file_order(list(self.plain.values()))
+            tables = [track.tables(self.first_moof) for track in self.plain.values()]
+            self.trafs, self.runs, self.points = in_file_order(tables)
             self.plain = None
         return self
 

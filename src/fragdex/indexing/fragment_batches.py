@@ -20,9 +20,9 @@ from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import NULL, FragmentTable, Growing, SyncTable
 from fragdex.fragments.track_info import SampleDefaults, SampleGroup
 from fragdex.indexing import native
-from fragdex.indexing.batch import Batch, Trafs, decode
+from fragdex.indexing.batch import Batch, PlainTrack, Trafs, decode
 from fragdex.indexing.groups import GroupBox, fragment_groups
-from fragdex.indexing.headers import Fits, Int64, Rows
+from fragdex.indexing.headers import Int64, Rows, Shaped
 from fragdex.indexing.positions import (
     MDAT,
     MOOF,
@@ -34,9 +34,15 @@ from fragdex.indexing.positions import (
     rule_bases,
     run_starts,
 )
-from fragdex.indexing.resolve import Settled, TrackState, resolve, track_tables
+from fragdex.indexing.resolve import (
+    Settled,
+    TrackState,
+    regular_tables,
+    resolve,
+    track_tables,
+)
 from fragdex.indexing.runs import Runs, SyncPoints
-from fragdex.indexing.shapes import Plain, Shapes, by_shape
+from fragdex.indexing.shapes import Shapes, by_shape
 from fragdex.indexing.sync import Expansion, merged
 
 ENOUGH = 2048
@@ -145,21 +151,36 @@ class Section:
 
     def _settle_plain(self, batch: Batch, layout: Layout, findings: Findings) -> bool:
         """Settle fragments that are told apart by track already; False where one is not regular."""
-        plain: Plain = dict(batch.plain or {})
-        found = {}
+        plain = batch.plain or {}
         if len(self.states) + len(plain) > MAX_TRACKS:
             return False
-        for track, (trafs, runs, points) in plain.items():
-            if batch.first_moof:
-                trafs = Trafs.of(trafs.columns() | {"moof": trafs.moof - batch.first_moof})
-                plain[track] = (trafs, runs, points)
+        tables: dict[int, Settled] = {}
+        states: dict[int, TrackState] = {}
+        for track, rows in plain.items():
+            found = regular_tables(rows, layout, self.states.get(track) or TrackState())
+            if found is None:
+                return self._settle_by_rules(plain, layout, findings)
+            tables[track], states[track] = found
+        self.states |= states
+        for track, settled in tables.items():
+            self._put(track, settled)
+        return True
+
+    def _settle_by_rules(
+        self, plain: Mapping[int, PlainTrack], layout: Layout, findings: Findings
+    ) -> bool:
+        """The same where there is something to note, or the C extension is not there."""
+        parts = {track: rows.tables() for track, rows in plain.items()}
+        places = {}
+        for track, (trafs, runs, _) in parts.items():
             where = regular_positions(trafs, runs, layout)
             if where is None:
                 return False
-            found[track] = where
-        for track, (trafs, runs, points) in plain.items():
+            places[track] = where
+        for track, (trafs, runs, points) in parts.items():
             state = self.states.setdefault(track, TrackState())
-            tables = track_tables(track, trafs, runs, points, found[track], layout, state, findings)
+            where = places[track]
+            tables = track_tables(track, trafs, runs, points, where, layout, state, findings)
             self._put(track, tables)
         return True
 
@@ -366,7 +387,7 @@ def read_batch(
     first_moof: int,
     defaults: Mapping[int, SampleDefaults],
     shapes: Shapes,
-    fits: Fits | None = None,
+    found: Shaped | None = None,
 ) -> Batch:
     """What the fragments of a stretch say, read by their shape where they are plain.
 
@@ -376,9 +397,9 @@ def read_batch(
         first_moof: number of the first one in the whole scan.
         defaults: the trex of each track.
         shapes: those of the file; new ones are added.
-        fits: what a walk found with shapes that `shapes.packed` gave it.
+        found: what a walk read of them with the programs of `shapes`.
     """
-    shaped = by_shape(buffer, at, sizes, first_moof, defaults, shapes, fits)
+    shaped = by_shape(buffer, at, sizes, defaults, shapes, found)
     if shaped is not None:
         plain, wide, backward = shaped
         undamaged = np.zeros(len(at), np.bool_)

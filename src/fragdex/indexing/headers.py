@@ -57,6 +57,10 @@ Packed: TypeAlias = tuple[tuple[bytes, bytes, bytes], ...]
 mask is set), and places: three int64 for each integer, its offset in the box, its width in bytes
 (1 to 8), and whether it is signed."""
 NO_SHAPE = 255
+Programs: TypeAlias = tuple[tuple[bytes, bytes, bytes], ...]
+"""The same with a program in place of places: how the C extension reads a box as it passes it."""
+SHAPED = b"moof"
+"""Boxes whose shapes are looked for."""
 
 
 class Fits(NamedTuple):
@@ -69,6 +73,26 @@ class Fits(NamedTuple):
 
     which: npt.NDArray[np.uint8]
     cells: list[Int64]
+
+
+class Shaped(NamedTuple):
+    """What programs read of many boxes.
+
+    Attributes:
+        shown: boxes that were looked at; missed: those of them that have none of the shapes.
+        odd: whether some number is such that boxes must be read otherwise.
+        wide: unsigned composition offsets of 2^31 or more, read as signed.
+        met: how many boxes have each shape.
+        tracks: by the number that programs give to a track its trafs and its sync samples, as
+            the bytes of `PlainTrack`; boxes are counted from 0.
+    """
+
+    shown: int
+    missed: int
+    odd: int
+    wide: int
+    met: tuple[int, ...]
+    tracks: tuple[tuple[bytes, bytes], ...]
 
 
 class RowColumns(NamedTuple):
@@ -126,17 +150,16 @@ class Extents(NamedTuple):
 
 
 class Boxes(NamedTuple):
-    """Boxes that are kept: places in a buffer, sizes, places in the file, and shapes."""
+    """Boxes that are kept: places in a buffer, sizes, places in the file, and what they say."""
 
     places: Int64
     sizes: Int64
     offsets: Int64
-    fits: Fits | None = None
+    shaped: Shaped | None = None
 
-    def some(self, which: Int64, kept: Fits | None = None) -> Boxes:
-        """Those that the row numbers name; `kept`: shapes that none of the others has."""
-        fits = kept and kept._replace(which=kept.which[which])
-        return Boxes(self.places[which], self.sizes[which], self.offsets[which], fits)
+    def some(self, which: Int64, shaped: Shaped | None = None) -> Boxes:
+        """Those that the row numbers name; `shaped`: what programs read of them."""
+        return Boxes(self.places[which], self.sizes[which], self.offsets[which], shaped)
 
 
 class Walked(NamedTuple):
@@ -148,11 +171,11 @@ class Walked(NamedTuple):
         position: of the next header; it may lie behind the buffer, where a box that need not be
             whole reaches out of it.
         status: why the walk stopped.
-        fits: shapes of the `WHOLE` boxes among `top`, where the walk looked for some.
+        shaped: what programs read of the `SHAPED` boxes among `top`, where the walk had some.
     """
 
     top: Rows
     inner: Rows
     position: int
     status: int
-    fits: Fits | None = None
+    shaped: Shaped | None = None

@@ -21,12 +21,14 @@ from fragdex.indexing.headers import (
     DONE,
     PASSED,
     ROW,
+    SHAPED,
     WHOLE,
     Extents,
-    Fits,
     Int64,
-    Packed,
+    Programs,
     RowColumns,
+    Rows,
+    Shaped,
     Sums,
     Walked,
 )
@@ -34,7 +36,6 @@ from fragdex.indexing.native_plain import (
     chunk_starts_plain,
     columns_plain,
     extents_plain,
-    fit_plain,
     join_plain,
     join_sync_plain,
     places_plain,
@@ -43,7 +44,7 @@ from fragdex.indexing.native_plain import (
 )
 
 Learn: TypeAlias = Callable[[memoryview], tuple[bytes, bytes, bytes] | None]
-"""Bytes of a box → its shape, one of `Packed`; None where it has none."""
+"""Bytes of a box → its shape, one of `Programs`; None where it has none."""
 
 compiled: Any = None
 """The compiled loops, or None."""
@@ -61,7 +62,8 @@ def walk(
     max_rows: int = 1 << 15,
     *,
     inside: bool = False,
-    shapes: Packed = (),
+    shapes: Programs = (),
+    learn: Learn | None = None,
 ) -> Walked:
     """Pass the boxes from `start` on.
 
@@ -70,7 +72,9 @@ def walk(
         start: of the first header.
         max_rows: about how many rows to give at once.
         inside: give the rows inside of fragments as well.
-        shapes: of `WHOLE` boxes, to be looked for in passing; the walk in Python does not.
+        shapes: of `SHAPED` boxes, to be read in passing; the walk in Python does not.
+        learn: tells the shape of a box that has none of those known, which is then read as well;
+            None: no more is asked.
     """
     if start >= len(buffer):
         nothing = np.zeros(0, ROW)
@@ -78,11 +82,22 @@ def walk(
     if compiled is None:
         return walk_plain(buffer, start, max_rows, inside)
     descend = DESCEND if inside else b""
-    top, inner, position, status, found = compiled.walk(
-        buffer, start, descend, WHOLE, PASSED, max_rows, shapes
+    return _walked(
+        *compiled.walk(
+            *(buffer, start, descend, WHOLE, PASSED, max_rows, SHAPED, shapes, _asked(learn))
+        )
     )
-    fits = _fits(found, shapes) if shapes else None
-    return Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status, fits)
+
+
+def _walked(
+    top: bytes, inner: bytes, position: int, status: int, found: tuple[Any, ...] | None
+) -> Walked:
+    shaped = Shaped(*found) if found is not None else None
+    return Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status, shaped)
+
+
+def _asked(learn: Learn | None) -> Callable[[bytes], tuple[bytes, bytes, bytes] | None] | None:
+    return None if learn is None else lambda box: learn(memoryview(box))
 
 
 def walk_file(
@@ -94,7 +109,7 @@ def walk_file(
     max_bytes: int,
     probe: int = 0,
     dense: int = 0,
-    shapes: Packed = (),
+    shapes: Programs = (),
     learn: Learn | None = None,
 ) -> tuple[Walked, bytearray, int, int]:
     """`walk` by reading, two reads a fragment: where fragments are large this beats mapping.
@@ -107,29 +122,17 @@ def walk_file(
         max_rows, max_bytes: about how many rows and bytes of `WHOLE` boxes to give at once.
         probe: rows after which the walk stops with `DENSE` where moofs begin at most `dense`
             bytes apart; 0: it never does.
-        shapes: of `WHOLE` boxes, to be looked for in passing.
-        learn: tells the shape of a moof that has none of those known, which is then looked for as
-            well; None: no more is asked.
+        shapes, learn: as in `walk`.
 
     Returns: what was met (offsets in the file), the bytes of the `WHOLE` boxes one behind the
     other, reads made, bytes read.
     """
-    known = list(shapes)
-
-    def ask(box: bytes) -> tuple[bytes, bytes, bytes] | None:
-        shape = learn(memoryview(box)) if learn is not None else None
-        if shape is not None:
-            known.append(shape)
-        return shape
-
-    (top, inner, position, status, found), kept, reads, count = compiled.walk_file(
+    walked, kept, reads, count = compiled.walk_file(
         # A box that a cut file announces may begin behind its end.
         *(fd, start, max(start, stop), b"", WHOLE, PASSED, max_rows, max_bytes),
-        *(b"moof", probe, dense, shapes, ask if learn is not None else None),
+        *(SHAPED, probe, dense, shapes, _asked(learn)),
     )
-    fits = _fits(found, tuple(known)) if known else None
-    met = Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status, fits)
-    return met, kept, reads, count
+    return _walked(*walked), kept, reads, count
 
 
 def columns(
@@ -155,28 +158,25 @@ def columns(
     return columns_plain(buffer, offsets, places)
 
 
-def fit(buffer: memoryview | bytes, offsets: Int64, sizes: Int64, shapes: Packed) -> Fits:
-    """Which of many boxes have which of some shapes, and their integers.
+def fit(
+    buffer: memoryview | bytes,
+    offsets: Int64,
+    sizes: Int64,
+    shapes: Programs,
+    learn: Learn | None = None,
+) -> Shaped | None:
+    """What the programs of their shapes read of many boxes; only with the compiled loops.
 
-    Boxes must lie inside the buffer (ValueError); of several shapes that fit any may be named.
+    Args:
+        buffer: holds the boxes.
+        offsets: where each starts; sizes: bytes of each.
+        shapes, learn: as in `walk`.
 
-    >>> place = np.array([1, 1, 0], np.int64).tobytes()
-    >>> found = fit(b"abxb", np.array([0, 2]), np.array([2, 2]), ((b"a?", bytes([255, 0]), place),))
-    >>> found.which.tolist(), found.cells[0].tolist()
-    ([0, 255], [[98]])
+    Returns: None where there is no shape. Boxes must lie inside the buffer (ValueError).
     """
-    if compiled is not None and shapes:
-        at, lengths = (np.ascontiguousarray(column, np.int64) for column in (offsets, sizes))
-        return _fits(compiled.fit(buffer, at, lengths, shapes), shapes)
-    return fit_plain(buffer, offsets, sizes, shapes)
-
-
-def _fits(found: tuple[bytes, tuple[bytes, ...]], shapes: Packed) -> Fits:
-    which, cells = found
-    tables = [
-        _table(read, len(places) // 24) for read, (_, _, places) in zip(cells, shapes, strict=True)
-    ]
-    return Fits(np.frombuffer(which, np.uint8), tables)
+    at, lengths = (np.ascontiguousarray(column, np.int64) for column in (offsets, sizes))
+    found = compiled.fit(buffer, at, lengths, shapes, _asked(learn))
+    return None if found is None else Shaped(*found)
 
 
 def join(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:
@@ -229,7 +229,7 @@ def sums(
         buffer, at, count, np.array(columns, np.int64), durations, first, rest
     )
     size, duration, cts_min, cts_end, negative = _table(summed, 5)
-    return Sums(size, duration, cts_min, cts_end, negative, _table(points, 4))
+    return Sums(size, duration, cts_min, cts_end, negative, _table(points, 6)[:4])
 
 
 def chunk_starts(
@@ -324,6 +324,45 @@ def extents(
 _NONE = np.zeros(0, np.int64)
 
 
+def lay_out(tops: Sequence[Rows], moof: int, mdat: int, lead: bytes) -> tuple[Int64, Int64]:
+    """Where fragments and media data lie; only with the compiled loops.
+
+    Args:
+        tops: rows of top-level boxes in file order.
+        moof, mdat: types of boxes; lead: types of those that introduce a moof, one behind the
+            other.
+
+    Returns: columns of the moofs (place, start and stop of the fragment, end of the moof, rows of
+    the first and the last mdat that are its own, payload of the last one), and of the mdats
+    (payload), as `Layout` of `positions` names them.
+    """
+    rows = tops[0] if len(tops) == 1 else np.concatenate([np.zeros(0, ROW), *tops])
+    moofs, mdats = compiled.lay_out(np.ascontiguousarray(rows), moof, mdat, lead)
+    return _table(moofs, 8), _table(mdats, 2)
+
+
+def settle(
+    trafs: Int64, points: Int64, layout: Int64, state: tuple[int, int, int, int]
+) -> tuple[Int64, Int64, int, int, int, int] | None:
+    """The tables of one track whose trafs are regular; only with the compiled loops.
+
+    Args:
+        trafs, points: the rows of a `PlainTrack`.
+        layout: columns of the moofs, as `lay_out` gives them.
+        state: samples and rows of the track before, decode time of the last traf with a tfdt of
+            32 bits, and of the last one that has samples; -2^63: there is none.
+
+    Returns: the columns of a fragment table but for its flags, those of a sync table, the decode
+    time behind the last sample, samples so far, and the other two of `state`; None where something
+    is not regular.
+    """
+    found = compiled.settle(trafs, points, layout, *state)
+    if found is None:
+        return None
+    table, sync, next_dts, samples, short_time, began = found
+    return _table(table, 12), _table(sync, 7), next_dts, samples, short_time, began
+
+
 def join_sync(rows: Int64) -> Int64:
     """Runs of sync samples in fewer rows: those that continue each other become one.
 
@@ -341,5 +380,5 @@ def join_sync(rows: Int64) -> Int64:
     return rows[:, :left] if 2 * left > rows.shape[1] else rows[:, :left].copy()
 
 
-def _table(read: bytes, rows: int) -> Int64:
+def _table(read: bytes | bytearray, rows: int) -> Int64:
     return np.frombuffer(read, np.int64).reshape(rows, -1 if read else 0)

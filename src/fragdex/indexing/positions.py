@@ -21,12 +21,14 @@ from fragdex.boxes.fragments import DEFAULT_BASE_IS_MOOF
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import FARTHEST, NULL, Int64
+from fragdex.indexing import native
 from fragdex.indexing.batch import Trafs
 from fragdex.indexing.headers import ROW, Rows, code
 from fragdex.indexing.runs import Runs
 
 MOOF, MDAT, FREE, SKIP = map(code, ("moof", "mdat", "free", "skip"))
-LEAD = np.array([code(name) for name in ("styp", "sidx", "emsg", "prft")], np.uint32)
+_LEAD = b"stypsidxemsgprft"
+LEAD = np.frombuffer(_LEAD, ">u4").astype(np.uint32)
 """Boxes that introduce a fragment where they stand directly before its moof."""
 AROUND = frozenset((FREE, SKIP, *map(code, ("ftyp", "moov", "mfra"))))
 """Boxes that have no part in a fragment where they stand before the first or behind the last."""
@@ -52,6 +54,7 @@ class Layout:
         own_first, own_last: rows of the mdats that a fragment may use without naming a base:
             from the one directly before its moof to the last one before the next moof.
         last_start, last_stop: payload of the last of them; nothing lies in it where there is none.
+        columns: those of the moofs, one behind the other, where the C extension made them.
     """
 
     moof: Int64
@@ -64,10 +67,22 @@ class Layout:
     own_last: Int64
     last_start: Int64
     last_stop: Int64
+    columns: Int64 | None = None
 
 
 def lay_out(tops: Sequence[Rows]) -> Layout:
     """The layout of a file, or of a stretch of it, from its top-level boxes in file order."""
+    if native.compiled is None:
+        return lay_out_plain(tops)
+    columns, mdats = native.lay_out(tops, MOOF, MDAT, _LEAD)
+    moof, start, stop, moof_stop, own_first, own_last, last_start, last_stop = columns
+    return Layout(
+        *(moof, start, stop, moof_stop, *mdats, own_first, own_last, last_start, last_stop, columns)
+    )
+
+
+def lay_out_plain(tops: Sequence[Rows]) -> Layout:
+    """`lay_out` in Python."""
     offset, size, types = (
         np.concatenate([top[name] for top in [np.zeros(0, ROW), *tops]])
         for name in ("offset", "size", "type")

@@ -170,11 +170,11 @@ def _by_reads(source: Source, size: int, scan: Scan) -> bool:
             max_bytes=MAX_WHOLE_BOX,
             probe=probe,
             dense=DENSE,
-            shapes=scan.shapes.packed,
-            learn=scan.shapes.learn,
+            shapes=scan.shapes.programs,
+            learn=scan.shapes.learner,
         )
         source.note_read(count, reads)
-        scan.take_buffered(kept, met.top, met.fits)
+        scan.take_buffered(kept, met.top, met.shaped)
         head = b""
         if met.status not in (headers.DONE, headers.FULL, headers.DENSE) and met.position < size:
             head = source.read_up_to(ByteRange(met.position, min(met.position + 16, size)))
@@ -189,7 +189,10 @@ def _by_reads(source: Source, size: int, scan: Scan) -> bool:
 
 def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
     while True:
-        met = native.walk(view, scan.position, STRETCH, shapes=scan.shapes.packed)
+        shapes = scan.shapes
+        met = native.walk(
+            view, scan.position, STRETCH, shapes=shapes.programs, learn=shapes.learner
+        )
         before = scan.box_bytes
         scan.take(view, met)
         source.note_read(scan.box_bytes - before)

@@ -15,7 +15,7 @@ import numpy as np
 from fragdex.box_header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
-from fragdex.indexing.headers import DONE, Fits, Rows
+from fragdex.indexing.headers import DONE, Rows, Shaped
 from fragdex.indexing.scan import FTYP, MDAT, MOOF, MOOV, Scan
 from fragdex.sources import Source
 
@@ -242,7 +242,9 @@ class Ahead(Scan):
         self._kept: list[bytes | bytearray] = []
         self._tops: list[Rows] = []
 
-    def take_buffered(self, kept: bytes | bytearray, top: Rows, fits: Fits | None = None) -> None:
+    def take_buffered(
+        self, kept: bytes | bytearray, top: Rows, shaped: Shaped | None = None
+    ) -> None:
         """Keep what was met until it counts."""
         self._kept.append(kept)
         self._tops.append(top)

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import FARTHEST, NULL, FragmentFlags, FragmentTable, Int64, SyncTable
-from fragdex.indexing.batch import Trafs, track_ids
+from fragdex.indexing import native
+from fragdex.indexing.batch import PlainTrack, Trafs, track_ids
 from fragdex.indexing.positions import (
     EVERY,
     MDAT_HEADER,
@@ -129,6 +130,46 @@ def _same_rows(owner: Int64, owners: Runs | Trafs) -> bool:
     """Whether every row owns exactly one, in order."""
     n = len(owners)
     return len(owner) == n and bool((owner == np.arange(n)).all())
+
+
+def regular_tables(
+    plain: PlainTrack, layout: Layout, state: TrackState
+) -> tuple[Settled, TrackState] | None:
+    """What `track_tables` makes of positions by the rule, where there is nothing to note.
+
+    Args:
+        plain: of the track; its moofs count in `layout`.
+        layout: where fragments and media data lie.
+        state: where the track goes on; it stays as it is.
+
+    Returns: the tables, and where the track goes on then; None where something must be looked at
+    more closely, or the C extension is not there.
+    """
+    if layout.columns is None:
+        return None
+    found = native.settle(
+        plain.trafs,
+        plain.points,
+        layout.columns,
+        (state.samples, state.rows, _or_null(state.short_time), _or_null(state.began)),
+    )
+    if found is None:
+        return None
+    table, sync, next_dts, samples, short_time, began = found
+    rows = table.shape[1]
+    fragments = FragmentTable(*(*table, np.zeros(rows, np.uint32)))
+    later = TrackState(
+        next_dts,
+        samples,
+        state.rows + rows,
+        None if short_time == NULL else short_time,
+        None if began == NULL else began,
+    )
+    return (fragments, SyncTable(*sync)), later
+
+
+def _or_null(time: int | None) -> int:
+    return NULL if time is None else time
 
 
 def track_tables(

@@ -275,9 +275,8 @@ def summed(
     points: tuple[Int64, ...] = (run, index, dts, cts, np.zeros_like(run), np.ones_like(run))
     if even and not told:
         points = _even(duration, count, first, rest)
-    elif even and len(run) == count.sum():
-        every = np.ones(n, np.uint8)
-        points = _even(duration, count, every, every)
+    elif even and len(run):
+        points = _even_or_each(points, duration, count)
     return Summed(
         found.size if kind.flags & SAMPLE_SIZE else size * count,
         found.duration,
@@ -287,6 +286,22 @@ def summed(
         0 if kind.version else int(found.negative.sum()),
         backward,
     )
+
+
+def _even_or_each(points: tuple[Int64, ...], duration: Int64, count: Int64) -> tuple[Int64, ...]:
+    """Evenly spaced sync samples of runs: those of a run whose samples all are make one row."""
+    run = points[0]
+    alike = np.bincount(run, minlength=len(count)) == count
+    every = np.ones(len(count), np.uint8)
+    even = _even(duration, count, every, every)
+    if alike.all():
+        return even
+    if not alike.any():
+        return points
+    single = ~alike[run]
+    mixed = [np.append(one[single], row[alike]) for one, row in zip(points, even, strict=True)]
+    order = np.argsort(mixed[0], kind="stable")
+    return tuple(column[order] for column in mixed)
 
 
 def _even(duration: Int64, count: Int64, first: Flags, rest: Flags) -> tuple[Int64, ...]:

@@ -22,7 +22,7 @@ from fragdex.fragments.table import Int64
 from fragdex.fragments.track_info import Movie, SampleDefaults
 from fragdex.indexing import headers, native
 from fragdex.indexing.fragment_batches import Section, read_batch
-from fragdex.indexing.headers import Boxes, Fits, Rows, Walked, code
+from fragdex.indexing.headers import Boxes, Rows, Shaped, Walked, code
 from fragdex.indexing.moov import MAX_PLAIN, audit_tracks, plain_moov, read_moov
 from fragdex.indexing.movie import decoders, read_movie, sample_tables
 from fragdex.indexing.progressive import names_samples
@@ -93,7 +93,7 @@ class ScanState:
         self.sections = [Section(-1, states or {})]
         self.damaged: list[int] = []
         self.damaged_tracks: list[FormatError] = []
-        self._defaults = defaults
+        self._govern(defaults)
         self._plain_room = MAX_PLAIN
         self._pending: list[_Pending] = []
         self._top: list[Rows] = []
@@ -103,11 +103,13 @@ class ScanState:
         self._moof_count = 0
         self._blobs: list[tuple[memoryview, Int64]] = []
 
-    def take_buffered(self, kept: bytes | bytearray, top: Rows, fits: Fits | None = None) -> None:
+    def take_buffered(
+        self, kept: bytes | bytearray, top: Rows, shaped: Shaped | None = None
+    ) -> None:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
         whole = np.flatnonzero(top["whole"])
         offsets, sizes = top["offset"][whole], top["size"][whole]
-        boxes = Boxes(np.cumsum(sizes) - sizes, sizes, offsets, fits)
+        boxes = Boxes(np.cumsum(sizes) - sizes, sizes, offsets, shaped)
         self._split(memoryview(kept).toreadonly(), top, boxes, top["type"][whole])
 
     def take(self, view: memoryview, met: Walked) -> None:
@@ -115,7 +117,7 @@ class ScanState:
         top = met.top
         whole = np.flatnonzero(top["whole"])
         offsets = top["offset"][whole]
-        boxes = Boxes(offsets, top["size"][whole], offsets, met.fits)
+        boxes = Boxes(offsets, top["size"][whole], offsets, met.shaped)
         self._split(view, top, boxes, top["type"][whole])
 
     def note_top(self, top: Rows) -> None:
@@ -161,11 +163,11 @@ class ScanState:
                 split = int(np.searchsorted(top["offset"], captured.offset))
                 before = start + np.flatnonzero(is_moof[start:index])
                 self._fragments(buffer, top[:split], whole.some(before))
-                # Shapes were counted through; behind a moov they are looked for again.
-                start, top, whole = index, top[split:], whole._replace(fits=None)
+                # Fragments were counted through; behind a moov they are read again.
+                start, top, whole = index, top[split:], whole._replace(shaped=None)
                 self._begin(captured)
         if start or not is_moof.all():
-            whole = whole.some(start + np.flatnonzero(is_moof[start:]), kept=whole.fits)
+            whole = whole.some(start + np.flatnonzero(is_moof[start:]), whole.shaped)
         self._fragments(buffer, top, whole)
 
     def _capture(self, captured: Captured) -> None:
@@ -221,7 +223,13 @@ class ScanState:
             section.deferred = section.repeats
         self.sections.append(section)
         self.movies.append((moov, movie))
-        self._defaults = _defaults_of(movie)
+        self._govern(_defaults_of(movie))
+
+    def _govern(self, defaults: Mapping[int, SampleDefaults] | None) -> None:
+        """What comes is read with these defaults; None: they are not known yet."""
+        self._defaults = defaults
+        if defaults is not None:
+            self.shapes.use(defaults)
 
     def _plain(self, moov: Captured) -> bytes:
         """The bytes of a moov, which may be compressed."""
@@ -265,8 +273,8 @@ class ScanState:
         self._pending.clear()
 
     def _decode(self, one: _Pending, defaults: Mapping[int, SampleDefaults]) -> None:
-        places, sizes, _, fits = one.moofs
-        batch = read_batch(one.buffer, places, sizes, one.first, defaults, self.shapes, fits)
+        places, sizes, _, shaped = one.moofs
+        batch = read_batch(one.buffer, places, sizes, one.first, defaults, self.shapes, shaped)
         one.section.add(one.top, batch, self.findings)
         if self.size:
             # What is settled next reaches as far as this.

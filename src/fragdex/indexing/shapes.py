@@ -1,226 +1,34 @@
-"""Parse one, read thousands: fragments of one shape, whose integers stand at the same places.
+"""Fragments read by their shapes: what each says of its trafs, by track.
 
-Fragments that one muxer writes look alike. One of each size is parsed by the declared layouts,
-which tell where its fields stand; the bytes that decide this (box headers, versions, flags, counts,
-track numbers) make a mask, and every fragment that agrees with it is read at the same places. The
-shapes of a file are kept, so that the compiled walk reads such fragments as it passes them.
-Fragments that are not plain (a named base, several runs or trafs of one track, no tfdt, access
-point groups) are left to `batch`, which reads any.
+The shapes of a file are kept. The C extension runs their programs as it passes the fragments; where
+it is not there, or where fragments came before their moov, they are read behind the walk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from fragdex.boxes.fragments import (
-    DEFAULT_BASE_IS_MOOF,
-    DURATION_IS_EMPTY,
-    SAMPLE_COMPOSITION_TIME_OFFSET,
-    SAMPLE_DURATION,
-    SAMPLE_FLAGS,
-    SAMPLE_SIZE,
-    TFDT,
-    TFHD,
-    TRUN,
-)
-from fragdex.boxes.layout import BoxLayout
 from fragdex.fragments.table import NULL
 from fragdex.fragments.track_info import SampleDefaults
+from fragdex.indexing import native
 from fragdex.indexing.batch import (
     SAMPLE_DEFAULTS,
-    TFDT_CODE,
-    TFHD_CODE,
-    TRAF,
-    TRUN_CODE,
+    Plain,
+    PlainTrack,
     Trafs,
     apply_defaults,
     in_file_order,
     near_times,
 )
-from fragdex.indexing.groups import SBGP, SGPD
-from fragdex.indexing.headers import NO_SHAPE, Fits, Int64, Packed
-from fragdex.indexing.native import fit
-from fragdex.indexing.native_plain import inside_of
-from fragdex.indexing.runs import (
-    DECIDING,
-    MAX_COUNT_WITHOUT_ROWS,
-    NON_SYNC,
-    RunKind,
-    Runs,
-    SyncPoints,
-    fixed_fields,
-    signed,
-    summed,
-)
-
-DECIDED = ("track_ID", "sample_count")
-"""Fields that are the same in all fragments of a shape."""
-ROW_COLUMNS = (
-    ("sample_duration", SAMPLE_DURATION, ">u4"),
-    ("sample_size", SAMPLE_SIZE, ">u4"),
-    ("sample_flags", SAMPLE_FLAGS, ">u4"),
-    # Signed in all versions: producers write negative ones in version 0, too.
-    ("sample_composition_time_offset", SAMPLE_COMPOSITION_TIME_OFFSET, ">i4"),
-)
-"""Columns of a trun's rows in their order (8.8.8.1)."""
-
-Place = tuple[int, np.dtype[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """One tfhd, tfdt or trun of a shape.
-
-    Attributes:
-        version, flags: as far as they decide the layout.
-        width: bytes of version, flags and fixed fields.
-        places: where they stand, from the moof's start.
-    """
-
-    version: int
-    flags: int
-    width: int
-    places: Mapping[str, Place]
-
-
-@dataclass(frozen=True, slots=True)
-class Traf:
-    """One traf of a shape.
-
-    Attributes:
-        start: number of its first field among the places of the shape.
-        cells: number of each, by name; they follow each other.
-        rows_at: bytes from the moof's start to the rows of its samples.
-    """
-
-    track: int
-    flags: int
-    time: int
-    run: _Box
-    count: int
-    rows_at: int
-    start: int
-    cells: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Where the fields of fragments stand: a box shape (see `headers.Packed`), and its trafs."""
-
-    packed: tuple[bytes, bytes, bytes]
-    trafs: tuple[Traf, ...]
-
-
-def shape_of(data: memoryview) -> Shape | None:
-    """The shape of a moof, or None where it is not plain."""
-    inside = inside_of(data, 0, len(data))
-    if inside is None:
-        return None
-    mask = bytearray(len(data))
-
-    def decide(start: int, stop: int) -> None:
-        mask[start:stop] = b"\xff" * (stop - start)
-
-    for start, stop in inside.deciding:
-        decide(start, stop)
-    trafs: list[dict[int, tuple[int, int]]] = []
-    for at, length, kind, header, depth, _, _ in inside.rows:
-        if depth == 1 and kind == TRAF:
-            trafs.append({})
-        elif depth == 2 and kind in (TFHD_CODE, TFDT_CODE, TRUN_CODE):
-            if not trafs or kind in trafs[-1]:
-                return None
-            trafs[-1][kind] = (at + header, length - header)
-        elif kind in (SBGP, SGPD):
-            return None
-    found: list[Traf] = []
-    places: list[Place] = []
-    for boxes in trafs:
-        if len(boxes) < 3 or any(room < 4 or data[body] > 1 for body, room in boxes.values()):
-            return None
-        traf = _traf(data, boxes, places, decide, first=not found)
-        if traf is None or traf.track in (known.track for known in found):
-            return None
-        found.append(traf)
-        for body, _ in boxes.values():
-            decide(body, body + 4)
-        # track_ID and sample_count stand first behind version and flags.
-        for body in (boxes[TFHD_CODE][0], boxes[TRUN_CODE][0]):
-            decide(body + 4, body + 8)
-    packed = [(at, dtype.itemsize, dtype.kind == "i") for at, dtype in places]
-    box = (bytes(data), bytes(mask), np.array(packed, np.int64).tobytes())
-    return Shape(box, tuple(found)) if found else None
-
-
-def _traf(
-    data: memoryview,
-    boxes: Mapping[int, tuple[int, int]],
-    places: list[Place],
-    decide: Callable[[int, int], None],
-    *,
-    first: bool,
-) -> Traf | None:
-    """One traf, or None where it is not plain; what is read of it is added to the places."""
-    (head, head_room), (time, time_room) = boxes[TFHD_CODE], boxes[TFDT_CODE]
-    run, run_room = boxes[TRUN_CODE]
-    header, tfdt, trun = _box(data, head, TFHD), _box(data, time, TFDT), _box(data, run, TRUN)
-    flags = int.from_bytes(data[head + 1 : head + 4], "big")
-    from_moof = first or flags & DEFAULT_BASE_IS_MOOF
-    if not from_moof or flags & DURATION_IS_EMPTY or "base_data_offset" in header.places:
-        return None
-    if header.width > head_room or tfdt.width > time_room or trun.width > run_room:
-        return None
-    if "data_offset" not in trun.places:
-        return None
-    entry = header.places.get("sample_description_index")
-    if entry is not None:
-        # Another entry than the first is looked at: the moov may not have it.
-        if int.from_bytes(data[entry[0] : entry[0] + 4], "big") != 1:
-            return None
-        decide(entry[0], entry[0] + 4)
-    count, track = (
-        int.from_bytes(data[at : at + dtype.itemsize], "big")
-        for at, dtype in (trun.places["sample_count"], header.places["track_ID"])
-    )
-    stride = 4 * (trun.flags & 0xF00).bit_count()
-    most = (run_room - trun.width) // stride if stride else MAX_COUNT_WITHOUT_ROWS
-    if not 0 < count <= most or run_room != trun.width + count * stride:
-        return None
-    wanted = {**header.places, **tfdt.places, **trun.places}
-    wanted = {name: place for name, place in wanted.items() if name not in DECIDED}
-    if count == 1:
-        # The row of a single sample stands at the same place, too.
-        wanted |= {name: (run + at, d) for name, (at, d) in _row_places(trun, trun.width).items()}
-    start = len(places)
-    cells = {name: start + number for number, name in enumerate(wanted)}
-    places.extend(wanted.values())
-    return Traf(track, flags, tfdt.version, trun, count, run + trun.width, start, cells)
-
-
-def _row_places(trun: _Box, at: int) -> dict[str, Place]:
-    """Columns of one row of samples that starts `at` bytes behind the start of the body."""
-    found: dict[str, Place] = {}
-    for name, mask, kind in ROW_COLUMNS:
-        if trun.flags & mask:
-            found[name] = (at + 4 * len(found), np.dtype(kind))
-    return found
-
-
-def _box(data: memoryview, body: int, layout: BoxLayout) -> _Box:
-    """Places of a box's fixed fields, from the start of the moof."""
-    word = int.from_bytes(data[body : body + 4], "big") & (0xFF000000 | DECIDING[layout.code])
-    fixed = fixed_fields(layout, word)
-    places = zip(fixed.names, fixed.places, strict=True)
-    at = {name: (body + at, dtype) for name, (at, dtype) in places}
-    return _Box(word >> 24, word & 0xFFFFFF, fixed.width, at)
-
-
-Plain: TypeAlias = dict[int, tuple[Trafs, Runs, SyncPoints]]
-"""track_ID → its trafs, each with one run, and their sync samples, in file order."""
+from fragdex.indexing.headers import NO_SHAPE, Fits, Int64, Programs, Shaped
+from fragdex.indexing.native_plain import fit_plain
+from fragdex.indexing.programs import program, rows_of_tracks
+from fragdex.indexing.runs import NON_SYNC, RunKind, Runs, SyncPoints, signed, summed
+from fragdex.indexing.traf_shapes import Shape, Traf, shape_of
 
 MAX_SHAPES = 24
 """Shapes of one stretch; where there are more, reading them one after the other costs more."""
@@ -235,8 +43,20 @@ class Shapes:
     """The shapes of a file's fragments that are known so far, at most `MAX_SHAPES`."""
 
     _known: list[Shape] = field(default_factory=list)
+    _programs: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
+    _slots: dict[int, int] = field(default_factory=dict)
+    _defaults: Mapping[int, SampleDefaults] | None = None
     _alone: int = 0
     _spared: int = 0
+
+    def use(self, defaults: Mapping[int, SampleDefaults]) -> None:
+        """Write programs with these defaults, the trex of each track, from here on."""
+        if self._defaults is None or self._defaults != defaults:
+            self._defaults = dict(defaults)
+            known, self._known = self._known, []
+            self._programs = []
+            for shape in known:
+                self._keep(shape)
 
     def worth(self, count: int) -> bool:
         """Whether to look for the shapes of `count` fragments that come by themselves.
@@ -248,48 +68,68 @@ class Shapes:
         return count >= FEW or (self._alone > FEW and self._spared >= -MAX_SHAPES)
 
     @property
-    def packed(self) -> Packed:
-        """What a walk needs to read fragments of these shapes."""
-        return tuple(shape.packed for shape in self._known)
+    def programs(self) -> Programs:
+        """What a walk needs to read fragments of these shapes as it passes them."""
+        return tuple(self._programs)
+
+    @property
+    def learner(self) -> native.Learn | None:
+        """`learn`, where defaults are known, so that programs can be written."""
+        return None if self._defaults is None else self.learn
 
     def learn(self, moof: memoryview) -> tuple[bytes, bytes, bytes] | None:
-        """The shape of a fragment that fits none of those known; None where it is not plain."""
+        """The program of a fragment that has none of the shapes; None where it is not plain."""
         if len(self._known) >= MAX_SHAPES or len(moof) > MAX_SHAPE_BYTES:
             return None
         shape = shape_of(moof)
-        if shape is None:
+        if shape is None or not self._keep(shape):
             return None
-        self._known.append(shape)
         self._spared -= 1
-        return shape.packed
+        return self._programs[-1]
 
-    def read(
-        self, buffer: memoryview, at: Int64, sizes: Int64, fits: Fits | None
-    ) -> list[_Members] | None:
-        """The fragments of a stretch, shape by shape; None where one is not plain.
+    def _keep(self, shape: Shape) -> bool:
+        """Put a shape behind those that are known; False where a default is not."""
+        written = program(shape, self._defaults or {}, self._slots)
+        if written is None:
+            return False
+        self._known.append(shape)
+        self._programs.append((shape.template, shape.mask, written))
+        return True
+
+    def taken(self, shaped: Shaped) -> tuple[Plain, int] | None:
+        """What programs read: tables, and wide composition offsets; None where it is not all."""
+        self._spared += shaped.shown - shaped.missed
+        if len(self._known) >= MAX_SHAPES // 2 and len(shaped.met) == len(self._known):
+            # Those that a file has left behind make room for others.
+            kept = [number for number, times in enumerate(shaped.met) if times]
+            self._known = [self._known[number] for number in kept]
+            self._programs = [self._programs[number] for number in kept]
+        if shaped.missed or shaped.odd:
+            return None
+        return rows_of_tracks(shaped, self._slots), shaped.wide
+
+    def read(self, buffer: memoryview, at: Int64, sizes: Int64) -> list[_Members] | None:
+        """The fragments of a stretch, shape by shape, in Python; None where one is not plain.
 
         Args:
             buffer: holds them.
             at: where each starts; sizes: bytes of each.
-            fits: what a walk found with shapes that `packed` gave it.
         """
         found: list[_Members] = []
         left = np.arange(len(at))
-        if fits is None and self._known:
-            fits = fit(buffer, at, sizes, self.packed)
-        if fits is not None:
+        if self._known:
+            fits = fit_plain(buffer, at, sizes, tuple(shape.packed for shape in self._known))
             _note(found, self._known, left, fits)
             left = np.flatnonzero(fits.which == NO_SHAPE)
             self._spared += len(at) - len(left)
             if len(left) and len(self._known) >= MAX_SHAPES // 2:
-                # Those that a file has left behind make room for others.
                 self._known = [one.shape for one in found]
+                self._programs = []
         while len(left):
             start = int(at[left[0]])
-            packed = self.learn(buffer[start : start + int(sizes[left[0]])])
-            if packed is None:
+            if self.learn(buffer[start : start + int(sizes[left[0]])]) is None:
                 return None
-            fits = fit(buffer, at[left], sizes[left], (packed,))
+            fits = fit_plain(buffer, at[left], sizes[left], (self._known[-1].packed,))
             _note(found, self._known[-1:], left, fits)
             left = left[fits.which == NO_SHAPE]
         return found
@@ -315,39 +155,54 @@ def by_shape(
     buffer: memoryview,
     at: Int64,
     sizes: Int64,
-    first_moof: int,
     defaults: Mapping[int, SampleDefaults],
     shapes: Shapes,
-    fits: Fits | None = None,
+    shaped: Shaped | None = None,
 ) -> tuple[Plain, int, int] | None:
     """Read the fragments of a stretch, if all of them are plain and of few shapes.
 
     Args:
         buffer: holds the moofs.
         at: where each starts; sizes: bytes of each.
-        first_moof: number of the first one in the whole scan.
         defaults: the trex of each track.
         shapes: those of the file; new ones are added.
-        fits: what a walk found with shapes that `shapes.packed` gave it.
+        shaped: what a walk read with the programs of `shapes`.
 
     Returns: the tables, and how many unsigned composition offsets and durations were read as
     signed; None where the fragments must be read otherwise.
     """
-    if fits is None and not shapes.worth(len(at)):
+    if shaped is None and not shapes.worth(len(at)):
         return None
-    found = shapes.read(buffer, at, sizes, fits)
+    shapes.use(defaults)
+    if native.compiled is None:
+        return by_shape_plain(buffer, at, sizes, defaults, shapes)
+    if shaped is None:
+        shaped = native.fit(buffer, at, sizes, shapes.programs, shapes.learn)
+    found = shapes.taken(shaped) if shaped is not None else None
+    return None if found is None else (*found, 0)
+
+
+def by_shape_plain(
+    buffer: memoryview,
+    at: Int64,
+    sizes: Int64,
+    defaults: Mapping[int, SampleDefaults],
+    shapes: Shapes,
+) -> tuple[Plain, int, int] | None:
+    """`by_shape` in Python."""
+    found = shapes.read(buffer, at, sizes)
     if found is None:
         return None
     parts: dict[int, list[tuple[Trafs, Runs, SyncPoints]]] = {}
     wide = backward = 0
     for alike in _alike(found):
-        read = _read(buffer, at, first_moof, alike, defaults)
+        read = _read(buffer, at, alike, defaults)
         if read is None:
             return None
         wide += read[1]
         backward += read[2]
         parts.setdefault(alike.traf.track, []).append(read[0])
-    plain = {track: in_file_order(tables) for track, tables in parts.items()}
+    plain = {track: PlainTrack.of(*in_file_order(tables)) for track, tables in parts.items()}
     return plain, wide, backward
 
 
@@ -399,7 +254,6 @@ def _joined(group: list[tuple[_Members, Traf]]) -> _Alike:
 def _read(
     buffer: memoryview,
     at: Int64,
-    first_moof: int,
     alike: _Alike,
     defaults: Mapping[int, SampleDefaults],
 ) -> tuple[tuple[Trafs, Runs, SyncPoints], int, int] | None:
@@ -416,7 +270,7 @@ def _read(
         return None
     samples["duration"] = signed(samples["duration"])
     trafs = Trafs(
-        alike.numbers + first_moof,
+        alike.numbers,
         track,
         np.full(n, traf.flags),
         np.full(n, NULL),

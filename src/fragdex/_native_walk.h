@@ -1,0 +1,36 @@
+/* A walk over box headers. */
+#ifndef FRAGDEX_NATIVE_WALK_H
+#define FRAGDEX_NATIVE_WALK_H
+#include "_native_shapes.h"
+
+#ifdef __GNUC__
+#pragma GCC visibility push(hidden)
+#endif
+
+enum { DONE = 0, PARTIAL = 1, MALFORMED = 2, FULL = 3, TO_END = 4, DENSE = 5 };
+enum { MOST_CODES = 16 };
+
+typedef struct {
+    row_t *rows;
+    Py_ssize_t count, room;
+} list_t;
+
+typedef struct {
+    list_t top, inner;
+    uint32_t containers[MOST_CODES], whole[MOST_CODES], passed[MOST_CODES], shaped[MOST_CODES];
+    int n_containers, n_whole, n_passed, n_shaped;
+    shapes_t shapes; /* of the `shaped` boxes */
+} walk_t;
+
+int among(uint32_t type, const uint32_t *list, int count);
+/* Box types of four letters each; -1 with an exception where they are too many or cut off. */
+int codes(const char *text, Py_ssize_t length, uint32_t *list);
+int pass_box(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t *w, int64_t *size,
+             int *is_whole);
+PyObject *result(walk_t *w, int64_t at, int status);
+void forget(walk_t *w);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+#endif
