@@ -289,6 +289,8 @@ class FrameReader:
         return (run, parts, False) if run.start == 0 else None
 
 
+__all__ = ["Frames"]
+
 CACHE = 128 << 20
 DEVICES = ("cuda", "vaapi", "videotoolbox")
 MOST_FRAMES = 1 << 20

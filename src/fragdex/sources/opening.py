@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from operator import index
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
-from fragdex import digest
 from fragdex.byterange import ByteRange
 from fragdex.errors import MissingExtra, SourceError, refuse_unknown
 from fragdex.sources.base import Source
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     import httpx
     from fsspec import AbstractFileSystem
     from obstore.store import ObjectStore
+
+    from fragdex.digest import Digest
 
 
 class AsSource(Protocol):
@@ -329,7 +330,7 @@ def md5(
     max_bytes: int | None = None,
     max_requests: int | None = None,
     **options: Unpack[SourceOptions],
-) -> digest.Digest:
+) -> Digest:
     """The md5 of whatever `open_source` opens, whole or of parts of it.
 
     Args:
@@ -351,6 +352,8 @@ def md5(
     900150983cd24fb0d6963f7d28e17f72
     """
     check_options("fragdex.md5", options, ("ranges", "progress"))
+    from fragdex import digest
+
     source = open_source(what, max_bytes=max_bytes, max_requests=max_requests, **options)
     try:
         return digest.md5(source, ranges, progress)
@@ -360,7 +363,7 @@ def md5(
 
 
 @contextmanager
-def md5_beside(source: Source) -> Iterator[Callable[[], digest.Digest]]:
+def md5_beside(source: Source) -> Iterator[Callable[[], Digest]]:
     """Hash a source on another thread while it is read for something else.
 
     Gives a function that waits for the digest. A source that only one can read is hashed when that
@@ -376,6 +379,8 @@ def md5_beside(source: Source) -> Iterator[Callable[[], digest.Digest]]:
         return
     from concurrent.futures import ThreadPoolExecutor
     from threading import Event
+
+    from fragdex import digest
 
     left = Event()
 
