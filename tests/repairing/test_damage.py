@@ -6,7 +6,7 @@ from functools import cache
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.repairing.broken import Film, check_spans, film, samples_of
 
@@ -48,6 +48,10 @@ def repaired(broken: bytes, good: Film) -> Repair | None:
     st.sampled_from([40, 64, 200, 512, 1500]),
     st.integers(0, 1 << 32),
 )
+# The end of a picture behind frames that are not shown, after what was taken for sound.
+@example("av1-opus.mp4", "zeros", 0.515625, 40, 0)
+@example("av1-opus.mp4", "foreign", 0.6, 40, 24)
+@example("av1-opus.mp4", "foreign", 0.25, 200, 10)
 def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed: int) -> None:
     good = known(name)
     first, last = good.mdat

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from fragdex.fragments.table import SampleTable
-from fragdex.repairing.syntax import Found, Syntax, Window
+from fragdex.repairing.syntax import HOLE, Found, Syntax, Window
 from fragdex.seeking.model import Track
 
 Fits: TypeAlias = Callable[[int], bool]
@@ -23,6 +23,8 @@ MOST_PACKETS: Final = 8
 """Packets of Opus between two pictures."""
 MOST_SAMPLES: Final = 1 << 20
 """Samples of a good film that are looked at."""
+CHUNKS: Final = 4
+"""Longest chunks of a good film in which the end of one is looked for."""
 SLACK: Final = 1e-4
 FOREVER: Final = 1e9
 FEW: Final = 4
@@ -49,7 +51,7 @@ class Between(Syntax):
         sums = np.add.reduceat(samples.size, heads) if len(samples) else samples.size
         counted = Counter(sums.tolist())
         self.lengths = [length for length, _ in counted.most_common(MOST_LENGTHS)]
-        self.longest = 4 * max(counted, default=0)
+        self.longest = CHUNKS * max(counted, default=0)
 
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """None: where it ends is not in it."""
@@ -66,6 +68,10 @@ class Between(Syntax):
         Args:
             fits: whether so many samples may lie here.
         """
+
+    def is_usual(self, sizes: Sequence[int], size: int) -> bool:
+        """Whether a good film has samples as large as these; of none known, so many bytes."""
+        return True
 
 
 class Pace:
@@ -164,7 +170,8 @@ class Even(Between):
             return None
         length = stop - start
         last = stop == window.stop and not window.cut
-        usual = length in self._usual or ((self._several or last) and 4 * length <= self.longest)
+        several = self._several or last
+        usual = length in self._usual or (several and CHUNKS * length <= self.longest)
         return [self.unit, count] if usual and fits(count) else None
 
 
@@ -179,6 +186,8 @@ class Opus(Between):
     def __init__(self, samples: SampleTable, heads: Sequence[bytes]) -> None:
         super().__init__(samples)
         self._heads = {head[0] for head in heads if head}
+        self._longest_chunk = self.longest // CHUNKS
+        self._largest = int(samples.size.max(initial=0))
         self._seen = {head[:LIKENESS] for head in heads if len(head) >= LIKENESS}
         self.lengths = []  # of sizes that vary, none is more likely than a nearer end
 
@@ -195,6 +204,8 @@ class Opus(Between):
         if not self.may_start(window, start):
             return None
         data = window.take(start, size)
+        if HOLE in data and not self.holes:
+            return None
         heads = [place for place in range(size) if data[place] in self._heads]
         counts = [count for count in range(1, MOST_PACKETS + 1) if fits(count)]
         if len(heads) > MOST_HEADS or not counts:
@@ -205,6 +216,10 @@ class Opus(Between):
             ways = _ways(known, size, counts) if known[:1] == [0] else []
             return list(ways[0]) if len(ways) == 1 else []
         return list(ways[0]) if ways else None
+
+    def is_usual(self, sizes: Sequence[int], size: int) -> bool:
+        """As `Between.is_usual`."""
+        return max(sizes) <= self._largest if sizes else size <= self._longest_chunk
 
 
 def _ways(heads: list[int], size: int, counts: list[int]) -> list[tuple[int, ...]]:

@@ -146,6 +146,8 @@ class Syntax(ABC):
     """Whether what is a sample depends on the samples before it."""
     holes = False
     """Whether samples of the good film have so many zeros all the same."""
+    ends_alike = False
+    """Whether the end of a sample may look like a whole one."""
     spent = 0
     """Bytes that were read in vain or not, where a look costs more than a few of them."""
 

@@ -149,6 +149,8 @@ class Walk:
             sizes = syntax.split(self._window, at, stop, self._fits)
             if sizes is None:
                 continue
+            if not (syntax.is_usual(sizes, stop - at) or self._begins(following, stop)):
+                continue
             count = self._counted(sizes, syntax)
             if self._pace is not None and count > 0:
                 self._pace.pass_gap(self._heard(count), len(self.lanes[0].offset))
@@ -166,6 +168,14 @@ class Walk:
                     at += size
             return stop
         return None
+
+    def _begins(self, options: list[tuple[Lane, Found]], at: int) -> bool:
+        """Whether what is found here cannot be the end of a sample."""
+        return all(
+            lane.syntax.is_whole(self._window, at, found)
+            for lane, found in options
+            if lane.syntax.ends_alike
+        )
 
     def _counted(self, sizes: list[int], syntax: Between) -> int:
         """How many samples of sound lie between two others; -1: not known."""
