@@ -262,14 +262,14 @@ def _wide_film() -> Path:
 
 
 def _segments(film: Path) -> list[str]:
-    package = fragdex.package(fragdex.index(film, exact=True), seconds=SEGMENT_SECONDS)
+    package = fragdex.package(fragdex.index(film, exact=True), segment_duration=SEGMENT_SECONDS)
     return [name for name in package if name.startswith("v1/") and name.endswith(".m4s")]
 
 
 @contextmanager
 def _nginx(folder: Path, film: Path) -> Iterator[str]:
     """The segments as files, served by nginx."""
-    package = fragdex.package(fragdex.index(film, exact=True), seconds=SEGMENT_SECONDS)
+    package = fragdex.package(fragdex.index(film, exact=True), segment_duration=SEGMENT_SECONDS)
     root = folder / "www"
     folder.chmod(0o755)  # nginx gives its worker another user where it may
     with fragdex.open_source(film) as source:

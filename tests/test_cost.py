@@ -369,7 +369,9 @@ def test_each_file_of_a_package_costs_what_is_in_it(what: str) -> None:
 
         def packaged(given: Any = (indexes, data, captions), into: Any = made) -> None:
             indexes, data, captions = given
-            into.append(fragdex.package(indexes, source=data, captions=captions, seconds=None))
+            into.append(
+                fragdex.package(indexes, source=data, captions=captions, segment_duration=None)
+            )
 
         counted("the package", packaged)
         for name in list(made[0]):

@@ -25,6 +25,7 @@ def test_the_docs_tell_every_old_name_and_no_other():
         told[old] = f"{old.rpartition('.')[0]}.{new}"
     for old, new in renamed.ARGUMENTS.items():
         function, _, name = old.rpartition(".")
+        function = function.replace("Exporting.", "Index.")
         told[f"{function}({name}=)"] = f"{function}({new}=)"
     assert rows() == told
 
@@ -72,7 +73,7 @@ def test_an_old_attribute_that_no_table_tells_cannot_be_made():
 
 
 def test_an_old_argument_is_the_new_one_with_a_warning(tables):
-    @renamed.old_arguments(end=None, exact={True: "frame", False: "key"})
+    @renamed.old_arguments(end=None, exact={True: "frame", False: "key"}.get)
     def cut(start, *, stop=0, at="key"):
         """What it does."""
         return start, stop, at

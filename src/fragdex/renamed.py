@@ -36,7 +36,12 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
 }
 """`Class.old` → the new name of the attribute."""
 
-ARGUMENTS: Final[Mapping[str, str]] = {}
+ARGUMENTS: Final[Mapping[str, str]] = {
+    "Exporting.export.min_segment_ms": "segment_duration",
+    "Titles.seconds": "segment_duration",
+    "package.seconds": "segment_duration",
+    "view.seconds": "segment_duration",
+}
 """`function.old` → the new name of the keyword argument."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -80,26 +85,26 @@ class OldName:
         return getattr(instance, self.new)
 
 
-def old_arguments(**old: Mapping[Any, Any] | None) -> Callable[[Function], Function]:
+def old_arguments(**old: Callable[[Any], Any] | None) -> Callable[[Function], Function]:
     """Keyword arguments of a function under their old names, which `ARGUMENTS` must list.
 
     Args:
-        old: the old name, and what its values are called now; None: as before.
+        old: the old name, and what makes its value the new one; None: they are the same.
     """
 
     def decorate(function: Function) -> Function:
-        name = function.__qualname__.rpartition("<locals>.")[2]
+        name = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
         warn = _warn  # what `call` uses comes by its closure: its globals are others
         moved = {key: ARGUMENTS[f"{name}.{key}"] for key in old}
 
         def call(*given: Any, **named: Any) -> Any:
             for key in [key for key in named if key in moved]:
-                new, values = moved[key], old[key]
+                new, change = moved[key], old[key]
                 warn(f"{name}({key}=)", f"{new}=")
                 if new in named:
                     raise TypeError(f"{name}: {key}= is the old name of {new}=; both are given")
                 value = named.pop(key)
-                named[new] = value if values is None else values[value]
+                named[new] = value if change is None else change(value)
             return function(*given, **named)
 
         # With the globals of the function, by which doctest knows where it is from.

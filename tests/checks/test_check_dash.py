@@ -152,7 +152,7 @@ def test_durations_are_seconds(days, hours, minutes, seconds):
 # ---- with the segments ----------------------------------------------------------------------
 
 FILM = movie(4, samples=25)
-MADE = fragdex.package(fragdex.index(FILM, exact=True), source=FILM, seconds=1)
+MADE = fragdex.package(fragdex.index(FILM, exact=True), source=FILM, segment_duration=1)
 FILES = {name: MADE[name].read(source=FILM) for name in MADE}
 MPD = FILES["manifest.mpd"].decode()
 ONE_FILE = movie(4, samples=25, sidx=True)
@@ -208,5 +208,5 @@ def test_manifests_of_real_files_break_no_rule(name):
     data = (FIXTURES / name).read_bytes()
     index = fragdex.index(data, exact=True)
     for source in (None, data):
-        text = index.export("dash", uri="film", min_segment_ms=500, source=source)
+        text = index.export("dash", uri="film", segment_duration=0.5, source=source)
         assert check_dash(text, lambda uri: data) == []

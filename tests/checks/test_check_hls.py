@@ -159,8 +159,8 @@ def test_any_text_is_answered(text):
 
 FILM = movie(4, samples=25)
 INDEX = fragdex.index(FILM, exact=True)
-LIST = INDEX.export("hls", uri="film.mp4", min_segment_ms=500).decode()
-VARIANTS = INDEX.export("hls", playlist="master", media_uri="list.m3u8", min_segment_ms=500)
+LIST = INDEX.export("hls", uri="film.mp4", segment_duration=0.5).decode()
+VARIANTS = INDEX.export("hls", playlist="master", media_uri="list.m3u8", segment_duration=0.5)
 FILES = {"main.m3u8": VARIANTS.decode(), "list.m3u8": LIST, "film.mp4": FILM}
 
 
@@ -224,8 +224,8 @@ def test_playlists_of_real_files_break_no_rule(path):
     if path.name == "frag-samples-in-moov.mp4":
         pytest.skip("no playlist can name the samples of a moov")
     index = fragdex.index(path, exact=True)
-    text = index.export("hls", uri="film", min_segment_ms=500)
-    main = index.export("hls", playlist="master", media_uri="list.m3u8", min_segment_ms=500)
+    text = index.export("hls", uri="film", segment_duration=0.5)
+    main = index.export("hls", playlist="master", media_uri="list.m3u8", segment_duration=0.5)
     data = path.read_bytes()
     if len(index.periods) == 1:
         assert check_hls({"main.m3u8": main, "list.m3u8": text, "film": data}) == []

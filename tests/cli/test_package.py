@@ -27,7 +27,7 @@ def described(*paths, **options):
 def test_a_file(call, files, tmp_path, name):
     ran = call("package", name, "-o", "made", "--seconds", "0.4")
     assert (ran.code, ran.err) == (0, "")
-    assert written(tmp_path / "made") == described(tmp_path / name, seconds="0.4")
+    assert written(tmp_path / "made") == described(tmp_path / name, segment_duration="0.4")
     assert ran.out.startswith(f"made: {name} as v1")
 
 
@@ -43,7 +43,7 @@ def test_from_a_saved_index(call, files, tmp_path, how):
     call("index", "b.mp4", *how, "-o", "saved")
     ran = call("package", "saved", "-o", "made", "--seconds", "all")
     assert ran.code == 0, ran.err
-    assert written(tmp_path / "made") == described(tmp_path / "b.mp4", seconds=None)
+    assert written(tmp_path / "made") == described(tmp_path / "b.mp4", segment_duration=None)
 
 
 def test_renditions_that_do_not_agree_are_named_on_stderr(call, tmp_path):
@@ -55,7 +55,7 @@ def test_renditions_that_do_not_agree_are_named_on_stderr(call, tmp_path):
     assert ran.err == f"fragdex: {value['findings'][0]}\n"
     assert "do not agree" in ran.err
     found = written(tmp_path / "made")
-    assert found == described(tmp_path / "low.mp4", tmp_path / "high.mp4", seconds=2)
+    assert found == described(tmp_path / "low.mp4", tmp_path / "high.mp4", segment_duration=2)
     assert value["files"] == ["low.mp4", "high.mp4"]
     assert value["renditions"] == ["v1", "v2"]
     assert value["written"] == len(found)

@@ -78,7 +78,7 @@ def test_from_a_file_with_a_sidx(call, files, tmp_path):
     assert fragdex.index(files["sidx.mp4"]).how.method == "sidx"
     assert call("view", "sidx.mp4", "-o", "made.mp4", "--seconds", "1").code == 0
     exact = fragdex.index(tmp_path / "sidx.mp4", exact=True)
-    assert (tmp_path / "made.mp4").read_bytes() == fragdex.view(exact, seconds=1).read()
+    assert (tmp_path / "made.mp4").read_bytes() == fragdex.view(exact, segment_duration=1).read()
 
 
 def test_of_a_remote_clip_only_what_is_needed_is_read(call):

@@ -53,7 +53,7 @@ def test_a_player_gets_the_packets_of_the_file(name: str, with_source: bool) -> 
     path = FIXTURES / name
     data = path.read_bytes()
     source = data if with_source else None
-    written = fragdex.index(path, exact=True).export("dash", min_segment_ms=0, source=source)
+    written = fragdex.index(path, exact=True).export("dash", segment_duration=0, source=source)
     assert (b"SegmentBase" in written) == (with_source and "sidx" in name)
     with RangeServer({f"/{name}": data, "/list.mpd": written}) as server:
         assert packets(server.at("/list.mpd"), "-f", "dash") == packets(str(path))

@@ -167,7 +167,7 @@ def test_one_index_for_one_track_or_one_for_each() -> None:
     assert [b["reference_ID"] for b in parse(copy_of(data)) if b.type == "sidx"] == [1, 2]
     only = copy_of(data, track=2)
     assert [b["reference_ID"] for b in parse(only) if b.type == "sidx"] == [2]
-    joined = copy_of(movie(8, samples=1, fps=2), min_segment_ms=2000)
+    joined = copy_of(movie(8, samples=1, fps=2), segment_duration=2)
     (box,) = [b for b in parse(joined) if b.type == "sidx"]
     assert len(box["references"]) == 2
 

@@ -56,7 +56,7 @@ def test_a_player_gets_the_packets_of_the_file(path: Path, tmp_path: Path) -> No
         return
     copy = shutil.copy(path, tmp_path)
     playlist = tmp_path / "list.m3u8"
-    playlist.write_bytes(fragdex.index(path).export("hls", min_segment_ms=500))
+    playlist.write_bytes(fragdex.index(path).export("hls", segment_duration=0.5))
     assert packets(playlist) == packets(Path(copy))
 
 
@@ -94,7 +94,7 @@ def test_a_playlist_names_whole_fragments_that_begin_with_a_sync_sample() -> Non
 
 def test_durations_do_not_drift() -> None:
     index = fragdex.index(movie(300, samples=1, fps=30), exact=True)
-    said = lines(index.export("hls", min_segment_ms=0))
+    said = lines(index.export("hls", segment_duration=0))
     durations = [Fraction(line[8:-1]) for line in said if line.startswith("#EXTINF")]
     assert len(durations) == 300
     assert sum(durations) == 10

@@ -107,7 +107,7 @@ def test_more_references_than_one_box_has_room_for_go_into_a_hierarchy() -> None
 
 def test_one_frame_fragments_may_be_joined() -> None:
     index = fragdex.index(movie(40, samples=1, fps=10), exact=True)
-    (joined,) = parse(sidx.write(index, min_segment_ms=1000))
+    (joined,) = parse(sidx.write(index, segment_duration=1))
     assert joined["references"]["subsegment_duration"].tolist() == [10000] * 4
 
 

@@ -102,9 +102,9 @@ def test_other_kinds_of_tracks_are_left_out() -> None:
 
 def test_segments_of_half_a_second_where_asked_for() -> None:
     index = index_of(samples_of(4), list(range(10, 40, 10)))
-    assert len(told(index, min_segment_ms=500)["1"]["segments"]) == 4
-    assert len(told(index, min_segment_ms=1000.5)["1"]["segments"]) == 2
-    assert len(told(index, min_segment_ms=1e9)["1"]["segments"]) == 1
+    assert len(told(index, segment_duration=0.5)["1"]["segments"]) == 4
+    assert len(told(index, segment_duration=1.0005)["1"]["segments"]) == 2
+    assert len(told(index, segment_duration=1000000)["1"]["segments"]) == 1
 
 
 def test_a_fragment_without_a_sync_sample_in_front_starts_no_segment() -> None:
@@ -140,7 +140,7 @@ def test_pictures_shown_before_the_sync_sample_count_into_its_segment() -> None:
     cts[20] += 150  # an open group of pictures: the next two are shown before it
     cts[21] -= 60
     index = index_of(replace(samples, cts=cts), [20])
-    first, second = told(index, min_segment_ms=1900)["1"]["segments"]
+    first, second = told(index, segment_duration=1.9)["1"]["segments"]
     assert (second["cts"], second["dts"]) == (2040, 2000)
     assert (first["duration"], second["duration"]) == (2040, 1960)
 
@@ -288,7 +288,7 @@ def test_tracks_in_files_of_their_own_have_their_own_init_segments() -> None:
 @given(indexes(max_periods=1), st.integers(0, 4000), st.integers(1, 90))
 def test_pieces_of_any_size_give_the_same(index: Index, ms: int, step: int) -> None:
     try:
-        data = wire.write(index, min_segment_ms=ms)
+        data = wire.write(index, segment_duration=ms / 1000)
     except InexactIndex:
         return
     try:

@@ -95,7 +95,7 @@ def test_ranges_play_alone(data, span, turns, monkeypatch):
 
 def test_segments_of_a_playlist_do_not_cut_fragments(data):
     index = fragdex.index(data, exact=True)
-    text = index.export("hls", min_segment_ms=0).decode()
+    text = index.export("hls", segment_duration=0).decode()
     ranges = [(int(at), int(at) + int(n)) for n, at in re.findall(r"BYTERANGE:(\d+)@(\d+)", text)]
     rows = index.track(1).fragments
     for start, size in zip(rows.offset.tolist(), rows.size.tolist(), strict=True):

@@ -33,7 +33,7 @@ def test_nginx_holds_what_it_fetched_once(tmp_path):
         f"{kind}_temp_path {tmp_path}/{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    with serving(Titles(tmp_path, seconds=1)) as origin:
+    with serving(Titles(tmp_path, segment_duration=1)) as origin:
         block = block.replace("8080", str(origin.base_url.port)).replace("8081", str(port))
         (tmp_path / "nginx.conf").write_text(
             f"daemon off; master_process off; pid nginx.pid; error_log nginx.err;\n"
@@ -55,7 +55,7 @@ def test_nginx_holds_what_it_fetched_once(tmp_path):
                 states = [one.headers["x-cache"] for one in (first, second)]
                 assert states == ["MISS", "HIT"]
                 assert second.content == origin.get(segment).content
-                whole = fragdex.view(fragdex.index(path, exact=True), seconds=1).read()
+                whole = fragdex.view(fragdex.index(path, exact=True), segment_duration=1).read()
                 address = "/film.mp4/fragmented.mp4"
                 part = front.get(address, headers={"range": "bytes=100-299"})
                 assert (part.status_code, part.content) == (206, whole[100:300])

@@ -63,7 +63,7 @@ def addresses(client, path):
 
 
 def test_by_hls_the_packets_are_those_of_the_file():
-    with serving(Titles(FIXTURES, seconds=0.5)) as client:
+    with serving(Titles(FIXTURES, segment_duration=0.5)) as client:
         by_hls = list(map(packets_by_pyav, addresses(client, "hls/master.m3u8")))
     whole = list(map(packets_by_pyav, FILES))
     assert all(whole)
@@ -72,7 +72,10 @@ def test_by_hls_the_packets_are_those_of_the_file():
 
 @pytest.mark.skipif(FFMPEG is None, reason="ffmpeg is not installed; PyAV's reads no DASH")
 def test_by_dash_the_packets_are_those_of_the_file():
-    with serving(Titles(FIXTURES, seconds=0.5)) as client, ThreadPoolExecutor(4) as together:
+    with (
+        serving(Titles(FIXTURES, segment_duration=0.5)) as client,
+        ThreadPoolExecutor(4) as together,
+    ):
         whole = list(together.map(lambda what: packets(what, "v?", "a?"), FILES))
         by_dash = list(together.map(each, addresses(client, "dash/manifest.mpd"), map(len, whole)))
     assert all(whole)

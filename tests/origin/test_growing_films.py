@@ -95,7 +95,7 @@ def test_what_is_announced_stays_until_the_end(tmp_path):
             answer = client.get(f"/live.mp4/hls/{segment}", headers={"if-none-match": tag})
             assert answer.status_code == 304
             assert client.get(f"/live.mp4/dash/{segment}").content == content
-    made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
     assert {segment: made[segment].read() for segment in seen} == {
         segment: content for segment, (content, _) in seen.items()
     }
@@ -117,7 +117,7 @@ def test_an_mfra_ends_a_film(tmp_path):
     path = tmp_path / "live.mp4"
     path.write_bytes(whole)
     index = fragdex.index(path, exact=True)
-    with serving(Titles(tmp_path, seconds=1, growing=FOR_EVER)) as client:
+    with serving(Titles(tmp_path, segment_duration=1, growing=FOR_EVER)) as client:
         assert manifest(client).get("type") == "dynamic"
         append(path, index.export("mfra"))
         assert manifest(client).get("type") == "static"
@@ -126,12 +126,12 @@ def test_an_mfra_ends_a_film(tmp_path):
 def test_another_film_of_the_same_name_is_indexed_anew(tmp_path):
     path = tmp_path / "live.mp4"
     path.write_bytes(movie(4, samples=5, fps=5))
-    with serving(Titles(tmp_path, seconds=1, growing=FOR_EVER)) as client:
+    with serving(Titles(tmp_path, segment_duration=1, growing=FOR_EVER)) as client:
         first = named(client)
         # larger, in place, and of the same moov
         path.write_bytes(movie(9, samples=6, fps=6))
         second = named(client)
-    made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
     assert {name: made[name].read() for name in second} == {n: c for n, (c, _) in second.items()}
     (one, tag), (other, new) = first["v1/0.m4s"], second["v1/0.m4s"]
     assert one != other
@@ -142,7 +142,9 @@ def test_what_grows_is_indexed_from_where_it_ended(tmp_path, monkeypatch):
     whole = movie(8, samples=5, fps=5)
     path = tmp_path / "live.mp4"
     path.write_bytes(whole[: len(whole) // 2])
-    titles = Titles(tmp_path, seconds=1, growing=FOR_EVER, indexes=IndexFiles(tmp_path / "kept"))
+    titles = Titles(
+        tmp_path, segment_duration=1, growing=FOR_EVER, indexes=IndexFiles(tmp_path / "kept")
+    )
     first = titles.open(("live.mp4",))
     assert (first.growing, (tmp_path / "kept").exists()) == (True, False)
     append(path, whole[len(whole) // 2 :])
@@ -160,7 +162,7 @@ def test_what_grows_is_indexed_from_where_it_ended(tmp_path, monkeypatch):
 def test_progressive_films_do_not_grow(tmp_path):
     path = tmp_path / "film.mp4"
     path.write_bytes((FIXTURES / "faststart.mp4").read_bytes())
-    titles = Titles(tmp_path, seconds=1, growing=FOR_EVER)
+    titles = Titles(tmp_path, segment_duration=1, growing=FOR_EVER)
     assert titles.open(("film.mp4",)).growing is False
     written = time.time() + 10 * FOR_EVER  # by a clock that is wrong
     (tmp_path / "future.mp4").write_bytes(movie(4))

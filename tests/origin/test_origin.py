@@ -50,14 +50,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder):
-    with serving(Titles(folder, seconds=1)) as client:
+    with serving(Titles(folder, segment_duration=1)) as client:
         yield client
 
 
 def test_what_is_served_is_what_the_library_makes(client, folder):
     path = folder / "faststart.mp4"
     index = fragdex.index(path, exact=True)
-    package = fragdex.package(index, seconds=1)
+    package = fragdex.package(index, segment_duration=1)
     for name in package:
         found = client.get(f"/faststart.mp4/hls/{name}")
         for _ in range(2):  # the second time without a change of thread
@@ -72,7 +72,7 @@ def test_what_is_served_is_what_the_library_makes(client, folder):
         )
         assert client.get(f"/faststart.mp4/dash/{name}").content == found.content
     for kind in ("fragmented", "faststart"):
-        made = fragdex.view(index, kind, seconds=1).read()
+        made = fragdex.view(index, kind, segment_duration=1).read()
         assert client.get(f"/faststart.mp4/{kind}.mp4").content == made
     clip = client.get("/faststart.mp4/clip.mp4?start=0.5&end=1.25").content
     assert clip == fragdex.view(index, "clip", start=0.5, stop=1.25).read()
@@ -245,14 +245,14 @@ def test_indexes_beside_films(tmp_path):
 def test_segments_that_change_while_they_are_ready(tmp_path):
     path = tmp_path / "film.mp4"
     path.write_bytes(movie(4, samples=5, fps=5))
-    with serving(Titles(tmp_path, seconds=1)) as client:
+    with serving(Titles(tmp_path, segment_duration=1)) as client:
         address = "/film.mp4/hls/v1/0.m4s"
         first = client.get(address)
         assert client.get(address).content == first.content
         # in place: the file that is open changes under the segment that is ready
         path.write_bytes(movie(4, samples=6, fps=6))
         os.utime(path, ns=(1, 1))
-        package = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+        package = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
         second = client.get(address)
         assert second.content == package["v1/0.m4s"].read() != first.content
         assert second.headers["etag"] != first.headers["etag"]
@@ -298,9 +298,9 @@ def test_segments_of_a_bucket(tmp_path, monkeypatch):
         client.create_bucket(Bucket="films")
         whole = movie(8, samples=5, fps=5)
         client.put_object(Bucket="films", Key="a/film.mp4", Body=whole)
-        titles = Titles("s3://films/a", seconds=1)
+        titles = Titles("s3://films/a", segment_duration=1)
         package = titles.open(("film.mp4",)).package
-        local = fragdex.package(fragdex.index(whole, exact=True), source=whole, seconds=1)
+        local = fragdex.package(fragdex.index(whole, exact=True), source=whole, segment_duration=1)
         client.put_object(Bucket="films", Key="b.mp4", Body=whole)
         with serving(titles) as origin:
             # what is below the prefix alone, from a name on
@@ -362,9 +362,9 @@ def test_signed_addresses(folder):
 
 def test_films_of_another_server(folder):
     path = folder / "faststart.mp4"
-    package = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    package = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
     with RangeServer({"films/film.mp4": path.read_bytes()}) as far:
-        titles = Titles(far.at("films"), seconds=1)
+        titles = Titles(far.at("films"), segment_duration=1)
         with serving(titles) as client:
             found = client.get("/film.mp4/hls/v1/0.m4s")
             assert found.content == package["v1/0.m4s"].read()

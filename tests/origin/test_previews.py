@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder):
-    with serving(Titles(folder, seconds=1)) as client:
+    with serving(Titles(folder, segment_duration=1)) as client:
         yield client
 
 

@@ -63,11 +63,11 @@ codes: list[str] = [finding.code for finding in findings]
 
 written: list[bytes] = [
     index.export("fidx", samples=True),
-    index.export("json", min_segment_ms=500, period=0, unknown={"a": 1}),
-    index.export("sidx", track=1, period=0, first_offset=0, min_segment_ms=0),
+    index.export("json", segment_duration=0.5, period=0, unknown={"a": 1}),
+    index.export("sidx", track=1, period=0, first_offset=0, segment_duration=0),
     index.export("mfra", period=0, source=data),
     index.export("hls", uri="a.mp4", track=1, playlist="media", growing=False),
-    index.export("dash", uri="a.mp4", source=data, track=1, min_segment_ms=0),
+    index.export("dash", uri="a.mp4", source=data, track=1, segment_duration=0),
     index.export("torchcodec", track=1),
     index.export("frames", track=1, order="decode"),
     index.export("csv", presentation=True, tracks=[1]),

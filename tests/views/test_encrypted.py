@@ -57,7 +57,7 @@ def encrypted(request, tmp_path_factory):
 @pytest.mark.parametrize("seconds", [1, None])
 def test_ffmpeg_decrypts_the_package_to_the_same_frames(encrypted, seconds):
     clear, path = encrypted
-    made = fragdex.package(fragdex.index(path, exact=True), seconds=seconds)
+    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=seconds)
     fragmented = not fragdex.index(path).how.method.startswith("stbl")
     for one in made.title.renditions:
         if fragmented and one.kind == "audio":
@@ -79,7 +79,7 @@ def samples_of(data):
 def test_a_fragmented_view_has_the_samples_of_the_source(encrypted):
     clear, path = encrypted
     index = fragdex.index(path, exact=True)
-    view = fragdex.view(index, "fragmented", seconds=0.3)
+    view = fragdex.view(index, "fragmented", segment_duration=0.3)
     data = view.read()
     assert len(data) == view.size
     assert samples_of(data) == samples_of(path.read_bytes())
@@ -91,7 +91,7 @@ def test_a_fragmented_view_has_the_samples_of_the_source(encrypted):
 
 def test_playlists_and_manifest_name_the_key(encrypted):
     _, path = encrypted
-    made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
     mpd = made["manifest.mpd"].read()
     for one in ET.fromstring(mpd).iter(f"{MPD}AdaptationSet"):
         (named,) = one.findall(f"{MPD}ContentProtection")
@@ -109,7 +109,7 @@ def test_playlists_and_manifest_name_the_key(encrypted):
 @pytest.mark.parametrize("name", ["made/cenc.mp4", "piff-encrypted.ismv"])
 def test_systems_of_the_file_are_passed_on(name):
     path = FIXTURES / name
-    made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
     _followed(path, made)
 
 
@@ -147,7 +147,7 @@ def _followed(path, made):
 ])  # fmt: skip
 def test_files_of_other_makers(corpus, name):
     path = corpus / name
-    _followed(path, fragdex.package(fragdex.index(path, exact=True), seconds=1))
+    _followed(path, fragdex.package(fragdex.index(path, exact=True), segment_duration=1))
 
 
 def test_what_cannot_be_passed_on_is_refused():

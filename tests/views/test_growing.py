@@ -58,14 +58,19 @@ def test_what_is_announced_is_what_the_whole_has(whole, seconds, data):
     sizes = sorted(data.draw(st.lists(st.integers(100, len(whole)), max_size=3)))
     try:
         ended = fragdex.package(
-            fragdex.index(whole, exact=True), source=whole, seconds=seconds, growing="ended"
+            fragdex.index(whole, exact=True),
+            source=whole,
+            segment_duration=seconds,
+            growing="ended",
         )
     except NoSyncSample:
         reject()  # the edit list hides all of a track
     final = announced(ended, whole)
-    plain = fragdex.package(fragdex.index(whole, exact=True), source=whole, seconds=seconds)
+    plain = fragdex.package(
+        fragdex.index(whole, exact=True), source=whole, segment_duration=seconds
+    )
     assert announced(plain, whole) == final
-    for part, made in grown(whole, [*sizes, len(whole)], seconds=seconds):
+    for part, made in grown(whole, [*sizes, len(whole)], segment_duration=seconds):
         now = announced(made, part)
         assert now.items() <= final.items()
         # a segment that was announced is read from the file as it is now
@@ -84,7 +89,7 @@ def test_what_is_announced_is_what_the_whole_has(whole, seconds, data):
 def test_files_that_really_grow(name, tmp_path):
     whole = (FIXTURES / f"{name}.mp4").read_bytes()
     path = tmp_path / "live.mp4"
-    ended = fragdex.package(fragdex.index(whole, exact=True), source=whole, seconds=0.5)
+    ended = fragdex.package(fragdex.index(whole, exact=True), source=whole, segment_duration=0.5)
     final = announced(ended, whole)
     index, seen, reached = None, {}, 0
     for size in range(len(whole) // 8, len(whole) + 1, len(whole) // 8):
@@ -92,7 +97,7 @@ def test_files_that_really_grow(name, tmp_path):
             file.write(whole[path.stat().st_size : size])
         try:
             index = fragdex.index(path, exact=True) if index is None else index.extend(path)
-            made = fragdex.package(index, seconds=0.5, growing=True, began=BEGAN)
+            made = fragdex.package(index, segment_duration=0.5, growing=True, began=BEGAN)
         except FragdexError:
             continue
         now = {name: made[name] for name in made if name.endswith((".m4s", "init.mp4"))}
@@ -117,7 +122,7 @@ def test_files_that_really_grow(name, tmp_path):
 def test_the_target_duration_stays():
     whole = movie(12, samples=5, fps=5)
     targets = set()
-    for _, made in grown(whole, range(800, len(whole), 700), seconds=2):
+    for _, made in grown(whole, range(800, len(whole), 700), segment_duration=2):
         (target,) = re.findall(r"TARGETDURATION:(\d+)", "\n".join(lines(made, "v1.m3u8")))
         targets.add(target)
     assert targets == {"4"}

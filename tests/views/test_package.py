@@ -66,7 +66,7 @@ def on_timeline(data):
 def test_players_need_no_time_before_zero(data, seconds):
     """Browsers drop what is before 0, and all up to the next key picture with it."""
     index = fragdex.index(data, exact=True)
-    made = packaged(data, seconds=seconds)
+    made = packaged(data, segment_duration=seconds)
     for one in made.title.of("video"):
         pieces = [made[name].read(source=data) for _, name in played(made["v1.m3u8"].read())]
         init = made["v1/init.mp4"].read()
@@ -90,7 +90,7 @@ def test_players_need_no_time_before_zero(data, seconds):
 
 @given(MOVIES, st.sampled_from([None, 0.3, 1, 4]))
 def test_what_the_playlist_says_is_what_segments_are(data, seconds):
-    made = packaged(data, seconds=seconds)
+    made = packaged(data, segment_duration=seconds)
     for one in made.title.renditions:
         init = made[f"{one.name}/init.mp4"].read(source=data)
         segments = played(made[f"{one.name}.m3u8"].read(source=data))
@@ -118,7 +118,7 @@ def test_what_the_playlist_says_is_what_segments_are(data, seconds):
 
 @given(MOVIES)
 def test_the_manifest_names_the_same_segments(data):
-    made = packaged(data, seconds=1)
+    made = packaged(data, segment_duration=1)
     root = ET.fromstring(made["manifest.mpd"].read(source=data))
     seen = {}
     for representation in root.iter(f"{MPD}Representation"):
@@ -137,7 +137,7 @@ def test_the_manifest_names_the_same_segments(data):
 
 @given(MOVIES)
 def test_bandwidth_is_that_of_the_dearest_segment(data):
-    made = packaged(data, seconds=1)
+    made = packaged(data, segment_duration=1)
     text = made["master.m3u8"].read(source=data).decode()
     for line, uri in re.findall(r"#EXT-X-STREAM-INF:(.*)\n(.*)", text):
         peak = int(re.search(r"(?<!-)BANDWIDTH=(\d+)", line)[1])
@@ -151,7 +151,7 @@ def test_bandwidth_is_that_of_the_dearest_segment(data):
 
 def test_an_iframe_playlist_ends_behind_the_first_picture():
     data = movie(6, samples=5, fps=5)
-    made = packaged(data, seconds=1)
+    made = packaged(data, segment_duration=1)
     text = made["v1-iframes.m3u8"].read(source=data).decode()
     assert "#EXT-X-I-FRAMES-ONLY" in text
     pairs = re.findall(r"#EXT-X-BYTERANGE:(\d+)@0\n(.*)", text)
@@ -164,7 +164,7 @@ def test_an_iframe_playlist_ends_behind_the_first_picture():
 
 
 def test_names_that_are_not_there():
-    made = packaged(movie(3), seconds=1)
+    made = packaged(movie(3), segment_duration=1)
     for name in (
         *("", "v1", "v2.m3u8", "v1/", "v1/init.mp5", "v1/1.m4s", "v1/01.m4s", "v1/00.m4s"),
         *("v1/-0.m4s", "v1/²/.m4s", "a1-iframes.m3u8", "v1/0.m4s/x", "../master.m3u8", "v1/²‎.m4s"),
@@ -180,7 +180,7 @@ def test_it_is_a_mapping_and_is_saved_as_a_folder(tmp_path, growing):
         films[name] = tmp_path / f"{name}.mp4"
         films[name].write_bytes(movie(8, samples=size, fps=size))
     indexes = [fragdex.index(path, exact=True) for path in films.values()]
-    made = fragdex.package(indexes, seconds=2, growing=growing)
+    made = fragdex.package(indexes, segment_duration=2, growing=growing)
     assert isinstance(made, Mapping)
     assert len(made) == len([*made]) == len(dict(made))
     assert "v2/init.mp4" in made
@@ -197,7 +197,7 @@ def test_it_is_a_mapping_and_is_saved_as_a_folder(tmp_path, growing):
 
 
 def test_a_playlist_is_written_once(monkeypatch):
-    made = packaged(movie(5, samples=5, fps=5), seconds=1)
+    made = packaged(movie(5, samples=5, fps=5), segment_duration=1)
     calls = []
     for name in ("multivariant", "write", "media", "iframes"):
         plain = getattr(playlists, name)
@@ -213,8 +213,8 @@ def test_a_playlist_is_written_once(monkeypatch):
 
 @given(MOVIES, st.sampled_from([None, 0.3, 1]))
 def test_a_single_file_has_the_same_segments_as_ranges(data, seconds):
-    made = packaged(data, seconds=seconds)
-    single = packaged(data, seconds=seconds, single_file=True)
+    made = packaged(data, segment_duration=seconds)
+    single = packaged(data, segment_duration=seconds, single_file=True)
     assert not any(name.endswith((".m4s", "/init.mp4")) for name in single)
     for one in made.title.renditions:
         whole = single[f"{one.name}.mp4"].read(source=data)
@@ -255,14 +255,14 @@ FILES = [
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_rules_of_hls_and_cmaf(path):
     try:
-        made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+        made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
     except (BuildError, NoSyncSample):
         return  # several periods, or no video and audio
     broken = check_hls(made["master.m3u8"].read().decode(), read=lambda name: made[name].read())
     # a track that begins after the title has a first segment that begins before its media
     late = any(one.made.time[0] > one.edges[0] for one in made.title.renditions)
     assert [one for one in broken if not (late and one.rule == "extinf-real")] == []
-    single = fragdex.package(fragdex.index(path, exact=True), seconds=1, single_file=True)
+    single = fragdex.package(fragdex.index(path, exact=True), segment_duration=1, single_file=True)
     broken = check_hls(single["master.m3u8"].read().decode(), read=lambda name: single[name].read())
     assert [one for one in broken if not (late and one.rule == "extinf-real")] == []
     text = single["manifest.mpd"].read().decode()
@@ -309,7 +309,7 @@ def test_renditions_of_several_files():
     made = fragdex.package(
         [fragdex.index(low, exact=True), fragdex.index(high, exact=True)],
         source=[low, high],
-        seconds=2,
+        segment_duration=2,
     )
     assert [one.name for one in made.title.renditions] == ["v1", "v2"]
     assert made.findings == ()
@@ -319,7 +319,7 @@ def test_renditions_of_several_files():
     uneven = fragdex.package(
         [fragdex.index(low, exact=True), fragdex.index(other, exact=True)],
         source=[low, other],
-        seconds=2,
+        segment_duration=2,
     )
     assert "do not agree" in uneven.findings[0]
     assert len(ET.fromstring(uneven["manifest.mpd"].read()).findall(f".//{MPD}AdaptationSet")) == 2
@@ -342,7 +342,7 @@ def test_ffmpeg_plays_it_on_the_timeline_of_the_file(name, playlist, tmp_path):
     av = pytest.importorskip("av")
     path = FIXTURES / f"{name}.mp4"
     single, playlist = playlist == "single", playlist.replace("single", "master.m3u8")
-    made = fragdex.package(fragdex.index(path, exact=True), seconds=1, single_file=single)
+    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1, single_file=single)
     for part in made:
         (tmp_path / part).parent.mkdir(exist_ok=True)
         with (tmp_path / part).open("wb") as file:

@@ -96,7 +96,7 @@ def test_a_long_track_has_each_sample_once_at_its_time(apart, edit, monkeypatch)
     assert len(data) == made.size
     for one, other in zip(sound_of(data), sound_of(plain), strict=True):
         assert np.array_equal(one, other)
-    package = fragdex.package(index, source=source, seconds=1)
+    package = fragdex.package(index, source=source, segment_duration=1)
     (rendition,) = package.title.renditions
     times = rendition.made.time.tolist()
     parts = b"".join(package[f"a1/{time}.m4s"].read(source=source) for time in times[5:8])

@@ -91,7 +91,7 @@ def shown(cues, start, stop):
 @given(CUES, st.booleans(), st.sampled_from([1, 4, None]))
 def test_what_a_segment_shows_is_what_the_track_shows_then(cues, fragmented, seconds):
     data = subtitled(movie(9, samples=2, fps=2, fragmented=fragmented), cues)
-    made = packaged(data, seconds=seconds)
+    made = packaged(data, segment_duration=seconds)
     wanted = expected(cues)
     parts = segments(made, "s1", data)
     for number, (start, end, found) in enumerate(parts):
@@ -157,7 +157,7 @@ def test_any_range_of_a_segment_is_that_of_the_whole():
 def test_timed_text_as_ffmpeg_reads_it(tmp_path):
     av = pytest.importorskip("av")
     path = FIXTURES / "text.mp4"
-    made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
     for name in made:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(made[name].read())
@@ -179,7 +179,7 @@ def test_timed_text_as_ffmpeg_reads_it(tmp_path):
 
 @pytest.mark.parametrize("name", ["text.mp4", "frag-text.mp4", "frag-ttml.mp4"])
 def test_the_rules_of_hls_and_dash(name):
-    made = fragdex.package(fragdex.index(FIXTURES / name, exact=True), seconds=1)
+    made = fragdex.package(fragdex.index(FIXTURES / name, exact=True), segment_duration=1)
     read = lambda name: made[name].read()  # noqa: E731
     text = made["master.m3u8"].read().decode()
     assert 'TYPE=SUBTITLES,GROUP-ID="subtitles"' in text
@@ -198,7 +198,7 @@ def test_caption_files_beside_the_film(tmp_path):
     (tmp_path / "film.en-GB.forced.vtt").write_text(vtt)
     data = movie(8, samples=5, fps=5)
     files = [tmp_path / "film.fr.srt", tmp_path / "film.en-GB.forced.vtt"]
-    made = packaged(data, seconds=2, captions=files)
+    made = packaged(data, segment_duration=2, captions=files)
     master = made["master.m3u8"].read().decode()
     lines = re.findall("#EXT-X-MEDIA:TYPE=SUBTITLES,(.*)", master)
     assert ['LANGUAGE="fr"' in lines[0], 'LANGUAGE="en-GB"' in lines[1]] == [True, True]

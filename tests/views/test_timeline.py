@@ -51,7 +51,7 @@ def hashes(data, samples):
 
 @given(TITLES, st.data())
 def test_any_range_is_that_of_the_whole(files, draw):
-    view = joined(files, seconds=draw.draw(st.sampled_from([None, 0.1, 1, 4])))
+    view = joined(files, segment_duration=draw.draw(st.sampled_from([None, 0.1, 1, 4])))
     whole = view.read(source=files)
     assert len(whole) == view.size
     for _ in range(5):
@@ -185,8 +185,8 @@ def test_gaps_stay_or_close_by_choice():
         ends = track.fragments.cts_end / track.timescale
         return starts.tolist(), ends.tolist()
 
-    assert times(seconds=1) == ([0, 1, 2, 3], [1, 2, 3, 4])
-    assert times(seconds=1, starts=[1, "0:08"]) == ([1, 2, 8, 9], [2, 3, 9, 10])
+    assert times(segment_duration=1) == ([0, 1, 2, 3], [1, 2, 3, 4])
+    assert times(segment_duration=1, starts=[1, "0:08"]) == ([1, 2, 8, 9], [2, 3, 9, 10])
     with pytest.raises(BuildError, match=r"file 2 would begin before file 1 has ended.*2.000 s"):
         joined(files, starts=[0, 1.5])
     with pytest.raises(BuildError, match="would begin before"):
@@ -263,11 +263,11 @@ def test_the_same_recipe_has_one_tag_and_a_changed_file_none(tmp_path):
         name.write_bytes(movie(3 + number))
     indexes = [fragdex.index(name, exact=True) for name in names]
     view = fragdex.view(indexes, "timeline")
-    assert view.etag == fragdex.view(indexes, "timeline", seconds="4").etag
+    assert view.etag == fragdex.view(indexes, "timeline", segment_duration="4").etag
     others = [
         fragdex.view(indexes[::-1], "timeline").etag,
         fragdex.view(indexes, "timeline", starts=[0, 60]).etag,
-        fragdex.view(indexes, "timeline", seconds=1).etag,
+        fragdex.view(indexes, "timeline", segment_duration=1).etag,
     ]
     assert len({view.etag, *others}) == 4
     whole = view.read()
@@ -313,7 +313,7 @@ def test_a_view_is_indexed_and_packaged_as_a_file():
     media = view.as_source(source=files)
     index = fragdex.index(media, exact=True)
     assert (index.file.etag, index.file.size) == (view.etag, view.size)
-    made = fragdex.package(index, source=media, seconds=1)
+    made = fragdex.package(index, source=media, segment_duration=1)
     one = made.title.renditions[0]
     init = made[f"{one.name}/init.mp4"].read(source=media)
     names = [f"{one.name}/{segment.time}.m4s" for segment in one.segments]

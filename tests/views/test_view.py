@@ -74,7 +74,7 @@ class Counted(Source):
 
 @given(MOVIES, st.sampled_from(KINDS), st.data())
 def test_any_range_is_that_of_the_whole(data, kind, draw):
-    view = made(data, kind, seconds=draw.draw(st.sampled_from([None, 0.1, 1, 4])))
+    view = made(data, kind, segment_duration=draw.draw(st.sampled_from([None, 0.1, 1, 4])))
     whole = view.read(source=data)
     assert len(whole) == view.size == sizes_of(view.parts())
     for _ in range(5):
@@ -193,7 +193,7 @@ def test_a_range_in_the_middle_makes_the_boxes_that_it_touches(monkeypatch):
         Fragments, "parts", lambda self, number: numbers.append(number) or parts(self, number)
     )
     data = movie(200, samples=5, fps=5)
-    view = made(data, seconds=1)
+    view = made(data, segment_duration=1)
     view.read(ByteRange.of(view.size // 2, 10), source=data)
     assert len(numbers) == 1
 
@@ -211,25 +211,31 @@ def test_a_range_of_a_copy_looks_at_few_of_its_parts():
 
 def test_the_same_recipe_has_one_tag():
     data = movie(20, samples=5)
-    tags = {made(data, seconds=s).etag for s in (1, 1.0, "1")}
+    tags = {made(data, segment_duration=s).etag for s in (1, 1.0, "1")}
     assert len(tags) == 1
-    others = {made(data, seconds=2).etag, made(data, "faststart").etag, made(data, "clip").etag}
+    others = {
+        made(data, segment_duration=2).etag,
+        made(data, "faststart").etag,
+        made(data, "clip").etag,
+    }
     assert not tags & others
     assert len(others) == 3
 
 
 @given(MOVIES, st.sampled_from([0.2, 1, 3.3, 10]))
 def test_segments_are_the_fragments_of_the_file(data, seconds):
-    whole = made(data, seconds=seconds).read(source=data)
+    whole = made(data, segment_duration=seconds).read(source=data)
     index = fragdex.index(data, exact=True)
     fragments = fragdex.index(whole, exact=True).track(1).fragments
-    init = fragdex.view(index, "init", source=data, seconds=seconds).read(source=data)
+    init = fragdex.view(index, "init", source=data, segment_duration=seconds).read(source=data)
     pieces = [
-        fragdex.view(index, "segment", source=data, seconds=seconds, number=n).read(source=data)
+        fragdex.view(index, "segment", source=data, segment_duration=seconds, number=n).read(
+            source=data
+        )
         for n in range(len(fragments))
     ]
     with pytest.raises(IndexError):
-        fragdex.view(index, "segment", source=data, seconds=seconds, number=len(fragments))
+        fragdex.view(index, "segment", source=data, segment_duration=seconds, number=len(fragments))
     joined = fragdex.index(b"".join([init, *pieces]), exact=True)
     for old in index.tracks:
         times = joined.track(old.id).samples.cts + round(joined.track(old.id).shift)
@@ -239,7 +245,7 @@ def test_segments_are_the_fragments_of_the_file(data, seconds):
 def test_fragments_last_about_as_long_as_wanted():
     data = movie(30, samples=10, fps=10)  # a sync sample each second
     for seconds, lengths in ((1, {1}), (4, {4, 2}), (2.4, {2}), (2.6, {3}), (100, {30})):
-        view = made(data, seconds=seconds).read(source=data)
+        view = made(data, segment_duration=seconds).read(source=data)
         track = fragdex.index(view, exact=True).track(1)
         starts = (track.fragments.cts_min / track.timescale).tolist()
         assert {b - a for a, b in pairwise([*starts, 30])} <= lengths
@@ -283,7 +289,7 @@ def test_what_cannot_be_said_is_refused():
     with pytest.raises(ValueError, match="no kind 'other': expected one of faststart"):
         made(data, "other")
     with pytest.raises(ValueError, match="longer than 0 s"):
-        made(data, seconds=0)
+        made(data, segment_duration=0)
     with pytest.raises(FragdexError, match="no track 9"):
         made(data, tracks=[9])
     with pytest.raises(SourceNotFound, match="source="):

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -21,7 +22,7 @@ from fragdex.seeking.forms import FORMS, forms_with
 
 EMBED = "embed"
 """Not a form: a copy of the file with a sidx inside, which takes options of that form."""
-EMBED_OPTIONS = ("track", "min_segment_ms")
+EMBED_OPTIONS = ("track", "segment_duration")
 
 if TYPE_CHECKING:
     FormName = str
@@ -85,7 +86,7 @@ def index(
             "--min-segment-ms",
             min=0,
             metavar="MS",
-            help=f"Least duration of a segment in milliseconds ({_names('min_segment_ms')}).",
+            help=f"Least duration of a segment in milliseconds ({_names('segment_duration')}).",
             show_default="2000; sidx, --embed: 0",
         ),
     ] = None,
@@ -154,7 +155,7 @@ def index(
     for option, is_given, names_of_it in (
         ("--samples", samples, ("samples", "of")),
         ("--presentation", presentation, ("presentation",)),
-        ("--min-segment-ms", min_segment_ms is not None, ("min_segment_ms",)),
+        ("--min-segment-ms", min_segment_ms is not None, ("segment_duration",)),
         ("--playlist", playlist is not None, ("playlist",)),
         ("--uri", uri is not None, ("uri",)),
         ("--track", tracks is not None, ("track", "tracks")),
@@ -170,7 +171,11 @@ def index(
         exporting={
             **_chosen(form, known, tracks, samples),
             **({"presentation": True} if presentation else {}),
-            **({"min_segment_ms": min_segment_ms} if min_segment_ms is not None else {}),
+            **(
+                {"segment_duration": Fraction(min_segment_ms, 1000)}
+                if min_segment_ms is not None
+                else {}
+            ),
             **({"playlist": playlist.value} if playlist is not None else {}),
             **({"uri": uri} if uri is not None else {}),
         },
@@ -363,7 +368,7 @@ def playlists(
     """The master playlist and, where all are asked for, those that it names: (place, text)."""
     from fragdex.formats import export, hls
 
-    common = {key: exporting[key] for key in ("track", "min_segment_ms") if key in exporting}
+    common = {key: exporting[key] for key in ("track", "segment_duration") if key in exporting}
     track = exporting.get("track")
     base = stem(name) if target is None else os.path.splitext(target)[0]
     has_iframes = hls.has_iframes(index, track)

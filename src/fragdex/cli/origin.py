@@ -182,7 +182,7 @@ def _app(root: str, seconds: Any, *, settings: Settings, log: bool, **options: A
 
     if log:
         settings = replace(settings, log=partial(print, file=sys.stderr))
-    return make_app(Titles(root, seconds=seconds, **options), settings)
+    return make_app(Titles(root, segment_duration=seconds, **options), settings)
 
 
 def _listening(host: str, port: int) -> socket.socket:

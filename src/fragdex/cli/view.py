@@ -132,7 +132,7 @@ def view(
     suffix = ".m4s" if kind is Kind.SEGMENT else ".mp4"
     asked: dict[str, Any] = {"tracks": tracks, "number": number or 0}
     asked |= {"start": first, "stop": last, "exact": not inexact}
-    asked["seconds"] = options.parse_seconds(seconds)
+    asked["segment_duration"] = options.parse_seconds(seconds)
     asked["starts"] = _parse_starts(starts, len(names))
     outputs = places(names[:1] if together else names, output, lambda name: suffix, "views")
     if outputs.get(names[0]) in names[1:] and together:
@@ -398,7 +398,12 @@ def package(
     length = options.parse_seconds(seconds)
     names = expand(files)
     texts = [_captions(one) for one in captions or ()]
-    wanted = {"seconds": length, "tracks": tracks, "captions": texts, "single_file": single_file}
+    wanted = {
+        "segment_duration": length,
+        "tracks": tracks,
+        "captions": texts,
+        "single_file": single_file,
+    }
     with ExitStack() as stack:
         packaged, sources = _packaged(names, wanted, opening, stack)
         # Playlists come last: none names a file that is not there yet.

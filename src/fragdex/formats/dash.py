@@ -24,8 +24,9 @@ from fragdex.formats.subsegments import (
     reference_track,
     subsegments,
 )
-from fragdex.formats.wire import MIN_SEGMENT_MS
+from fragdex.formats.wire import SEGMENT_DURATION
 from fragdex.seeking.model import Index, Period, Track
+from fragdex.seeking.times import NO_SHIFT, TimeLike, floor_ticks
 
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
@@ -43,7 +44,7 @@ def write(
     uri: str | None = None,
     source: Any = None,
     track: int | None = None,
-    min_segment_ms: float = MIN_SEGMENT_MS,
+    segment_duration: TimeLike = SEGMENT_DURATION,
     init_uri: str | None = None,
 ) -> bytes:
     """The manifest, as UTF-8 text; each period of the index is one of the presentation.
@@ -54,7 +55,7 @@ def write(
         source: the file, bytes or an open `Source`: it is looked into for a sidx. Without it the
             segments are listed.
         track: the reference stream; None: the first video track, or else the first audio track.
-        min_segment_ms: a listed segment lasts at least so long.
+        segment_duration: a listed segment lasts at least so long.
         init_uri: address of the initialization segment, where the file has none itself.
 
     Raises:
@@ -71,7 +72,7 @@ def write(
     plain = True
     for period in index.periods:
         chosen = reference_track(period, track)
-        ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
+        ticks = floor_ticks(segment_duration, chosen.timescale, NO_SHIFT)
         pieces = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True, playable=True)
         ready = index_range(period, pieces, chosen, source) if source is not None else None
         shown = Fraction(

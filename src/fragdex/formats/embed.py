@@ -26,6 +26,7 @@ from fragdex.formats.subsegments import Subsegments, period_of, reference_track,
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
 from fragdex.indexing.moov import entries_elsewhere, plain_init
 from fragdex.seeking.model import Index, Period, Track
+from fragdex.seeking.times import NO_SHIFT, TimeLike, exact_time, floor_ticks
 
 BASE_DATA_OFFSET = 0x1
 """base-data-offset-present in tfhd's flags (ISO/IEC 14496-12, 8.8.7)."""
@@ -434,7 +435,7 @@ def embed(
     *,
     track: int | None = None,
     period: int | None = None,
-    min_segment_ms: float = 0,
+    segment_duration: TimeLike = 0,
 ) -> list[Piece]:
     """The pieces of the copy, to be written one behind the other.
 
@@ -444,7 +445,7 @@ def embed(
         track: the reference stream of the only sidx; None: one for every track, the first video
             or audio track first.
         period: number of the period that gets the sidx; needed where there are several.
-        min_segment_ms: as for `sidx.write`.
+        segment_duration: as for `sidx.write`.
 
     Packets have the same sizes and times as before. Base offsets that the index found to be stale
     are repaired.
@@ -465,12 +466,12 @@ def embed(
     if size is None:
         raise BuildError("the size of the source is not known")
     moofs = moofs_of(index)
-    streams = [(chosen, _stretches(governing, chosen, min_segment_ms, False))]
+    streams = [(chosen, _stretches(governing, chosen, segment_duration, False))]
     for other in governing.tracks if track is None else ():
         if other.id != chosen.id and len(other.fragments):
             # What cannot be said of another track is left out: its times are guessed from this.
             with suppress(BuildError, InexactIndex):
-                streams.append((other, _stretches(governing, other, min_segment_ms, True)))
+                streams.append((other, _stretches(governing, other, segment_duration, True)))
     place, stop = int(streams[0][1].offset[0]), streams[0][1].stop
     _refuse_data_in_front(moofs)
     front = list(walked(read, 0, min(moofs)))
@@ -534,9 +535,9 @@ def obsolete(read: Read, start: int, stop: int) -> list[Edit]:
     return edits
 
 
-def _stretches(period: Period, track: Track, min_ms: float, own: bool) -> Subsegments:
-    ticks = int(min_ms * track.timescale / 1000)
-    return subsegments(period, track.id, min_ticks=ticks, at_sync=min_ms > 0, own=own)
+def _stretches(period: Period, track: Track, duration: TimeLike, own: bool) -> Subsegments:
+    ticks = floor_ticks(duration, track.timescale, NO_SHIFT)
+    return subsegments(period, track.id, min_ticks=ticks, at_sync=exact_time(duration) > 0, own=own)
 
 
 def walked(read: Read, at: int, stop: int) -> Iterator[tuple[str, ByteRange]]:

@@ -32,10 +32,11 @@ from fragdex.formats.subsegments import (
     subsegments,
     timed,
 )
-from fragdex.formats.wire import MIN_SEGMENT_MS
+from fragdex.formats.wire import SEGMENT_DURATION
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.seeking.model import Index, Period, Track
+from fragdex.seeking.times import NO_SHIFT, TimeLike, floor_ticks
 
 WRITABLE_CODEC = re.compile(r"[!#-+\--~]+")
 """Printable ASCII without quotes and commas, which part a list of codecs (RFC 6381, 3.2)."""
@@ -245,7 +246,7 @@ def write(
     *,
     uri: str | None = None,
     track: int | None = None,
-    min_segment_ms: float = MIN_SEGMENT_MS,
+    segment_duration: TimeLike = SEGMENT_DURATION,
     playlist: str = "media",
     growing: bool = False,
     init_uri: str | None = None,
@@ -258,7 +259,7 @@ def write(
         uri: address of the file, as it is to stand in the playlist; None: its URL, or the last
             part of its path.
         track: the reference stream; None: the first video track, or else the first audio track.
-        min_segment_ms: a segment lasts at least so long.
+        segment_duration: a segment lasts at least so long.
         playlist: `media`, `iframes` (see `write_iframes`) or `master` (see `write_master`).
         growing: leave out EXT-X-ENDLIST, so that players come back for more.
         init_uri: address of the initialization segment, where the file has none itself.
@@ -281,14 +282,14 @@ def write(
             media_uri=media_uri,
             iframes_uri=iframes_uri,
             track=track,
-            min_segment_ms=min_segment_ms,
+            segment_duration=segment_duration,
         )
     if playlist != "media":
         raise ValueError(f"no playlist {playlist!r}: expected media, iframes or master")
     groups = []
     for period in index.periods:
         chosen = reference_track(period, track)
-        ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
+        ticks = floor_ticks(segment_duration, chosen.timescale, NO_SHIFT)
         listed = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True)
         groups.append((period, list(media_segments(listed, chosen.timescale))))
     head = ["#EXT-X-INDEPENDENT-SEGMENTS"]
@@ -336,7 +337,7 @@ def write_master(
     iframes_uri: str | None = None,
     track: int | None = None,
     period: int | None = None,
-    min_segment_ms: float = MIN_SEGMENT_MS,
+    segment_duration: TimeLike = SEGMENT_DURATION,
 ) -> bytes:
     """A multivariant playlist with one variant, the file (RFC 8216, 4.3.4), as UTF-8 text.
 
@@ -344,11 +345,11 @@ def write_master(
 
     Args:
         media_uri: address of the media playlist, which `write` gives with the same `track` and
-            `min_segment_ms`.
+            `segment_duration`.
         iframes_uri: address of the I-frame playlist (see `write_iframes`), if there is one.
         track: as for `write`.
         period: number of the period that is described; needed where there are several.
-        min_segment_ms: as in the media playlist; the peak bandwidth is that of its segments.
+        segment_duration: as in the media playlist; the peak bandwidth is that of its segments.
 
     Raises: as `write`.
 
@@ -360,7 +361,7 @@ def write_master(
     """
     governing = period_of(index, period)
     chosen = reference_track(governing, track)
-    ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
+    ticks = floor_ticks(segment_duration, chosen.timescale, NO_SHIFT)
     segments = list(
         media_segments(
             subsegments(governing, chosen.id, min_ticks=ticks, at_sync=True),
@@ -515,13 +516,13 @@ class Rendition:
 
 
 def write_renditions(
-    renditions: Sequence[Rendition], *, min_segment_ms: float = MIN_SEGMENT_MS
+    renditions: Sequence[Rendition], *, segment_duration: TimeLike = SEGMENT_DURATION
 ) -> bytes:
     """The multivariant playlist of tracks apart, as UTF-8 text.
 
     Args:
         renditions: video and audio tracks on one timeline; the first of a kind is the default.
-        min_segment_ms: as in the media playlists; the peak bandwidth is that of segments.
+        segment_duration: as in the media playlists; the peak bandwidth is that of segments.
 
     Raises:
         BuildError: no track is video or audio, or one has no movie fragments.
@@ -557,8 +558,8 @@ def write_renditions(
                 for one in alike
             ]
             beside += [one for one in alike if lead.track.kind != kind]
-    segments = _segments(lead, min_segment_ms)
-    rates = [bandwidths(_segments(one, min_segment_ms)) for one in beside]
+    segments = _segments(lead, segment_duration)
+    rates = [bandwidths(_segments(one, segment_duration)) for one in beside]
     alone = bandwidths(segments)
     # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
     peak, average = (alone[n] + max((rate[n] for rate in rates), default=0) for n in (0, 1))
@@ -569,8 +570,8 @@ def write_renditions(
     return ("\n".join(lines) + "\n").encode()
 
 
-def _segments(one: Rendition, min_segment_ms: float) -> list[Range]:
+def _segments(one: Rendition, segment_duration: TimeLike) -> list[Range]:
     track = one.track
-    ticks = int(Fraction(min_segment_ms) * track.timescale / 1000)
+    ticks = floor_ticks(segment_duration, track.timescale, NO_SHIFT)
     listed = subsegments(period_of(one.index, None), track.id, min_ticks=ticks, at_sync=True)
     return list(media_segments(listed, track.timescale))

@@ -16,6 +16,7 @@ from fragdex.errors import BuildError
 from fragdex.formats.subsegments import Subsegments, period_of, reference_track, subsegments
 from fragdex.fragments.table import NULL
 from fragdex.seeking.model import Index
+from fragdex.seeking.times import NO_SHIFT, TimeLike, exact_time, floor_ticks
 
 MAX_REFERENCES = 65535
 """reference_count has 16 bits."""
@@ -30,7 +31,7 @@ def write(
     track: int | None = None,
     period: int | None = None,
     first_offset: int = 0,
-    min_segment_ms: float = 0,
+    segment_duration: TimeLike = 0,
 ) -> bytes:
     """The sidx boxes, to stand `first_offset` bytes before the first fragment.
 
@@ -38,7 +39,7 @@ def write(
         track: the reference stream; None: the first video track, or else the first audio track.
         period: number of the period; needed where there are several.
         first_offset: bytes between the boxes and the first fragment.
-        min_segment_ms: join fragments until a reference lasts so long; then each begins with a
+        segment_duration: join fragments until a reference lasts so long; then each begins with a
             sync sample.
 
     Raises:
@@ -57,8 +58,8 @@ def write(
     found_segments = subsegments(
         governing,
         chosen.id,
-        min_ticks=int(min_segment_ms * chosen.timescale / 1000),
-        at_sync=min_segment_ms > 0,
+        min_ticks=floor_ticks(segment_duration, chosen.timescale, NO_SHIFT),
+        at_sync=exact_time(segment_duration) > 0,
     )
     return build(boxes(found_segments, chosen.id, chosen.timescale, first_offset))
 

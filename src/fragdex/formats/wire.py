@@ -27,10 +27,11 @@ from fragdex.formats.subsegments import init_place
 from fragdex.formats.wire_reading import WireIndex, read, read_pieces
 from fragdex.fragments.table import NULL, FragmentTable
 from fragdex.seeking.model import Index, Track
+from fragdex.seeking.times import NO_SHIFT, TimeLike, exact_time, floor_ticks
 
-__all__ = ["MIN_SEGMENT_MS", "Segments", "WireIndex", "read", "read_pieces", "segments", "write"]
+__all__ = ["SEGMENT_DURATION", "Segments", "WireIndex", "read", "read_pieces", "segments", "write"]
 
-MIN_SEGMENT_MS = 2000
+SEGMENT_DURATION = 2
 """How long a segment lasts at least: shorter ones cost players more requests than they save."""
 
 NOTICEABLE_MS = 10
@@ -135,14 +136,14 @@ def _starts(table: FragmentTable, min_ticks: int) -> Int64:
 def write(
     index: Index,
     *,
-    min_segment_ms: float | None = None,
+    segment_duration: TimeLike | None = None,
     period: int | None = None,
     unknown: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The JSON form, as ASCII text.
 
     Args:
-        min_segment_ms: a segment lasts at least so long; None: 2000, and 0 for an index that was
+        segment_duration: a segment lasts at least so long; None: 2 s, and 0 for an index that was
             read from this form, so that its segments stay as they are.
         period: number of the period to write; needed where a track id stands in several.
         unknown: more keys for the object itself, beside the tracks.
@@ -158,8 +159,8 @@ def write(
     >>> write(Index(FileInfo(), How("boxes", True), ()))
     b'{}'
     """
-    if min_segment_ms is None:
-        min_segment_ms = 0 if isinstance(index, WireIndex) else MIN_SEGMENT_MS
+    if segment_duration is None:
+        segment_duration = 0 if isinstance(index, WireIndex) else SEGMENT_DURATION
     kept = index.kept if isinstance(index, WireIndex) else {}
     document: dict[str, Any] = {}
     left_out = 0
@@ -177,7 +178,7 @@ def write(
                     advice="take one: period=0, index.of_period(0), or --period 0",
                 )
             document[str(track.id)] = _track(
-                track, init, index.file.size, min_segment_ms, kept.get(str(track.id), {})
+                track, init, index.file.size, segment_duration, kept.get(str(track.id), {})
             )
     if left_out and not document:
         raise InexactIndex(
@@ -192,11 +193,11 @@ def _track(
     track: Track,
     init: ByteRange,
     size: int | None,
-    min_segment_ms: float,
+    segment_duration: TimeLike,
     kept: Mapping[str, Any],
 ) -> dict[str, Any]:
     info = track.info
-    min_ticks = -(-Fraction(min_segment_ms) * info.timescale // 1000)  # rounded up
+    min_ticks = -floor_ticks(-exact_time(segment_duration), info.timescale, NO_SHIFT)  # rounded up
     listed = segments(track, int(min_ticks), size=size)
     document: dict[str, Any] = {"track": info.id, "type": info.kind}
     if info.kind == "video":

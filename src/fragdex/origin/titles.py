@@ -32,6 +32,7 @@ from fragdex.errors import (
 )
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.origin.film_list import FilmList, film_list, is_name
+from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Index
 from fragdex.sources import Source, open_source
 from fragdex.views.package import Package, package
@@ -190,7 +191,7 @@ class Film:
                 return package(
                     self.indexes,
                     source=sources,
-                    seconds=self.titles.seconds,
+                    segment_duration=self.titles.segment_duration,
                     captions=[] if self.captions is None else self.captions.read(),
                     growing=self.growing,
                 )
@@ -207,8 +208,8 @@ class Film:
                 self._views.move_to_end(key)
                 return self._views[key]
         with self.titles.sources(self) as sources:
-            index, seconds = self.indexes[0], self.titles.seconds
-            view = fragdex.view(index, kind, source=sources[0], seconds=seconds, **options)  # type: ignore[arg-type]
+            index, length = self.indexes[0], self.titles.segment_duration
+            view = fragdex.view(index, kind, source=sources[0], segment_duration=length, **options)  # type: ignore[arg-type]
         with self._lock:
             self._views[key] = view
             while len(self._views) > _MOST_VIEWS:
@@ -221,7 +222,7 @@ class Titles:
 
     Args:
         root: path of a folder, or a URL (https, s3, gs, az) that names are put behind.
-        seconds: wanted length of segments.
+        segment_duration: wanted length of segments.
         in_memory: how many films stay open.
         indexes: where indexes are kept; None: they are made anew. That of a film of two hours
             takes about 30 MB.
@@ -235,11 +236,12 @@ class Titles:
     For several threads at a time.
     """
 
+    @old_arguments(seconds=None)
     def __init__(
         self,
         root: str | os.PathLike[str],
         *,
-        seconds: Any = 4,
+        segment_duration: Any = 4,
         in_memory: int = 16,
         indexes: IndexFiles | None = None,
         max_bytes: int | None = None,
@@ -252,7 +254,7 @@ class Titles:
         self.root = text.rstrip("/") if self.remote else os.path.realpath(text)
         if not self.remote and not os.path.isdir(self.root):
             raise SourceNotFound(f"there is no folder {text}", advice="name a folder or a URL")
-        self.seconds, self._in_memory = seconds, in_memory
+        self.segment_duration, self._in_memory = segment_duration, in_memory
         self._indexes = IndexFiles() if indexes is None else indexes
         self._max_bytes, self._trust, self._options = max_bytes, trust, options
         self._growing = 0.0 if self.remote else growing

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
+from fragdex.renamed import old_arguments
 from fragdex.seeking import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from fragdex.seeking.times import TimeLike
     from fragdex.sources import Source
 
 
@@ -60,7 +62,7 @@ FORMS: dict[str, Form] = {
         "application/json",
         ".json",
         "media segments of each track, for players and services",
-        options=("min_segment_ms", "period", "unknown"),
+        options=("segment_duration", "period", "unknown"),
         needs_samples=True,
         is_text=True,
     ),
@@ -69,7 +71,7 @@ FORMS: dict[str, Form] = {
         "application/octet-stream",
         ".sidx",
         "segment index box (ISO/IEC 14496-12, 8.16.3)",
-        options=("track", "period", "first_offset", "min_segment_ms"),
+        options=("track", "period", "first_offset", "segment_duration"),
     ),
     "mfra": Form(
         "mfra",
@@ -85,7 +87,7 @@ FORMS: dict[str, Form] = {
         ".m3u8",
         "HLS media playlist with byte ranges",
         options=(
-            *("uri", "track", "min_segment_ms", "playlist", "growing"),
+            *("uri", "track", "segment_duration", "playlist", "growing"),
             *("init_uri", "media_uri", "iframes_uri"),
         ),
         is_text=True,
@@ -95,7 +97,7 @@ FORMS: dict[str, Form] = {
         "application/dash+xml",
         ".mpd",
         "DASH manifest",
-        options=("uri", "source", "track", "min_segment_ms", "init_uri"),
+        options=("uri", "source", "track", "segment_duration", "init_uri"),
         is_text=True,
     ),
     "arrow": Form(
@@ -175,7 +177,7 @@ class Exporting:
         self,
         form: Literal["json"],
         *,
-        min_segment_ms: float | None = ...,
+        segment_duration: TimeLike | None = ...,
         period: int | None = ...,
         unknown: Mapping[str, object] | None = ...,
     ) -> bytes: ...
@@ -187,7 +189,7 @@ class Exporting:
         track: int | None = ...,
         period: int | None = ...,
         first_offset: int = ...,
-        min_segment_ms: float = ...,
+        segment_duration: TimeLike = ...,
     ) -> bytes: ...
     @overload
     def export(
@@ -204,7 +206,7 @@ class Exporting:
         *,
         uri: str | None = ...,
         track: int | None = ...,
-        min_segment_ms: float = ...,
+        segment_duration: TimeLike = ...,
         playlist: Literal["media", "iframes", "master"] = ...,
         growing: bool = ...,
         init_uri: str | None = ...,
@@ -219,7 +221,7 @@ class Exporting:
         uri: str | None = ...,
         source: bytes | Source | None = ...,
         track: int | None = ...,
-        min_segment_ms: float = ...,
+        segment_duration: TimeLike = ...,
         init_uri: str | None = ...,
     ) -> bytes: ...
     @overload
@@ -274,3 +276,6 @@ class Exporting:
         """
         exported: bytes = registry.offered("export")(self, form, **options)
         return exported
+
+    if not TYPE_CHECKING:
+        export = old_arguments(min_segment_ms=lambda milliseconds: milliseconds / 1000)(export)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 from functools import total_ordering
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from fragdex.renamed import OldName
 from fragdex.seeking.time_texts import parse_time
 
 __all__ = [
+    "NO_SHIFT",
     "Ratio",
     "Time",
     "TimeLike",
@@ -34,6 +35,9 @@ class Ratio(Protocol):
     def as_integer_ratio(self) -> tuple[int, int]:
         """Numerator and denominator, in lowest terms."""
 
+
+NO_SHIFT: Final = Fraction(0)
+"""The shift of durations: none."""
 
 TimeLike: TypeAlias = Ratio | SupportsIndex | timedelta | str
 """What every function takes as a time: a number of seconds (`Time`, int, float, Fraction, Decimal,

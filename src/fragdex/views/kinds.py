@@ -11,6 +11,7 @@ from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
+from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.copies import ClipRequest, clip_view, faststart
@@ -27,6 +28,7 @@ Kind: TypeAlias = Literal[
 ]
 
 
+@old_arguments(seconds=None)
 def view(
     index: Index | Sequence[Index],
     kind: Kind = "fragmented",
@@ -36,7 +38,7 @@ def view(
     start: TimeLike = 0,
     stop: TimeLike = float("inf"),
     exact: bool = True,
-    seconds: TimeLike | None = 4,
+    segment_duration: TimeLike | None = 4,
     number: int = 0,
     period: int | None = None,
     starts: Starts = None,
@@ -64,7 +66,7 @@ def view(
         start, stop: of a clip, presentation times as `Track.seek` takes them.
         exact: a clip shows exactly its span, by an edit list; False: it begins at the sync sample
             at or before `start`, in fragments, for readers that do not know edit lists.
-        seconds: wanted length of fragments and segments; None: one for each sync sample.
+        segment_duration: wanted length of fragments and segments; None: one for each sync sample.
         number: of the segment, from 0.
         period: number of the period; needed where there are several, but for a timeline.
         starts: where files begin on a timeline: None: each behind the one before, so that gaps
@@ -92,7 +94,7 @@ def view(
     ids = None if tracks is None else list(dict.fromkeys(tracks))
     if kind == "timeline":
         many = [index] if isinstance(index, Index) else list(index)
-        return _timeline(many, source, ids, seconds, starts)
+        return _timeline(many, source, ids, segment_duration, starts)
     if not isinstance(index, Index):
         raise ValueError(f"a view of kind {kind} has one index: give several for a timeline")
     with Sources([index.file], source) as sources:
@@ -119,12 +121,12 @@ def view(
     parts = Segments(
         init,
         media,
-        seconds_of(seconds),
+        seconds_of(segment_duration),
         descriptions=described,
         protection=keys,
         head=b"" if kind == "fragmented" else STYP,
     )
-    recipe = [kind, [t.id for t in chosen], governing.number, _text(seconds)]
+    recipe = [kind, [t.id for t in chosen], governing.number, _text(segment_duration)]
     if kind == "fragmented":
         left_out = left_out_of_fragments(governing) if ids is None else ()
         return parts.whole([index.file], recipe, findings=left_out)

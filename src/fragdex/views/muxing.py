@@ -183,7 +183,7 @@ def muxed(
     source: Any = None,
     start: TimeLike = 0,
     stop: TimeLike = inf,
-    seconds: TimeLike | None = 4,
+    segment_duration: TimeLike | None = 4,
     tracks: Collection[int] | None = None,
 ) -> View:
     """The video, audio and text of several files beside each other, in fragments with a sidx.
@@ -194,7 +194,7 @@ def muxed(
         start, stop: seconds of presentation time that are shown, `stop` exclusive. Fragments begin
             at the sync sample at or before `start`; an edit list hides what is before. At the end,
             pictures that others need are shown, too: fragments cannot hide them.
-        seconds: wanted length of fragments; None: one for each sync sample.
+        segment_duration: wanted length of fragments; None: one for each sync sample.
         tracks: track ids as they are here, from 1 over all files; None: all.
 
     Raises:
@@ -232,8 +232,8 @@ def muxed(
     shown = [one for one in (_stretch(one, begin, end) for one in media) if one is not None]
     if not shown:
         raise NoSyncSample(f"no video, audio or text is shown from {start} to {stop}")
-    segments = Segments(_together(inits), shown, seconds_of(seconds))
-    length = "all" if seconds is None else str(seconds_of(seconds))
+    segments = Segments(_together(inits), shown, seconds_of(segment_duration))
+    length = "all" if segment_duration is None else str(seconds_of(segment_duration))
     recipe = ["muxed", str(begin), str(end), length]
     if wanted is not None:
         recipe.append(str(sorted(wanted)))

@@ -25,6 +25,7 @@ from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.lru_cache import LRUCache
+from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Index, Period
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike
@@ -236,11 +237,12 @@ def _found(view: View | None, name: str) -> View:
     return view
 
 
+@old_arguments(seconds=None)
 def package(
     indexes: Index | Iterable[Index],
     *,
     source: Any = None,
-    seconds: TimeLike | None = 4,
+    segment_duration: TimeLike | None = 4,
     tracks: Iterable[int] | None = None,
     captions: Iterable[Captions | str | PathLike[str]] = (),
     single_file: bool = False,
@@ -255,8 +257,8 @@ def package(
             audio and subtitles (wvtt, tx3g, stpp) is a rendition.
         source: the media, in any form that `fragdex.open_source` takes, one for each index; None:
             the files that they were made from. Only their moovs are read here.
-        seconds: wanted length of a segment; None: one for each sync sample. Segments begin at
-            sync samples of the video, audio is cut at the nearest access unit.
+        segment_duration: wanted length of a segment; None: one for each sync sample. Segments
+            begin at sync samples of the video, audio is cut at the nearest access unit.
         tracks: track ids; None: all of video, audio and subtitles.
         captions: caption files beside the films: paths or URLs of WebVTT, SubRip or JSON, which
             say their language as in `film.fr.vtt` and `film.fr.forced.srt`; or
@@ -287,7 +289,7 @@ def package(
     ['v1', 'a1']
     """
     given = [indexes] if isinstance(indexes, Index) else list(indexes)
-    length = seconds_of(seconds)
+    length = seconds_of(segment_duration)
     if single_file and growing:
         raise ValueError("a title that grows has a file for each segment, not one for all")
     several = source if isinstance(source, (list, tuple)) or source is None else [source]

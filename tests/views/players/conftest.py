@@ -38,7 +38,7 @@ def serving(folder, seconds, **options):
     from fragdex.origin.application import make_app
     from fragdex.origin.titles import Titles
 
-    with listening(make_app(Titles(folder, seconds=seconds, **options))) as address:
+    with listening(make_app(Titles(folder, segment_duration=seconds, **options))) as address:
         yield address
 
 

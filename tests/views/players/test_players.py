@@ -75,7 +75,7 @@ def packaged(folder, tmp_path_factory):
     from starlette.staticfiles import StaticFiles
 
     index = fragdex.index(folder / "avc-aac.mp4", exact=True)
-    made = fragdex.package(index, seconds=LENGTH, single_file=True)
+    made = fragdex.package(index, segment_duration=LENGTH, single_file=True)
     place = tmp_path_factory.mktemp("packaged")
     for name in made:
         (place / name).write_bytes(made[name].read())
