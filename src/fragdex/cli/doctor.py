@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fragdex.cli import options
-from fragdex.cli.extras import extra
+from fragdex.cli.options import extra
 from fragdex.cli.output import json_line
 from fragdex.errors import FragdexError, MissingExtra, install_command
 

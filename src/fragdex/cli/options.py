@@ -1,17 +1,21 @@
-"""Arguments and options that several commands share: one name, one meaning, one help text."""
+"""Arguments and options that several commands share: one name, one meaning, one help; extras."""
 
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
+from importlib.util import find_spec
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+
+from fragdex.errors import MissingExtra
 
 
 def parse_time(text: str) -> Fraction | float:
@@ -258,3 +262,37 @@ def with_options(
         return run
 
     return decorated
+
+
+# What cannot be had without an extra, and the packages that are imported only when they are used.
+_EXTRAS: Final = {
+    "service": ("the service", ()),
+    "render": ("rendering", ("av", "PIL")),
+    "speech": ("transcribing", ("av",)),
+}
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """A block of imports that need an extra.
+
+    Raises:
+        MissingExtra: a package is not installed.
+    """
+    # What is imported stays: to look for garbage in it takes a quarter of a start.
+    collects = gc.isenabled()
+    gc.disable()
+    what, packages = _EXTRAS[name]
+    try:
+        for package in packages:
+            if find_spec(package) is None:
+                raise ModuleNotFoundError(package, name=package)
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "fragdex").split(".")[0] == "fragdex":
+            raise
+        raise MissingExtra(f"{what} needs the package {error.name}", extra=name) from None
+    finally:
+        if collects:
+            gc.enable()
+            gc.freeze()

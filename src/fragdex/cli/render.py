@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from fragdex.cli import options, remote, render_tools
-from fragdex.cli.extras import extra
 from fragdex.cli.inputs import is_url
+from fragdex.cli.options import extra
 from fragdex.cli.output import byte_progress, complain, json_line, part_progress, say
 from fragdex.cli.render_batch import Batch, data_of
-from fragdex.cli.render_fields import FileKind, spec_of
-from fragdex.cli.render_output import INCOMPLETE, facts_of, line_of, target_of, tell_notes
+from fragdex.cli.render_fields import (
+    INCOMPLETE,
+    FileKind,
+    facts_of,
+    line_of,
+    spec_of,
+    target_of,
+    tell_notes,
+)
 from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 import typer
 
 from fragdex.cli.output import json_line, need_folder, part_progress, say
-from fragdex.cli.render_output import tell_notes
+from fragdex.cli.render_fields import tell_notes
 from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:

@@ -11,17 +11,17 @@ from functools import partial
 from typing import Any
 
 from fragdex.cli import options
-from fragdex.cli.admin import audit_key
-from fragdex.cli.extras import extra
-from fragdex.cli.output import json_line
-from fragdex.cli.service_options import (
+from fragdex.cli.admin import (
     WORKER,
+    audit_key,
     has_settings,
     is_loopback,
     log_to_stderr,
     raise_file_limit,
     share_one_arena,
 )
+from fragdex.cli.options import extra
+from fragdex.cli.output import json_line
 from fragdex.errors import ConfigError
 
 

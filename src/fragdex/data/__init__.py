@@ -3,16 +3,14 @@
 film_listing   folders, globs, URLs and buckets to names of films
 set_parts      films to rows: tracks, groups of pictures, indexes; rows to a set, in parallel
 video_set      a set, opened
-windows        map-style: windows of frames, by number, and what they cost
-window_stream  iterable: the windows of this process, in the order of a sampler
+windows        windows of frames: map-style, by number, and what they cost; iterable, by a sampler
 
 pyarrow reads and writes Parquet (extra `data`); torch is imported by `WindowStream.dataset` alone.
 """
 
 from fragdex.data.set_parts import SetSummary, write_set
 from fragdex.data.video_set import Video, VideoSet
-from fragdex.data.window_stream import WindowSampler, WindowStream
-from fragdex.data.windows import Costs, Windows
+from fragdex.data.windows import Costs, Windows, WindowSampler, WindowStream
 
 __all__ = [
     "Costs",

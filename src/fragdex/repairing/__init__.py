@@ -4,7 +4,6 @@ syntax         what a walk asks of a codec, and of a source
 nal_units      samples of AVC and HEVC
 avc, hevc      their slices and parameter sets
 av1            temporal units of OBUs
-aac            frames of AAC, bit by bit
 sound          sound whose frames say where they end
 between        sound that does not say it
 walk           sample by sample, each confirmed by what follows; their times

@@ -8,7 +8,7 @@ import pytest
 
 from fragdex.service.records.blobs import Blob
 from fragdex.service.store.composing import Composition
-from fragdex.service.unprocessed.staging import Original, record_of_track
+from fragdex.service.unprocessed.worker import Original, record_of_track
 from fragdex.transcode.process import process_file
 from fragdex.transcode.tracks import COPIED_RANGE
 from service.working import FIXTURES

@@ -232,7 +232,7 @@ def test_SIGTERM_lets_a_running_upload_finish(tmp_path):
 
 ARENAS = """
 import ctypes, sys, threading
-from fragdex.cli.service_options import share_one_arena
+from fragdex.cli.admin import share_one_arena
 share_one_arena()
 both = threading.Barrier(4)
 def take():

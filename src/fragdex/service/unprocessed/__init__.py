@@ -5,7 +5,6 @@ records      the rows of files and processes, as records and events
 inspection   looks at the bytes as they come: indexes them, or says why they are no media
 passthrough  whether a file needs no work at all
 operations   the records of the files, and the making of ISOBMFF files
-staging      what the media work made, on its way to rows that name it
-worker       the jobs that do the work: all tracks, or a scrub track afterwards
+worker       the jobs that do the work: all tracks, or a scrub track afterwards; rows that name it
 routes       all of it over HTTP
 """

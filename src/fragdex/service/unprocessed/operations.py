@@ -31,8 +31,7 @@ from fragdex.service.unprocessed.records import (
     file_data,
     process_record,
 )
-from fragdex.service.unprocessed.staging import StagedTrack
-from fragdex.service.unprocessed.worker import PROCESS, SCRUB, publish
+from fragdex.service.unprocessed.worker import PROCESS, SCRUB, StagedTrack, publish
 from fragdex.service.uploads.model import Arrival, Arrived, Target, Upload
 from fragdex.transcode.playable import codec_name
 from fragdex.transcode.tracks import TranscodedTrack
