@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import Field
 
 from fragdex.byterange import ByteRange
+from fragdex.decoding.picture_files import FORMATS, media_type
 from fragdex.errors import (
     BuildError,
     Conflict,
@@ -135,8 +136,8 @@ _REFUSALS: Final = (
 _HLS: Final = "application/vnd.apple.mpegurl"
 _DASH: Final = "application/dash+xml"
 _MP4: Final = ("video/mp4", "audio/mp4", "application/mp4")
-_PICTURES: Final = {"jpg": "jpeg", "webp": "webp", "png": "png", "avif": "avif"}
-_PICTURE_TYPES: Final = tuple(f"image/{form}" for form in _PICTURES.values())
+_PICTURES: Final = {suffix.removeprefix("."): form for form, suffix in FORMATS.items()}
+_PICTURE_TYPES: Final = tuple(map(media_type, FORMATS))
 _MOST_PIXELS: Final = 4096
 _MOST_SECONDS: Final = 1e9
 _SHEET: Final = re.compile(rb"^(\d+)#", re.MULTILINE)
