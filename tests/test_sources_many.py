@@ -21,7 +21,7 @@ from fragdex.errors import (
 from fragdex.sources import http as http_module
 from fragdex.sources import open_source
 from fragdex.sources.answers import PART_HEAD, BrokenAnswer, boundary_of, parts_of
-from fragdex.sources.batch import Batch
+from fragdex.sources.base import Batch
 from fragdex.testing import Faults, RangeServer, movie
 
 CONTENT = bytes(range(251)) * 4000

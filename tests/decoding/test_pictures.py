@@ -11,8 +11,7 @@ import pytest
 
 import fragdex
 from decoding.filming import number_in, numbered, with_several_sets
-from fragdex.decoding.key_frames import KeyFrameReader
-from fragdex.decoding.pictures import PictureReader
+from fragdex.decoding.pictures import KeyFrameReader, PictureReader
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.formats.fidx import open_index
 from fragdex.sources import open_source

@@ -11,7 +11,7 @@ from PIL import Image
 
 import fragdex
 from decoding.filming import MATRICES, number_in, numbered, shown_by
-from fragdex.decoding.key_frames import nearest_sync
+from fragdex.decoding.pictures import nearest_sync
 from fragdex.errors import (
     LimitExceeded,
     NoSyncSample,

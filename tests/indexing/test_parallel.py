@@ -15,7 +15,7 @@ from fragdex.boxes import make_box
 from fragdex.errors import BudgetExceeded, FragdexError, SourceChanged
 from fragdex.indexing import remote
 from fragdex.sources import Source
-from fragdex.sources.batch import Batch
+from fragdex.sources.base import Batch
 from fragdex.testing import Faults, RangeServer, movie
 from fragdex.testing.files import Brand, Other, make_file
 from fragdex.testing.fragments import Fragment

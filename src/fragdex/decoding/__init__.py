@@ -8,8 +8,7 @@ audio          the sound of any span
 peaks          waveforms
 loudness       how loud it is
 video_track    a track of pictures that is open for decoding
-pictures       the picture of any time
-key_frames     key frames, of which nothing else is read
+pictures       the picture of any time; key frames, of which nothing else is read
 picture_files  pictures as JPEG, WebP, AVIF, PNG
 thumbnails     a picture of a moment, as a file
 storyboards    small pictures of a whole film on sheets

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragdex.decoding.key_frames import KeyFrameReader, nearest_sync
 from fragdex.decoding.picture_files import (
     FORMATS,
     LONGEST_SIDE,
@@ -25,7 +24,7 @@ from fragdex.decoding.picture_files import (
     media_type,
     scaled_and_cropped,
 )
-from fragdex.decoding.pictures import shown_size, upright
+from fragdex.decoding.pictures import KeyFrameReader, nearest_sync, shown_size, upright
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import InexactIndex, LimitExceeded, UndecodableMedia
 from fragdex.formats.captions_text import timing

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fragdex.decoding.key_frames import KeyFrameReader
 from fragdex.decoding.picture_files import (
     Fit,
     PictureFormat,
@@ -13,7 +12,7 @@ from fragdex.decoding.picture_files import (
     media_type,
     scaled_and_cropped,
 )
-from fragdex.decoding.pictures import PictureReader, shown_size, upright
+from fragdex.decoding.pictures import KeyFrameReader, PictureReader, shown_size, upright
 from fragdex.decoding.video_track import Picture
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike

@@ -18,12 +18,10 @@ from fastapi import APIRouter, FastAPI
 from fragdex.errors import FragdexError
 from fragdex.sandbox.folders import sweep_temporary
 from fragdex.sandbox.processes import share_memory_among
-from fragdex.service.captions import routes as captions
 from fragdex.service.config import Settings
 from fragdex.service.console import routes as console
 from fragdex.service.context import ServiceContext
 from fragdex.service.files import routes as files
-from fragdex.service.images import routes as images
 from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, options_of
 from fragdex.service.jobs.work import Work
@@ -69,8 +67,8 @@ from fragdex.traces import Traces
 log = logging.getLogger("fragdex.service")
 
 ROUTERS: tuple[APIRouter, ...] = (
-    images.router,
-    captions.router,
+    files.image_router,
+    files.caption_router,
     access_routes.token_router,
     access_routes.usage_router,
     access_routes.key_router,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceNotFound, SourceUnavailable
-from fragdex.sources.base import Source
-from fragdex.sources.batch import Batch
+from fragdex.sources.base import Batch, Source
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

@@ -31,8 +31,7 @@ from fragdex.sources.answers import (
     parts_of,
     pieces_of,
 )
-from fragdex.sources.base import PIECE_SIZE, Source
-from fragdex.sources.batch import Batch
+from fragdex.sources.base import PIECE_SIZE, Batch, Source
 
 if TYPE_CHECKING:
     import httpx

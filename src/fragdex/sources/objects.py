@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
-from fragdex.sources.base import Source
-from fragdex.sources.batch import Batch
+from fragdex.sources.base import Batch, Source
 
 if TYPE_CHECKING:
     import obstore

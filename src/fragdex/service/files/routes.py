@@ -1,4 +1,4 @@
-"""Files of any type over HTTP, with their parts, tracks and indexes."""
+"""Files over HTTP: images and captions at addresses of their own, all types below `/files`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ from fragdex.errors import (
     UploadBusy,
     UploadGap,
 )
+from fragdex.service.captions import operations as caption_operations
+from fragdex.service.captions.model import CaptionList, CaptionRecord, CaptionType, NewCaption
+from fragdex.service.captions.operations import CAPTIONS
+from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations
 from fragdex.service.files.model import (
     AnyFile,
@@ -32,9 +36,9 @@ from fragdex.service.files.model import (
     UploadParts,
 )
 from fragdex.service.files.operations import isobmff_id
-from fragdex.service.images.model import TYPES
+from fragdex.service.images import operations as image_operations
+from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage
 from fragdex.service.images.operations import IMAGES
-from fragdex.service.images.routes import POLICY
 from fragdex.service.isobmff import indexing, opened, tracks
 from fragdex.service.isobmff.model import FileRecord, NewTrack, TrackFacts, TrackList, TrackRecord
 from fragdex.service.isobmff.routes import (
@@ -52,6 +56,7 @@ from fragdex.service.records.tables import FileType
 from fragdex.service.unprocessed.records import whole
 from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.operations import assemble_parts, plan_parts
+from fragdex.service.uploads.repository import FileStatus
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.fields import Cursor, Limit, RecordId
@@ -59,6 +64,51 @@ from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import api_router, get_and_head
+
+# An SVG is a document: opened by itself it must not run, load or send anything.
+SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox"
+
+image_router = api_router("image files")
+image_routes = Family(image_router, "/image_files", "image file", record_at="/{id}.json")
+
+image_routes.creation(NewImage, ImageRecord, image_operations.create_image)
+image_routes.listing(ImageList, FileStatus, IMAGES.page)
+image_routes.by_md5(ImageRecord, IMAGES.find)
+image_routes.upload(
+    ImageRecord,
+    IMAGES.get,
+    IMAGES.target,
+)
+image_routes.record(
+    ImageRecord, IMAGES.get, description="The record, with the size in pixels once it is known."
+)
+image_routes.media(
+    tuple(dict.fromkeys(TYPES.values())), IMAGES.stored, {"Content-Security-Policy": SVG_POLICY}
+)
+image_routes.deletion(IMAGES.delete)
+
+
+def _create_caption(
+    context: ServiceContext, tenant_id: str, new: NewCaption
+) -> tuple[CaptionRecord, bool]:
+    return caption_operations.create_caption(context, tenant_id, new, new.md5)
+
+
+caption_router = api_router("caption files")
+caption_routes = Family(caption_router, "/caption_files", "caption file", record_at="/{id}.json")
+
+caption_routes.creation(NewCaption, CaptionRecord, _create_caption)
+caption_routes.listing(CaptionList, FileStatus, CAPTIONS.page)
+caption_routes.by_md5(CaptionRecord, CAPTIONS.find)
+caption_routes.upload(
+    CaptionRecord,
+    CAPTIONS.get,
+    CAPTIONS.target,
+)
+caption_routes.record(CaptionRecord, CAPTIONS.get)
+caption_routes.media(tuple(CaptionType), caption_operations.caption_bytes)
+caption_routes.deletion(CAPTIONS.delete)
+
 
 router = api_router("files")
 routes = Family(router, "/files", "file")
@@ -141,7 +191,7 @@ def get_file(id: RecordId, request: Request, caller: Asking, context: InContext)
             record.model_dump_json(), media_type="application/json", headers={"Vary": VARY}
         )
     stored = IMAGES.stored(context, caller.tenant_id, id)
-    return media_of(request, stored, {"Content-Security-Policy": POLICY, "Vary": VARY})
+    return media_of(request, stored, {"Content-Security-Policy": SVG_POLICY, "Vary": VARY})
 
 
 def _names_json(request: Request) -> bool:

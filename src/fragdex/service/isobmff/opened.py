@@ -24,7 +24,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.indexing.isolated import run_isolated
 from fragdex.service.isobmff.model import IndexKeys
-from fragdex.service.records import blobs, derived
+from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import isobmff_tracks
 
@@ -175,10 +175,10 @@ def sampled_index(context: ServiceContext, tenant_id: str, blob: Blob) -> Index:
 def sampled_index_key(context: ServiceContext, tenant_id: str, blob: Blob) -> str:
     """Where that index is in the store; raises as `sampled_index`."""
     lasts = cached_for(context)
-    parts = derived.find(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
+    parts = blobs.find_derived(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
     if INDEX not in parts:
         _make(context, tenant_id, blob)
-        parts = derived.find(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
+        parts = blobs.find_derived(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
     if INDEX not in parts:
         raise RecordNotFound("the file was deleted meanwhile")
     return parts[INDEX].store_key
@@ -192,7 +192,7 @@ def _make(context: ServiceContext, tenant_id: str, blob: Blob) -> None:
             md5=blob.md5.hex(),
         )  # fmt: skip
         written_blob = blobs.write_file(context.database, context.store, tenant_id, path)
-    derived.keep(
+    blobs.keep_derived(
         context.database, tenant_id, blob.sha256, _RECIPE,
         {INDEX: (written_blob, "application/octet-stream")}, cached_for(context),
     )  # fmt: skip

@@ -14,8 +14,7 @@ from fragdex.errors import ConfigError, TooManyRequests, Unavailable
 from fragdex.service.config import Settings
 from fragdex.service.jobs import turns
 from fragdex.service.jobs.engine import Engine, Order, upgrade
-from fragdex.service.jobs.runs import Runs
-from fragdex.service.jobs.slices import FanOut, enqueue
+from fragdex.service.jobs.runs import FanOut, Runs, enqueue
 from fragdex.service.jobs.turns import Seats
 from fragdex.service.jobs.work import (
     JOBS,

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from anyio.to_thread import run_sync
 
-from fragdex.decoding.key_frames import nearest_sync
+from fragdex.decoding.pictures import nearest_sync
 from fragdex.errors import RecordNotFound, Unavailable
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import run_in_child
 from fragdex.service.isobmff.opened import cached_for
-from fragdex.service.records import blobs, derived
+from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob, StoredBytes
 from fragdex.service.streaming import child
 from fragdex.service.streaming.stored_titles import Medium, Playable
@@ -78,7 +78,7 @@ def _find(
     context: ServiceContext, tenant_id: str, blob: Blob, recipe: str
 ) -> dict[str, StoredBytes]:
     lasts = cached_for(context)
-    return derived.find(context.database, tenant_id, blob.sha256, recipe, lasts)
+    return blobs.find_derived(context.database, tenant_id, blob.sha256, recipe, lasts)
 
 
 async def _make(
@@ -113,7 +113,7 @@ def _made(
             )
             for name in answer["files"]
         }
-    derived.keep(
+    blobs.keep_derived(
         context.database, tenant_id, medium.blob.sha256, recipe, written, cached_for(context)
     )
 
