@@ -243,10 +243,10 @@ def test_a_browser_that_is_here_is_not_said_to_be_missing(monkeypatch):
     """Where PyAV was missing, doctor said it of Chromium, and advised to install that."""
     from fragdex.rendering.browser import finding
 
-    engine = finding.Engine(Path("/usr/bin/chromium"), False)
+    engine = finding.Browser(Path("/usr/bin/chromium"), False)
     monkeypatch.setattr(finding, "find_engine", lambda: engine)
     monkeypatch.setitem(sys.modules, "av", None)
     parts = {part.name: part for part in doctor.browser()}
-    assert parts["chromium"].state is not doctor.State.MISSING
-    assert parts["renders"].state is doctor.State.MISSING
+    assert parts["chromium"].state is not doctor.RequirementState.MISSING
+    assert parts["renders"].state is doctor.RequirementState.MISSING
     assert parts["renders"].advice == "pip install 'fragdex[render]'"

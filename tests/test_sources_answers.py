@@ -3,7 +3,7 @@
 import pytest
 
 from fragdex.errors import RangeIgnored, SourceChanged, SourceError
-from fragdex.sources.answers import BrokenAnswer, FirstSeen, Part, PastTheEnd
+from fragdex.sources.answers import BodyPart, BrokenAnswer, FirstSeen, PastTheEnd
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_total_told_late_is_taken_and_held_to(seen):
 
 
 def test_an_answer_may_be_shorter_but_never_elsewhere_or_longer(seen):
-    assert seen.judge(*part(10, 14, 100), 10, 20) == Part(0, 5, whole=False)
+    assert seen.judge(*part(10, 14, 100), 10, 20) == BodyPart(0, 5, whole=False)
     for first, last in [(9, 19), (11, 19), (10, 20)]:
         with pytest.raises(SourceError, match="other bytes"):
             seen.judge(*part(first, last, 100), 10, 20)

@@ -21,7 +21,7 @@ from fragdex.errors import (
 from fragdex.sources import http as http_module
 from fragdex.sources import open_source
 from fragdex.sources.answers import PART_HEAD, BrokenAnswer, boundary_of, parts_of
-from fragdex.sources.base import Batch
+from fragdex.sources.base import ReadBatch
 from fragdex.testing import Faults, RangeServer, movie
 
 CONTENT = bytes(range(251)) * 4000
@@ -193,7 +193,7 @@ def test_fewer_at_once_where_the_server_refuses_more():
 
 def test_nor_is_it_asked_sooner_than_it_wants(monkeypatch):
     pauses = []
-    monkeypatch.setattr(Batch, "pause", lambda self, seconds: pauses.append(seconds))
+    monkeypatch.setattr(ReadBatch, "pause", lambda self, seconds: pauses.append(seconds))
     faults = Faults(single_ranges=True, status=429, retry_after="2", after=1, times=4)
     with opened(faults) as (source, _):
         assert source.read_many(LARGE) == slices(LARGE)

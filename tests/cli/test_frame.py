@@ -16,7 +16,7 @@ import typer
 from fragdex.cli.app import COMMANDS, SERVICE_COMMANDS, SERVICE_GROUPS, app_of
 from fragdex.cli.options import parse_time
 from fragdex.cli.pictures_and_sound import PictureKind
-from fragdex.cli.view import Kind
+from fragdex.cli.view import ViewKind
 from fragdex.decoding import picture_files
 from fragdex.errors import FragdexError
 from fragdex.views import kinds
@@ -90,7 +90,7 @@ def test_the_version(run):
 
 
 def test_the_kinds_of_views_are_those_of_the_library():
-    assert [kind.value for kind in Kind] == list(kinds.Kind.__args__)
+    assert [kind.value for kind in ViewKind] == list(kinds.Kind.__args__)
 
 
 def test_the_formats_of_pictures_are_those_of_the_library():

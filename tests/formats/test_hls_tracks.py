@@ -7,7 +7,7 @@ import pytest
 import fragdex
 from fragdex.errors import BuildError
 from fragdex.formats import hls
-from fragdex.formats.hls import Rendition
+from fragdex.formats.hls import TrackPlaylist
 from fragdex.seeking.model import FileInfo, How, Index
 from fragdex.testing import movie
 
@@ -24,8 +24,8 @@ def attributes(line):
 
 
 def test_a_film_and_its_sounds(sound):
-    first, second = (Rendition(sound, f"{name}.m3u8", name) for name in ("one", "two"))
-    lines = hls.write_renditions([first, Rendition(FILM, "v.m3u8", "film"), second]).decode()
+    first, second = (TrackPlaylist(sound, f"{name}.m3u8", name) for name in ("one", "two"))
+    lines = hls.write_renditions([first, TrackPlaylist(FILM, "v.m3u8", "film"), second]).decode()
     *head, one, two, stream, variant = lines.splitlines()
     assert head == ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
     assert variant == "v.m3u8"
@@ -39,10 +39,10 @@ def test_a_film_and_its_sounds(sound):
 
 
 def test_sound_alone(sound):
-    lines = hls.write_renditions([Rendition(sound, "a.m3u8", "only")]).decode().splitlines()
+    lines = hls.write_renditions([TrackPlaylist(sound, "a.m3u8", "only")]).decode().splitlines()
     assert lines[3].startswith("#EXT-X-STREAM-INF:")
     assert "AUDIO=" not in lines[3]
-    several = [Rendition(sound, f"{n}.m3u8", str(n)) for n in range(2)]
+    several = [TrackPlaylist(sound, f"{n}.m3u8", str(n)) for n in range(2)]
     lines = hls.write_renditions(several).decode().splitlines()
     assert [line.partition(":")[0] for line in lines[3:]] == [
         "#EXT-X-MEDIA", "#EXT-X-MEDIA", "#EXT-X-STREAM-INF", "0.m3u8",
@@ -51,14 +51,14 @@ def test_sound_alone(sound):
 
 
 def test_other_cameras_are_not_taken_for_other_rates():
-    cameras = [Rendition(FILM, f"{n}.m3u8", str(n)) for n in range(2)]
+    cameras = [TrackPlaylist(FILM, f"{n}.m3u8", str(n)) for n in range(2)]
     lines = hls.write_renditions(cameras).decode().splitlines()
     assert [line.startswith("#EXT-X-MEDIA:TYPE=VIDEO") for line in lines[3:5]] == [True, True]
     assert sum(line.startswith("#EXT-X-STREAM-INF") for line in lines) == 1
 
 
 def test_what_stands_in_quotes_cannot_leave_them():
-    cameras = [Rendition(FILM, 'a".m3u8\n#EXT', 'a"\nb') for n in range(2)]
+    cameras = [TrackPlaylist(FILM, 'a".m3u8\n#EXT', 'a"\nb') for n in range(2)]
     lines = hls.write_renditions(cameras).decode().splitlines()
     assert len(lines) == 7
     assert 'NAME="a\' b"' in lines[3]
@@ -69,4 +69,4 @@ def test_nothing_to_play():
     with pytest.raises(BuildError, match="a video or an audio"):
         hls.write_renditions([])
     with pytest.raises(BuildError, match="no period"):
-        hls.write_renditions([Rendition(empty, "a", "a")])
+        hls.write_renditions([TrackPlaylist(empty, "a", "a")])

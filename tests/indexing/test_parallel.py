@@ -15,7 +15,7 @@ from fragdex.boxes import make_box
 from fragdex.errors import BudgetExceeded, FragdexError, SourceChanged
 from fragdex.indexing import remote
 from fragdex.sources import Source
-from fragdex.sources.base import Batch
+from fragdex.sources.base import ReadBatch
 from fragdex.testing import Faults, RangeServer, movie
 from fragdex.testing.files import Brand, Other, make_file
 from fragdex.testing.fragments import Fragment
@@ -338,7 +338,7 @@ class TestHostile:
 
 
 def test_a_batch_of_nothing():
-    assert Batch(3).run([], int) == []
+    assert ReadBatch(3).run([], int) == []
 
 
 def test_what_looks_like_a_moof():

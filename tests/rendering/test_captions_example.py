@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.page_media.opening import Opener
 from fragdex.rendering.page_media.player import Player
@@ -31,7 +31,7 @@ class Example(Site):
 def test_captions_cover_and_watermark_come_at_their_times():
     site, fps = WithData(Example(), {"title": "A trip", "mark": "ours"}), Fraction(10)
     player = Player(fps, Opener(site))
-    with Stage(site, View(1280, 720, fps), media=player) as stage:
+    with Stage(site, PageView(1280, 720, fps), media=player) as stage:
         shown = []
         for i in range(25):
             stage.frame(i)

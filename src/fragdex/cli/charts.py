@@ -37,7 +37,7 @@ MAX_SAMPLES = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lane:
+class ChartLane:
     """One track.
 
     Attributes:
@@ -78,7 +78,7 @@ class Series:
     """One file: its lanes, what the rates are of, and the seconds it spans."""
 
     title: str
-    lanes: tuple[Lane, ...]
+    lanes: tuple[ChartLane, ...]
     stacked: bool
     first: float
     last: float
@@ -128,7 +128,7 @@ def series(index: Any, name: str) -> Series:
         # Pictures are decoded before they are shown, the first ones before the span begins.
         times = np.maximum(times, first)
         lanes.append(
-            Lane(
+            ChartLane(
                 label,
                 COLOURS[number % len(COLOURS)],
                 starts,
@@ -469,7 +469,7 @@ def _steps(panel: _Panel, edges: Floats, top: Floats, below: Floats) -> str:
     return "M" + "L".join(f"{a:g} {b:g}" for a, b in points) + "Z"
 
 
-def _tell_rates(panel: _Panel, lanes: Sequence[Lane]) -> None:
+def _tell_rates(panel: _Panel, lanes: Sequence[ChartLane]) -> None:
     edges = lanes[0].edges
     if len(edges) > MAX_MARKS:
         return

@@ -20,7 +20,7 @@ from fragdex.cli.output import json_line
 from fragdex.errors import FragdexError, MissingExtra, install_command
 
 if TYPE_CHECKING:
-    from fragdex.rendering.browser.finding import Package
+    from fragdex.rendering.browser.finding import SystemPackage
     from fragdex.speech.engines import EngineChoice
     from fragdex.speech.process import EngineState
 
@@ -32,7 +32,7 @@ _STALE_DAYS: Final = 7
 _LITTLE_ROOM: Final = 4 << 30
 
 
-class State(StrEnum):
+class RequirementState(StrEnum):
     """How a part is."""
 
     OK = "ok"
@@ -41,7 +41,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Requirement:
     """Something that fragdex uses.
 
     Args:
@@ -52,12 +52,12 @@ class Part:
     """
 
     name: str
-    state: State
+    state: RequirementState
     said: str
     advice: str = ""
 
 
-def library() -> list[Part]:
+def library() -> list[Requirement]:
     """The library itself."""
     from importlib.metadata import version
 
@@ -67,27 +67,29 @@ def library() -> list[Part]:
     except ImportError:
         slow = "boxes are walked in pure Python, which is slower"
         advice = "install a C compiler and reinstall it"
-        return [Part("fragdex", State.LIMITED, f"{running}; {slow}", advice)]
-    return [Part("fragdex", State.OK, running)]
+        return [Requirement("fragdex", RequirementState.LIMITED, f"{running}; {slow}", advice)]
+    return [Requirement("fragdex", RequirementState.OK, running)]
 
 
-def service() -> list[Part]:
+def service() -> list[Requirement]:
     """What the media service needs."""
     try:
         import fragdex.service.app  # noqa: F401 — whether it can be imported
     except (ImportError, MissingExtra) as error:
-        return [Part("service", State.MISSING, str(error), install_command("service"))]
-    return [Part("service", State.OK, "fragdex serve, fragdex worker")]
+        return [
+            Requirement("service", RequirementState.MISSING, str(error), install_command("service"))
+        ]
+    return [Requirement("service", RequirementState.OK, "fragdex serve, fragdex worker")]
 
 
-def media() -> list[Part]:
+def media() -> list[Requirement]:
     """Decoding and encoding."""
     advice = install_command("media")
     try:
         import av
         from av.codec import Codec
     except ImportError:
-        return [Part("media", State.MISSING, "no PyAV", advice)]
+        return [Requirement("media", RequirementState.MISSING, "no PyAV", advice)]
     missing = []
     for name in ("libx264", "aac"):
         try:
@@ -96,11 +98,18 @@ def media() -> list[Part]:
             missing.append(name)
     release = f"PyAV {av.__version__}"
     if missing:
-        return [Part("media", State.MISSING, f"{release} without {' and '.join(missing)}", advice)]
-    return [Part("media", State.OK, f"{release}, libx264, aac")]
+        return [
+            Requirement(
+                "media",
+                RequirementState.MISSING,
+                f"{release} without {' and '.join(missing)}",
+                advice,
+            )
+        ]
+    return [Requirement("media", RequirementState.OK, f"{release}, libx264, aac")]
 
 
-def stills() -> list[Part]:
+def stills() -> list[Requirement]:
     """JPEG, PNG and WebP."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -108,14 +117,22 @@ def stills() -> list[Part]:
         installed = version("pillow")
         import PIL.features
     except (ImportError, PackageNotFoundError):
-        return [Part("stills", State.MISSING, "no Pillow", install_command("media"))]
+        return [
+            Requirement("stills", RequirementState.MISSING, "no Pillow", install_command("media"))
+        ]
     lacking = [name for name in ("jpg", "zlib", "webp") if not PIL.features.check(name)]
     if lacking:
-        return [Part("stills", State.LIMITED, f"Pillow {installed} without {', '.join(lacking)}")]
-    return [Part("stills", State.OK, f"Pillow {installed}")]
+        return [
+            Requirement(
+                "stills",
+                RequirementState.LIMITED,
+                f"Pillow {installed} without {', '.join(lacking)}",
+            )
+        ]
+    return [Requirement("stills", RequirementState.OK, f"Pillow {installed}")]
 
 
-def browser() -> list[Part]:
+def browser() -> list[Requirement]:
     """Chromium, tried with a page; its sandbox."""
     from fragdex.rendering.browser import finding
     from fragdex.rendering.browser import finding as updates
@@ -123,15 +140,19 @@ def browser() -> list[Part]:
     try:
         engine = finding.find_engine()
     except FragdexError as error:
-        return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
+        return [
+            Requirement(
+                "chromium", RequirementState.MISSING, error.message, error.advice or finding.ADVICE
+            )
+        ]
     began = time.monotonic()
     try:
         with extra("render"):
-            from fragdex.rendering.browser.model import View
+            from fragdex.rendering.browser.model import PageView
             from fragdex.rendering.pool import RenderProcess
             from fragdex.rendering.site import Page
 
-        view = View(64, 64)
+        view = PageView(64, 64)
         with (
             tempfile.TemporaryDirectory(prefix="fragdex-") as folder,
             RenderProcess(Page("<p>fragdex")) as child,
@@ -142,33 +163,42 @@ def browser() -> list[Part]:
         # the browser is there: a package around it is not
         summary = f"{engine.path} is here, and cannot be tried"
         return [
-            Part("chromium", State.LIMITED, summary),
-            Part("renders", State.MISSING, error.message, error.advice or ""),
+            Requirement("chromium", RequirementState.LIMITED, summary),
+            Requirement("renders", RequirementState.MISSING, error.message, error.advice or ""),
         ]
     except FragdexError as error:
-        return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
+        return [
+            Requirement(
+                "chromium", RequirementState.MISSING, error.message, error.advice or finding.ADVICE
+            )
+        ]
     took = time.monotonic() - began
     summary = f"{facts.browser_version}, {engine.path}, first picture after {took:.1f} s"
-    parts = [Part("chromium", State.OK, summary), *_updates(updates.package_of(engine.path))]
+    parts = [
+        Requirement("chromium", RequirementState.OK, summary),
+        *_updates(updates.package_of(engine.path)),
+    ]
     if facts.has_begin_frame:
-        parts.append(Part("beginFrame", State.OK, "frames on request, in virtual time"))
+        parts.append(
+            Requirement("beginFrame", RequirementState.OK, "frames on request, in virtual time")
+        )
     else:
         parts.append(
-            Part(
+            Requirement(
                 "beginFrame",
-                State.LIMITED,
+                RequirementState.LIMITED,
                 "no frames on request: pages run on a scripted clock, at half the speed or less",
                 finding.ADVICE,
             )
         )
     missing = [line for line in notes.browser if "frames on request" not in line]
-    parts += [Part("sandbox", State.LIMITED, line) for line in missing]
+    parts += [Requirement("sandbox", RequirementState.LIMITED, line) for line in missing]
     if not missing:
-        parts.append(Part("sandbox", State.OK, "Chromium's own, and no network"))
+        parts.append(Requirement("sandbox", RequirementState.OK, "Chromium's own, and no network"))
     return parts
 
 
-def _updates(package: Package | None) -> list[Part]:
+def _updates(package: SystemPackage | None) -> list[Requirement]:
     """Whether a browser has its security updates; nothing where apt does not know it."""
     if package is None:
         return []
@@ -176,28 +206,37 @@ def _updates(package: Package | None) -> list[Part]:
     known = f"{package.name} {package.installed}"
     if package.is_behind:
         summary = f"{known} is behind its updates: apt offers {package.candidate}"
-        return [Part("updates", State.LIMITED, summary, advice)]
+        return [Requirement("updates", RequirementState.LIMITED, summary, advice)]
     if package.days is None or package.days > _STALE_DAYS:
         since = "not there" if package.days is None else f"{package.days:.0f} days old"
         summary = f"{known} may be behind its updates: apt's package lists are {since}"
-        return [Part("updates", State.LIMITED, summary, advice)]
-    return [Part("updates", State.OK, f"{known}, the newest that apt offers")]
+        return [Requirement("updates", RequirementState.LIMITED, summary, advice)]
+    return [Requirement("updates", RequirementState.OK, f"{known}, the newest that apt offers")]
 
 
-def walls() -> list[Part]:
+def walls() -> list[Requirement]:
     """What is around the processes that open the files of strangers."""
     try:
         from fragdex.sandbox.child import missing_walls
 
         missing = missing_walls()
     except (ImportError, MissingExtra) as error:
-        return [Part("walls", State.MISSING, str(error), install_command("service"))]
+        return [
+            Requirement("walls", RequirementState.MISSING, str(error), install_command("service"))
+        ]
     except (FragdexError, RuntimeError, OSError) as error:
-        return [Part("walls", State.MISSING, f"no child process can be started: {error}")]
+        return [
+            Requirement(
+                "walls", RequirementState.MISSING, f"no child process can be started: {error}"
+            )
+        ]
     if missing:
-        return [Part("walls", State.LIMITED, line, _ADVICE_OF_WALLS) for line in missing]
+        return [
+            Requirement("walls", RequirementState.LIMITED, line, _ADVICE_OF_WALLS)
+            for line in missing
+        ]
     summary = "no network, no privileges, files of their own, bounds of memory"
-    return [Part("walls", State.OK, summary)]
+    return [Requirement("walls", RequirementState.OK, summary)]
 
 
 def _chosen_engines() -> list[EngineChoice]:
@@ -224,21 +263,23 @@ def _engine_taken() -> str:
     return load_settings().speech_engine or default_engine()
 
 
-def speech() -> list[Part]:
+def speech() -> list[Requirement]:
     """The engines that turn speech into words."""
     try:
         from fragdex.speech.process import engine_states
     except (ImportError, MissingExtra) as error:
-        return [Part("speech", State.MISSING, str(error), install_command("speech"))]
+        return [
+            Requirement("speech", RequirementState.MISSING, str(error), install_command("speech"))
+        ]
     states = engine_states(_chosen_engines())
     taken = _engine_taken()
     anything = any(one.ready for one in states)
     # One engine is enough; the others are a choice.
-    lacking = State.LIMITED if anything else State.MISSING
+    lacking = RequirementState.LIMITED if anything else RequirementState.MISSING
     return [
-        Part(
+        Requirement(
             one.name,
-            State.OK if one.ready else lacking,
+            RequirementState.OK if one.ready else lacking,
             _said_of(one, taken),
             "" if one.ready else one.fix,
         )
@@ -256,7 +297,7 @@ def _said_of(one: EngineState, taken: str) -> str:
     return f"{said}; taken where no engine is named" if one.name == taken else said
 
 
-def fonts() -> list[Part]:
+def fonts() -> list[Requirement]:
     """Whether pages find letters."""
     count = sum(
         path.suffix.lower() in _FONT_SUFFIXES
@@ -264,20 +305,30 @@ def fonts() -> list[Part]:
         for path in Path(folder).expanduser().rglob("*")
     )
     if count:
-        return [Part("fonts", State.OK, f"{count} files")]
+        return [Requirement("fonts", RequirementState.OK, f"{count} files")]
     advice = "on Debian: apt-get install fonts-dejavu-core fonts-noto-color-emoji"
-    return [Part("fonts", State.LIMITED, "no font: pages must bring their own", advice)]
+    return [
+        Requirement(
+            "fonts", RequirementState.LIMITED, "no font: pages must bring their own", advice
+        )
+    ]
 
 
-def room() -> list[Part]:
+def room() -> list[Requirement]:
     """Where slices and browsers keep what they are working on."""
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     summary = f"{free / 1e9:.0f} GB free in {folder}, {os.cpu_count()} processors"
-    return [Part("machine", State.LIMITED if free < _LITTLE_ROOM else State.OK, summary)]
+    return [
+        Requirement(
+            "machine",
+            RequirementState.LIMITED if free < _LITTLE_ROOM else RequirementState.OK,
+            summary,
+        )
+    ]
 
 
-CHECKS: list[Callable[[], list[Part]]] = [
+CHECKS: list[Callable[[], list[Requirement]]] = [
     library,
     service,
     media,
@@ -309,4 +360,4 @@ def doctor(json: options.Json = False) -> int:
             print(f"{part.name:{width}}  {part.state:7}  {part.said}")
             if part.advice:
                 print(f"{'':{width}}  {'':7}  → {part.advice}")
-    return 1 if any(part.state is State.MISSING for part in parts) else 0
+    return 1 if any(part.state is RequirementState.MISSING for part in parts) else 0

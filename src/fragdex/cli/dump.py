@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand
+from fragdex.cli.inputs import InputWork, expand
 from fragdex.cli.output import emit, json_text
 from fragdex.errors import FragdexError, printable
 
@@ -58,7 +58,7 @@ def dump(
     for one in path or ():
         if not _BOX_PATH.fullmatch(one):
             raise typer.BadParameter(f"no box path: {one!r}; one is moof/traf/trun or moov/trak[2]")
-    work = Work("dump")
+    work = InputWork("dump")
     names = expand(files)
 
     whole = partial(_whole, paths=path, full=full, strict=strict, json=json, opening=opening)

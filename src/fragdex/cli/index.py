@@ -16,7 +16,7 @@ from urllib.parse import quote
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import STDIN, Work, expand, is_url, places, stem
+from fragdex.cli.inputs import STDIN, InputWork, expand, is_url, places, stem
 from fragdex.cli.output import complain, counting, emit, need_folder, say
 from fragdex.seeking.forms import FORMS, forms_with
 
@@ -181,7 +181,7 @@ def index(
         },
         opening={**opening, "partial": partial_fragments, "md5": md5},
     )
-    work = Work("index")
+    work = InputWork("index")
     for _, (data, line) in work.each(partial(_index, job=job), names, jobs):
         if data is not None:
             emit([data], None)

@@ -71,7 +71,7 @@ class Outcome(Generic[Result]):
 
 
 @dataclass(slots=True)
-class Work:
+class InputWork:
     """Work on many inputs; a bad one is complained about and the others go on.
 
     Attributes:
@@ -214,7 +214,7 @@ def answer(
         titles: put the name of each input above its answer, where there are several.
     """
     names = expand(files)
-    work = Work(title)
+    work = InputWork(title)
 
     def pieces() -> Iterator[str]:
         for name, text in work.each(ask, names, jobs):

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand, places, stem
+from fragdex.cli.inputs import InputWork, expand, places, stem
 from fragdex.cli.output import emit, json_line, say
 
 
@@ -102,7 +102,7 @@ def thumbnail(
         _make_thumbnail, targets=targets, at=at, opening=opening, track=track, exact=exact,
         width=width, height=height, fit=fit.value, format=kind, quality=quality,
     )  # fmt: skip
-    work = Work("thumbnail")
+    work = InputWork("thumbnail")
     for name, result in work.each(making, list(targets), 1):
         line = (
             f"{result['thumbnail']}: {result['width']} × {result['height']}, "
@@ -185,7 +185,7 @@ def storyboard(
         every=options.parse_time(every), width=width, columns=columns, rows=rows,
         format=format.value, quality=quality, track=track,
     )  # fmt: skip
-    work = Work("storyboard")
+    work = InputWork("storyboard")
     for name, facts in work.each(making, names, 1):
         sheets = f"{len(facts['sheets'])} sheet{'' if len(facts['sheets']) == 1 else 's'}"
         line = (
@@ -284,7 +284,7 @@ def peaks(
         _make_peaks, targets=targets, form=form, opening=opening, samples_per_pixel=zoom, bits=bits,
         split=split, track=track,
     )  # fmt: skip
-    work = Work("peaks")
+    work = InputWork("peaks")
     for name, facts in work.each(making, list(targets), 1):
         line = (
             f"{facts['peaks']}: {facts['length']:,} pixels of {facts['samples_per_pixel']:,}"
@@ -333,7 +333,7 @@ def loudness(
       fragdex loudness movie.mp4
       fragdex loudness 'podcast/*.m4a' --json --jobs 4
     """
-    work = Work("loudness")
+    work = InputWork("loudness")
     measuring = partial(_measure, opening=opening, track=track)
 
     def lines() -> Iterator[str]:

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand, into_folder, is_url, places
+from fragdex.cli.inputs import InputWork, expand, into_folder, is_url, places
 from fragdex.cli.output import emit, json_line, say
 
 
-class Picture(StrEnum):
+class PlotForm(StrEnum):
     """What a plot can be written as."""
 
     PNG = "png"
@@ -34,7 +34,7 @@ def plot(
         ),
     ] = None,
     format: Annotated[
-        Picture | None,
+        PlotForm | None,
         typer.Option("--format", "-f", help="The kind of picture.", show_default="as in PATH"),
     ] = None,
     json: Annotated[
@@ -58,7 +58,7 @@ def plot(
     targets = {} if json else places(names, output, lambda name: f".{chosen.value}", "plots")
     # without samples there is no telling the tracks' bytes apart
     opening["exact"] = True
-    work = Work("plot")
+    work = InputWork("plot")
     drawing = partial(
         _plot, targets=targets, form="json" if json else chosen.value, opening=opening
     )
@@ -71,17 +71,17 @@ def plot(
     return work.code
 
 
-def _form(output: str | None, given: Picture | None) -> Picture:
+def _form(output: str | None, given: PlotForm | None) -> PlotForm:
     if given is not None:
         return given
     suffix = os.path.splitext(output or "")[1].lower().removeprefix(".")
     if suffix == "htm":
-        return Picture.HTML
-    if suffix in tuple(Picture):
-        return Picture(suffix)
+        return PlotForm.HTML
+    if suffix in tuple(PlotForm):
+        return PlotForm(suffix)
     if suffix and output is not None and not into_folder(output):
         raise typer.BadParameter(f"no picture is called .{suffix}: png, svg or html")
-    return Picture.PNG
+    return PlotForm.PNG
 
 
 def _plot(
@@ -96,7 +96,7 @@ def _plot(
     shown = series(index, os.path.basename(name) if not is_url(name) else name)
     if form == "json":
         return json_line({"file": name, **_values(shown)}), lines
-    if form == Picture.HTML:
+    if form == PlotForm.HTML:
         from fragdex.cli.charts import page
 
         data = page(shown, index).encode()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand, is_url
+from fragdex.cli.inputs import InputWork, expand, is_url
 from fragdex.cli.output import byte_progress, complain, emit, json_line, part_progress
 from fragdex.errors import FragdexError, MissingExtra
 
@@ -139,7 +139,7 @@ def push(
     names = expand(files)
     if urls := [name for name in names if is_url(name)]:
         raise typer.BadParameter(f"{urls[0]}: only files can be pushed")
-    work = Work("push")
+    work = InputWork("push")
     with client_of(server, key) as client:
         sending = partial(_send, client=client, kind=kind, wait=wait, hash_first=hash_first)
 
@@ -226,7 +226,7 @@ def pull(
         raise typer.BadParameter("several IDs need a folder: -o FOLDER/")
     if folder:
         os.makedirs(str(output), exist_ok=True)
-    work = Work("pull")
+    work = InputWork("pull")
     with client_of(server, key) as client:
         receiving = partial(
             _receive,
@@ -342,7 +342,7 @@ def status(
       fragdex status
       fragdex status 0193f0a2-… --json
     """
-    work = Work("status")
+    work = InputWork("status")
     with client_of(server, key) as client:
 
         def lines() -> Iterator[str]:

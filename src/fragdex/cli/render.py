@@ -38,7 +38,7 @@ from fragdex.errors import FragdexError
 if TYPE_CHECKING:
     from fragdex.client import Client
     from fragdex.client.api import RenderRecord
-    from fragdex.rendering.outputs import Film as StoredFilm
+    from fragdex.rendering.outputs import Film
     from fragdex.rendering.render import Rendered
     from fragdex.rendering.site import Outside, Site
     from fragdex.rendering.spec import RenderSpec
@@ -88,7 +88,7 @@ def _need_rows(path: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Film:
+class BatchFilm:
     """A film of a batch: its row, its file, and how it went.
 
     Attributes:
@@ -106,7 +106,7 @@ class _Stopped(Exception):
     """Nobody waits for the films any more."""
 
 
-class Batch:
+class FilmBatch:
     """Films of one page, each with a row of its own as data.
 
     Args:
@@ -125,20 +125,20 @@ class Batch:
     ) -> None:  # fmt: skip
         self._site, self._outside, self._spec = site, outside, spec
         self._films = [
-            Film(row, path) for row, path in zip(rows, _paths(output, rows), strict=True)
+            BatchFilm(row, path) for row, path in zip(rows, _paths(output, rows), strict=True)
         ]
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._done: dict[Path, dict[str, Any]] = {}
 
     @property
-    def stored(self) -> StoredFilm:
+    def stored(self) -> Film:
         """How each is stored."""
         return self._spec.film
 
     def __len__(self) -> int:
         return len(self._films)
 
-    def run(self, jobs: int | None, progress: Callable[[int, int], object]) -> Iterator[Film]:
+    def run(self, jobs: int | None, progress: Callable[[int, int], object]) -> Iterator[BatchFilm]:
         """Make what is to be made; each film, in order, as soon as it and those before are done.
 
         Args:
@@ -147,7 +147,7 @@ class Batch:
         """
         frames: dict[Path, tuple[int, int]] = {}
 
-        def render_film(film: Film) -> Film:
+        def render_film(film: BatchFilm) -> BatchFilm:
             def tell(done: int, whole: int) -> None:
                 if self._stopped.is_set():
                     raise _Stopped  # ends the browser
@@ -165,7 +165,7 @@ class Batch:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _made(self, film: Film, progress: Callable[[int, int], None]) -> Film:
+    def _made(self, film: BatchFilm, progress: Callable[[int, int], None]) -> BatchFilm:
         from fragdex.rendering.render import render as render_page
         from fragdex.rendering.site import WithData
 
@@ -178,10 +178,10 @@ class Batch:
                 progress=progress,
             )  # fmt: skip
         except FragdexError as error:
-            return Film(film.row, film.path, error=error)
+            return BatchFilm(film.row, film.path, error=error)
         reads = {name: digest for one in rendered.slices for name, digest in one.reads.items()}
         self._note(film.path, reads)
-        return Film(film.row, film.path, rendered)
+        return BatchFilm(film.row, film.path, rendered)
 
     def _is_there(self, path: Path, site: Site) -> bool:
         """Whether the file was made of what would be read now, and as it is wanted now."""
@@ -420,7 +420,7 @@ def render(
     if isinstance(given, list) and kind.image is not None:
         raise typer.BadParameter("--data of rows and an image sequence do not go together")
     if isinstance(given, list):
-        films = Batch(site, outside, spec, output, given)
+        films = FilmBatch(site, outside, spec, output, given)
         return _batch(page, films, jobs, json, allow_incomplete, max_seconds, max_cost)
     if given is not None:
         site = WithData(site, given)
@@ -467,7 +467,7 @@ def _stdin_html() -> str:
 
 
 def _batch(
-    page: str, films: Batch, jobs: int | None, json: bool, allow_incomplete: bool,
+    page: str, films: FilmBatch, jobs: int | None, json: bool, allow_incomplete: bool,
     max_seconds: float | None, max_cost: float | None,
 ) -> int:  # fmt: skip
     """Make films of rows; 2 where one failed, 3 where a script of one did."""

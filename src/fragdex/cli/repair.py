@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand, places
+from fragdex.cli.inputs import InputWork, expand, places
 from fragdex.cli.output import emit, json_line, part_progress, say
 
 SHOWN = 40
@@ -59,7 +59,7 @@ def repair(
     """
     names = expand(files)
     outputs = {} if output is None else places(names, output, lambda name: ".mp4", "films")
-    work = Work("repair")
+    work = InputWork("repair")
     mending = partial(_repair, outputs=outputs, like=like, rate=_parse_rate(rate))
     for name, made in work.each(mending, names, 1):
         text = json_line({"file": name, **made}) if json else _text(name, made, spans)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import STDIN, Work, expand, stem
+from fragdex.cli.inputs import STDIN, InputWork, expand, stem
 from fragdex.cli.output import byte_progress, complain, emit, json_line
 from fragdex.errors import FragdexError
 
@@ -48,7 +48,7 @@ def verify(
     # FILE may have changed since an earlier call in this process.
     _exact.cache_clear()
     _md5.cache_clear()
-    work = Work("verify")
+    work = InputWork("verify")
     comparing = partial(_compare, file=file, opening=opening)
 
     def pieces() -> Iterator[str]:
@@ -203,7 +203,7 @@ def md5(
         emit(checking.lines(expand(files)), output)
         return checking.code
 
-    work = Work("md5")
+    work = InputWork("md5")
 
     def lines() -> Iterator[str | bytes]:
         for name, (plain, uuid_form) in work.each(hashing, expand(files), jobs):
@@ -253,7 +253,7 @@ class _Check:
         expected: list[tuple[str, str]] = []
         for name in lists:
             expected += self._read(name)
-        work = Work("md5 -c")
+        work = InputWork("md5 -c")
         names = [name for name, _ in expected]
         found = dict(work.each(self.hashing, list(dict.fromkeys(names)), self.jobs))
         for name, digest in expected:

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand, places
+from fragdex.cli.inputs import InputWork, expand, places
 from fragdex.cli.output import complain, counting, emit, json_line, say
 
 
-class Kind(StrEnum):
+class ViewKind(StrEnum):
     """The kinds of views."""
 
     # The library's own list would import numpy for every --help; a test holds the two equal.
@@ -47,7 +47,9 @@ _APPLIES: Final = {
 @options.opens("strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def view(
     files: options.Files,
-    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What to make.")] = Kind.FRAGMENTED,
+    kind: Annotated[
+        ViewKind, typer.Option("--kind", "-k", help="What to make.")
+    ] = ViewKind.FRAGMENTED,
     output: Annotated[
         str | None,
         options.placed("Write there: a file, a folder (it gets FILE's name), or - for stdout."),
@@ -127,9 +129,9 @@ def view(
         raise typer.BadParameter(f"--stop ({stop}) must be after --start ({start or 0})")
     if output is None:
         raise typer.BadParameter("an output is needed: -o made.mp4")
-    names = expand(files, repeated=kind is Kind.TIMELINE)
-    together = names if kind is Kind.TIMELINE else None
-    suffix = ".m4s" if kind is Kind.SEGMENT else ".mp4"
+    names = expand(files, repeated=kind is ViewKind.TIMELINE)
+    together = names if kind is ViewKind.TIMELINE else None
+    suffix = ".m4s" if kind is ViewKind.SEGMENT else ".mp4"
     asked: dict[str, Any] = {"tracks": tracks, "number": number or 0}
     asked |= {"start": first, "stop": last, "exact": not inexact}
     asked["segment_duration"] = options.parse_seconds(seconds)
@@ -140,7 +142,7 @@ def view(
     making = partial(
         _view, outputs=outputs, together=together, kind=kind.value, asked=asked, opening=opening
     )
-    work = Work("view")
+    work = InputWork("view")
     for name, result in work.each(making, list(outputs), 1 if output == "-" else jobs):
         what = {"files": together} if together else {"file": name}
         several = f"{name} and {len(names) - 1} more" if together and names[1:] else name
@@ -277,7 +279,7 @@ def extract(
         raise typer.BadParameter("an output is needed: -o clip.mp4")
     names = expand(files)
     targets = places(names, output, lambda name: ".mp4", "clips")
-    work = Work("extract")
+    work = InputWork("extract")
     cutting = partial(
         _extract,
         targets=targets,

@@ -18,7 +18,7 @@ from fragdex.decoding.sound_stream import (
     AudioTrack,
     Block,
     Gap,
-    Piece,
+    SoundPiece,
     decode_block,
     joined,
     positions,
@@ -197,7 +197,7 @@ class AudioReader(AudioTrack):
     def _ticks(self, seconds: Fraction) -> int:
         return math.floor(seconds * self.track.timescale - self.track.shift)
 
-    def _laid(self, pieces: Sequence[Piece], first: int, last: int, rate: int) -> Floats:
+    def _laid(self, pieces: Sequence[SoundPiece], first: int, last: int, rate: int) -> Floats:
         """Pieces of one rate on one strip, later ones over earlier ones."""
         strip = np.zeros((last - first, self.channels), np.float32)
         slack = max(2, math.ceil(Fraction(2 * rate, self.track.timescale)))

@@ -40,7 +40,7 @@ ReadRanges = Callable[[Sequence[ByteRange]], list[bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SoundPiece:
     """Sound without a hole.
 
     Attributes:
@@ -63,7 +63,7 @@ class Block:
         gaps: [start, stop) in ticks of cts, and why.
     """
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[SoundPiece] = field(default_factory=list)
     gaps: list[tuple[int, int, str]] = field(default_factory=list)
 
 
@@ -201,7 +201,7 @@ class _Run:
 
     def close(self) -> None:
         if self._parts:
-            piece = Piece(self._start, np.concatenate(self._parts), self._rate)
+            piece = SoundPiece(self._start, np.concatenate(self._parts), self._rate)
             self._block.pieces.append(piece)
             self._parts = []
 
@@ -364,7 +364,7 @@ class SoundStream(AudioTrack):
         """What could not be decoded, as far as `pieces` went."""
         return tuple(joined(self._gaps))
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[SoundPiece]:
         """Sound, in the order of its times, none twice: of one rate, in the channels of `layout`.
 
         A sample is counted from presentation time 0. What the edit list hides is left out, and so
@@ -376,7 +376,7 @@ class SoundStream(AudioTrack):
             And what reading the source raises, but for a file that ends too early.
         """
         for start, rows in self.rows():
-            yield Piece(start, finite(np.array(rows).T), self.rate)
+            yield SoundPiece(start, finite(np.array(rows).T), self.rate)
 
     def rows(self) -> Iterator[tuple[int, list[Floats]]]:
         """The same as the number of the first sample, and the samples of each channel.

@@ -17,14 +17,14 @@ from fragdex.seeking.model import Index, Track
 from fragdex.sources import Source, SourceLike
 
 
-class Ahead(Source):
+class ReadAhead(Source):
     r"""Reads of another source, of which one stretch at a time is kept.
 
     Its own counts are those of what it was asked for; the other source counts what was read.
 
     >>> from fragdex.sources import open_source
     >>> below = open_source(bytes(range(100)))
-    >>> source = Ahead(below)
+    >>> source = ReadAhead(below)
     >>> source.take(ByteRange(10, 50))
     >>> source.read(ByteRange(20, 22)), source.read(ByteRange(48, 50)), below.requests
     (b'\x14\x15', b'01', 1)
@@ -172,7 +172,7 @@ class VideoTrack(OpenTrack):
         self._depth = 0
         self._met: ParameterSets = ()
         self._met_until = NULL
-        self._ahead = Ahead(self._source)
+        self._ahead = ReadAhead(self._source)
         self._samples = TrackSamples(self._index, self.track, self._ahead)
         self._tables: dict[int, SampleTable] = {}
 

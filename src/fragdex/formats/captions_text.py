@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fragdex.errors import MalformedCaptions
-from fragdex.formats.captions_track import Cue
+from fragdex.formats.captions_track import CaptionCue
 
 MAX_MS: Final = 1000 * 3600 * 1000
 """Latest time of a cue; more is no caption of any file."""
@@ -48,7 +48,7 @@ def timing(start_ms: int, end_ms: int, point: str = ".") -> str:
     )
 
 
-def parse_webvtt(data: bytes) -> list[Cue]:
+def parse_webvtt(data: bytes) -> list[CaptionCue]:
     r"""The cues of a WebVTT file, in its order.
 
     Raises:
@@ -60,7 +60,7 @@ def parse_webvtt(data: bytes) -> list[Cue]:
     return [cue for cue, _ in webvtt_cues(data)[1]]
 
 
-def webvtt_cues(data: bytes) -> tuple[list[str], list[tuple[Cue, str]]]:
+def webvtt_cues(data: bytes) -> tuple[list[str], list[tuple[CaptionCue, str]]]:
     r"""The blocks of styles and regions of a WebVTT file, and its cues with their settings.
 
     Raises: as `parse_webvtt`.
@@ -72,7 +72,7 @@ def webvtt_cues(data: bytes) -> tuple[list[str], list[tuple[Cue, str]]]:
     if not re.match(r"WEBVTT(?:[ \t]|$)", lines[0]):
         raise _refused("WebVTT begins with WEBVTT", 1)
     blocks: list[str] = []
-    cues: list[tuple[Cue, str]] = []
+    cues: list[tuple[CaptionCue, str]] = []
     at = 1
     while at < len(lines) and lines[at] and _ARROW not in lines[at]:
         at += 1  # the rest of the header
@@ -92,7 +92,7 @@ def webvtt_cues(data: bytes) -> tuple[list[str], list[tuple[Cue, str]]]:
     return blocks, cues
 
 
-def _block(lines: list[str], at: int, end: int) -> tuple[Cue, str] | None:
+def _block(lines: list[str], at: int, end: int) -> tuple[CaptionCue, str] | None:
     first = lines[at]
     if _ARROW not in first:
         if first.split(" ")[0].split("\t")[0] in _NO_CUES or at + 1 == end:
@@ -110,7 +110,7 @@ def _block(lines: list[str], at: int, end: int) -> tuple[Cue, str] | None:
     return _cue(times, "\n".join(text), at + 1), (times[9] or "").strip()
 
 
-def parse_srt(data: bytes) -> list[Cue]:
+def parse_srt(data: bytes) -> list[CaptionCue]:
     r"""The cues of a SubRip file, in its order.
 
     Raises:
@@ -120,7 +120,7 @@ def parse_srt(data: bytes) -> list[Cue]:
     [Cue(start_ms=1000, end_ms=2500, text='Hello')]
     """
     lines = _lines_of(data)
-    cues: list[Cue] = []
+    cues: list[CaptionCue] = []
     at = 0
     while at < len(lines):
         if not lines[at].strip():
@@ -151,7 +151,7 @@ def _begins(lines: list[str], at: int) -> bool:
     return lines[at].strip().isdecimal() and bool(_SRT_TIMING.fullmatch(following))
 
 
-def parse_json(data: bytes) -> list[Cue]:
+def parse_json(data: bytes) -> list[CaptionCue]:
     """The segments of captions in JSON, in their order; the words are looked at, too.
 
     Raises:
@@ -177,7 +177,7 @@ def parse_json(data: bytes) -> list[Cue]:
     return list(_cues("segments", document["segments"]))
 
 
-def _cues(name: str, members: list[Any]) -> Iterator[Cue]:
+def _cues(name: str, members: list[Any]) -> Iterator[CaptionCue]:
     for place, member in enumerate(members):
         if not isinstance(member, dict) or not isinstance(member.get("text"), str):
             raise _refused(f"{name}[{place}] has no text")
@@ -222,7 +222,7 @@ def _lines_of(data: bytes) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _timed(start_ms: int, end_ms: int, text: str, line: int) -> Cue:
+def _timed(start_ms: int, end_ms: int, text: str, line: int) -> CaptionCue:
     """A cue, its times looked at.
 
     Raises:
@@ -232,10 +232,10 @@ def _timed(start_ms: int, end_ms: int, text: str, line: int) -> Cue:
         raise _refused("a cue ends before it starts", line)
     if end_ms > MAX_MS:
         raise _refused("a cue is too far away", line)
-    return Cue(start_ms, end_ms, text)
+    return CaptionCue(start_ms, end_ms, text)
 
 
-def _cue(times: re.Match[str], text: str, line: int) -> Cue:
+def _cue(times: re.Match[str], text: str, line: int) -> CaptionCue:
     """A cue by its timing, which stands in a line that counts from 1."""
     fields = times.groups()
     return _timed(_ms(*fields[:4]), _ms(*fields[4:8]), text, line)

@@ -18,8 +18,8 @@ from fragdex.boxes.fragments import DATA_OFFSET, DEFAULT_BASE_IS_MOOF, SAMPLE_DU
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.formats.embed import (
+    ChangedFragments,
     Edit,
-    Fragments,
     Piece,
     Read,
     default_sizes,
@@ -42,7 +42,7 @@ _ROWS = np.dtype([("sample_duration", ">u4"), ("sample_size", ">u4")])
 Cues = Sequence[tuple[int, int, str]]
 
 
-class Cue(NamedTuple):
+class CaptionCue(NamedTuple):
     """Text from `start_ms` (inclusive) to `end_ms` (exclusive), milliseconds of presentation."""
 
     start_ms: int
@@ -112,7 +112,7 @@ def with_captions(
     edits: list[Edit] = [(ByteRange(place.stop, place.stop), media)]
     if fragments:
         edits += relative(read, outside)
-    existing = Fragments(read, moofs, default_sizes(index.periods[0]))
+    existing = ChangedFragments(read, moofs, default_sizes(index.periods[0]))
     if existing.grown:
         edits += obsolete(read, 0, size)
     shifts, changed = mended(source, outside, [*edits, *existing.edits])

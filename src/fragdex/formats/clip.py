@@ -26,8 +26,8 @@ from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.formats.clip_movie import clip_init, traks_of
 from fragdex.formats.clip_samples import (
-    Cut,
     Ranges,
+    TrimmedPart,
     decoded_sooner,
     sample_fragments,
     without_empty,
@@ -95,7 +95,7 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ClipSpan:
     """The rows of one track that a clip needs.
 
     Attributes:
@@ -138,7 +138,7 @@ def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> 
 
 def spans_of(
     period: Period, start: Fraction | float, stop: Fraction | float, ids: set[int] | None
-) -> list[Span]:
+) -> list[ClipSpan]:
     """The rows of each track that show something from `start` to `stop` (seconds, exclusive).
 
     Args:
@@ -169,7 +169,7 @@ def spans_of(
         shown = np.flatnonzero((begins < limit) & (begins != NULL))
         if len(shown):
             last = hit.fragment + int(shown[-1]) + 1
-            spans.append(Span(track, hit.fragment, last, hit.sample, limit))
+            spans.append(ClipSpan(track, hit.fragment, last, hit.sample, limit))
     if not spans:
         end = "the end" if stop == float("inf") else f"{float(stop):g} s"
         raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}")
@@ -206,7 +206,7 @@ def moves(firsts: Sequence[tuple[Track, int, int]]) -> tuple[Fraction, dict[int,
 
 
 def whole_fragments(
-    spans: Sequence[Span], period: Period, init: bytes, read: Read, keep_times: bool
+    spans: Sequence[ClipSpan], period: Period, init: bytes, read: Read, keep_times: bool
 ) -> Clip:
     """A clip of the fragments that have the rows of tracks.
 
@@ -230,7 +230,7 @@ def whole_fragments(
     return Clip(pieces, first, last, ids, True, left_out=left_out)
 
 
-def _as_copied(spans: Sequence[Span]) -> list[Span]:
+def _as_copied(spans: Sequence[ClipSpan]) -> list[ClipSpan]:
     """With what comes along: rows of these tracks in fragments that another one of them needs."""
     copied = np.concatenate([span.rows.offset for span in spans])
     spans_copied = []
@@ -241,7 +241,7 @@ def _as_copied(spans: Sequence[Span]) -> list[Span]:
 
 
 def _copied(
-    spans: Sequence[Span],
+    spans: Sequence[ClipSpan],
     init: bytes,
     read: Read,
     keep_times: bool,
@@ -281,7 +281,7 @@ def _copied(
             yield piece
 
 
-def _firsts(spans: Sequence[Span], read: Read) -> list[tuple[Track, int, int]]:
+def _firsts(spans: Sequence[ClipSpan], read: Read) -> list[tuple[Track, int, int]]:
     """Each track with the decode time and the least composition time of its first fragment."""
     firsts = []
     for span in spans:
@@ -437,7 +437,7 @@ def _progressive(
 
 
 def _samples(
-    chosen: Sequence[Span], init: bytes, read: Read, source: Reader, keep_times: bool
+    chosen: Sequence[ClipSpan], init: bytes, read: Read, source: Reader, keep_times: bool
 ) -> Clip:
     """A clip of samples in fragments of our own, from the sync sample on."""
     paced = [s for s in chosen if s.track.kind not in BESIDE] or chosen
@@ -479,7 +479,7 @@ def _samples(
     return Clip(_chained(head, body), first, last, ids, False, left_out=left_out)
 
 
-Made = TypeVar("Made", Part, Cut)
+Made = TypeVar("Made", Part, TrimmedPart)
 
 
 def _beside(
@@ -514,7 +514,7 @@ def _exact(seconds: Any) -> Fraction:
     return Fraction(*seconds.as_integer_ratio())
 
 
-def _cut(span: Span, source: Reader) -> Cut | None:
+def _cut(span: ClipSpan, source: Reader) -> TrimmedPart | None:
     """The samples from the sync sample on, in decode order, up to the last that is shown.
 
     Of a truncated file, those that are in it; None where that is not even the first.
@@ -528,10 +528,10 @@ def _cut(span: Span, source: Reader) -> Cut | None:
     if high == low:
         return None
     start = (span.sample or 0) - low
-    return without_empty(Cut(span.track, samples.rows(slice(low, high)), start + low))
+    return without_empty(TrimmedPart(span.track, samples.rows(slice(low, high)), start + low))
 
 
-def _trimmed(cut: Cut, first: Fraction) -> Cut:
+def _trimmed(cut: TrimmedPart, first: Fraction) -> TrimmedPart:
     """A text is shown for as long as it lasts: the part before the clip's first picture is cut."""
     track, samples = cut.track, cut.samples
     late = -(-(first * track.timescale - track.shift) // 1) - int(samples.cts[0])

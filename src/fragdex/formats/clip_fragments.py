@@ -28,7 +28,7 @@ OFFSETS = range(-(1 << 31), 1 << 31)
 """What a data_offset can hold."""
 
 
-class Run(NamedTuple):
+class CopiedRun(NamedTuple):
     """Where the samples of a trun lie: its track, its first byte in the file, its bytes."""
 
     track: int
@@ -217,7 +217,7 @@ class _Inside:
 
 def runs_of(
     moof: Box, at: int, default_sizes: Mapping[int, int], stale: Collection[int] = ()
-) -> Iterator[Run]:
+) -> Iterator[CopiedRun]:
     """The runs of a moof that stands at byte `at`, by the rule (8.8.7.1, 8.8.8.1).
 
     Args:
@@ -246,7 +246,7 @@ def runs_of(
             sized = "sample_size" in names
             size = int(samples["sample_size"].sum()) if sized else default * trun["sample_count"]
             end = start + size
-            yield Run(track, start, size)
+            yield CopiedRun(track, start, size)
 
 
 def copied_parts(pieces: Iterable[bytes | ByteRange]) -> list[tuple[ByteRange, int]]:
@@ -267,8 +267,8 @@ def copied_parts(pieces: Iterable[bytes | ByteRange]) -> list[tuple[ByteRange, i
 
 
 def check_runs(
-    source: Iterable[Run],
-    copy: Iterable[Run],
+    source: Iterable[CopiedRun],
+    copy: Iterable[CopiedRun],
     copied: Sequence[tuple[ByteRange, int]],
     moof: int,
     size: int | None = None,
@@ -285,7 +285,7 @@ def check_runs(
     Raises:
         BuildError: the bytes of a run are not copied, or lie elsewhere.
 
-    >>> check_runs([Run(1, 10, 5)], [Run(1, 110, 5)], [(ByteRange(8, 20), 108)], 0)
+    >>> check_runs([CopiedRun(1, 10, 5)], [CopiedRun(1, 110, 5)], [(ByteRange(8, 20), 108)], 0)
     """
     for old, new in zip(source, copy, strict=True):
         if old.track != new.track or old.size != new.size:
@@ -356,7 +356,7 @@ def check_samples(source: SampleTable, copy: SampleTable, copied: Places, track:
         )
 
 
-def _wrong(moof: int, old: Run, new: Run) -> BuildError:
+def _wrong(moof: int, old: CopiedRun, new: CopiedRun) -> BuildError:
     return BuildError(
         "a copy would not have the samples of its source",
         path="moof/traf/trun",

@@ -297,7 +297,7 @@ ROW = np.dtype(
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class TrimmedPart:
     """Samples of one track that go into a clip.
 
     Attributes:
@@ -316,7 +316,7 @@ class Cut:
 
 
 def sample_fragments(
-    cuts: Sequence[Cut], init: bytes, back: Mapping[int, int], read: Read
+    cuts: Sequence[TrimmedPart], init: bytes, back: Mapping[int, int], read: Read
 ) -> Iterator[bytes | ByteRange]:
     """The pieces of fragments with these samples: boxes as bytes, media data as ranges.
 
@@ -359,7 +359,7 @@ def sample_fragments(
             yield from media
 
 
-def _media(cut: Cut, low: int, high: int) -> Iterator[bytes | ByteRange]:
+def _media(cut: TrimmedPart, low: int, high: int) -> Iterator[bytes | ByteRange]:
     """The samples from `low` to `high` (exclusive), made or copied."""
     for number in sorted(cut.made):
         if low <= number < high:
@@ -369,7 +369,7 @@ def _media(cut: Cut, low: int, high: int) -> Iterator[bytes | ByteRange]:
     yield from ranges(cut.samples.rows(slice(low, high)))
 
 
-def decoded_sooner(cut: Cut) -> Cut:
+def decoded_sooner(cut: TrimmedPart) -> TrimmedPart:
     """Samples with composition offsets of 0 or more: players disagree about negative ones."""
     samples = cut.samples
     least = int((samples.cts - samples.dts).min())
@@ -378,12 +378,12 @@ def decoded_sooner(cut: Cut) -> Cut:
     return replace(cut, samples=replace(samples, dts=samples.dts + least))
 
 
-def _seconds(cut: Cut) -> npt.NDArray[np.float64]:
+def _seconds(cut: TrimmedPart) -> npt.NDArray[np.float64]:
     seconds: npt.NDArray[np.float64] = cut.samples.dts / cut.track.timescale
     return seconds
 
 
-def _bounds(cuts: Sequence[Cut]) -> npt.NDArray[np.float64]:
+def _bounds(cuts: Sequence[TrimmedPart]) -> npt.NDArray[np.float64]:
     """Decode times in seconds at which fragments start, and infinity."""
     pace = next((c for c in cuts if c.track.kind == "video"), cuts[0])
     starts = _seconds(pace)[pace.samples.sync]
@@ -437,7 +437,7 @@ def _runs(described: npt.NDArray[np.int64], low: int, high: int) -> Iterator[tup
     yield from pairwise(edges)
 
 
-def _numbers(cut: Cut) -> npt.NDArray[np.int64]:
+def _numbers(cut: TrimmedPart) -> npt.NDArray[np.int64]:
     return cut.first + np.arange(len(cut.samples)) if cut.numbers is None else cut.numbers
 
 
@@ -453,7 +453,7 @@ def with_bytes(track: Track, samples: SampleTable) -> Int64 | None:
     return np.flatnonzero(~empty) if empty.any() and not empty.all() else None
 
 
-def without_empty(cut: Cut) -> Cut:
+def without_empty(cut: TrimmedPart) -> TrimmedPart:
     """A cut whose samples all have bytes: each lasts until the next one that has some."""
     filled = with_bytes(cut.track, cut.samples)
     if filled is None:
@@ -463,7 +463,7 @@ def without_empty(cut: Cut) -> Cut:
     return replace(cut, samples=SampleTable.of(columns), numbers=_numbers(cut)[filled])
 
 
-def _protection(trak: Box | None, cut: Cut, read: Read) -> Protection | None:
+def _protection(trak: Box | None, cut: TrimmedPart, read: Read) -> Protection | None:
     """What decrypts the samples of a cut."""
     if trak is None or cut.track.info.encryption is None:
         return None

@@ -32,7 +32,7 @@ from fragdex.formats.clip_movie import (
     with_chapters,
     with_next_id,
 )
-from fragdex.formats.clip_samples import Cut, Ranges, described
+from fragdex.formats.clip_samples import Ranges, TrimmedPart, described
 from fragdex.formats.clip_spans import FAR, FINEST, Part, Reader, segments_of
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
@@ -168,7 +168,7 @@ def timecode_part(
 
 def timecode_cut(
     track: Track, trak: Box, start: Fraction, stop: Fraction, source: Reader
-) -> Cut | str:
+) -> TrimmedPart | str:
     """The same for fragments: the first sample begins at `start`, or at the next tick.
 
     Args: as those of `timecode_part`.
@@ -192,7 +192,7 @@ def timecode_cut(
         times = np.insert(times, 1, ceil(after))
     durations = np.diff(times, append=max(end, int(times[-1]) + 1))
     columns = {"dts": times, "cts": times, "duration": durations}
-    return Cut(track, SampleTable.of(samples.columns() | columns), one.first, data)
+    return TrimmedPart(track, SampleTable.of(samples.columns() | columns), one.first, data)
 
 
 def _stretches(

@@ -287,7 +287,7 @@ def default_sizes(period: Period) -> dict[int, int]:
     return {info.id: info.defaults.size for info in infos if info.defaults is not None}
 
 
-class Fragments:
+class ChangedFragments:
     """The moofs of a file that change in a copy of it.
 
     Args:
@@ -479,7 +479,7 @@ def embed(
     # Before a later period stands what describes an earlier one.
     first_period = place <= min(moofs)
     gone = [part for code, part in front if code in REPLACED and first_period]
-    fragments = Fragments(read, moofs, default_sizes(governing))
+    fragments = ChangedFragments(read, moofs, default_sizes(governing))
     # What the fragments gain, and lose; all else between the new boxes and the end stays.
     grown = [*fragments.grown, *((part, -part.size) for part in gone)]
     indexes = b""

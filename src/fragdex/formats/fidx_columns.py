@@ -134,7 +134,7 @@ class PlacedColumn(NamedTuple):
     checksum: int
 
 
-class Form(NamedTuple):
+class ColumnForm(NamedTuple):
     """How a column is stored: the dtype that it is shown in, and the name of the stored one."""
 
     dtype: np.dtype[Any]
@@ -279,7 +279,7 @@ class ColumnReader:
                 raise refuse(pointer, f"a column {name}", "none")
         return [results[name] for name in forms]
 
-    def _column(self, offset: int, rows: int, form: Form) -> npt.NDArray[Any]:
+    def _column(self, offset: int, rows: int, form: ColumnForm) -> npt.NDArray[Any]:
         whole = self._whole.get(form.stored)
         if whole is None:
             whole = self._whole[form.stored] = self._as(form.dtype, form.stored)
@@ -316,10 +316,10 @@ def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) 
     return offset
 
 
-def _forms(kind: type[Table]) -> dict[str, Form]:
+def _forms(kind: type[Table]) -> dict[str, ColumnForm]:
     if kind not in _FORMS:
         _FORMS[kind] = {
-            c.stored: Form(
+            c.stored: ColumnForm(
                 np.dtype(c.dtype),
                 np.dtype(c.dtype).newbyteorder("<").str,
                 np.dtype(c.dtype).itemsize,
@@ -337,7 +337,7 @@ def _layout(kind: type[Table]) -> list[tuple[str, str, int]]:
 
 
 _LAYOUTS: dict[type[Table], list[tuple[str, str, int]]] = {}
-_FORMS: dict[type[Table], dict[str, Form]] = {}
+_FORMS: dict[type[Table], dict[str, ColumnForm]] = {}
 _SWAPPED = sys.byteorder == "big"
 # frombuffer refuses an empty buffer
 _NOTHING = bytes(8)

@@ -492,7 +492,7 @@ def _iframes(track: Track) -> Iterator[Range]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rendition:
+class TrackPlaylist:
     """A track in a file of its own.
 
     Attributes:
@@ -501,7 +501,7 @@ class Rendition:
         name: what people choose it by; no other of its kind has the same.
 
     >>> from fragdex.seeking.model import How, FileInfo
-    >>> Rendition(Index(FileInfo(), How("boxes", True), ()), "a.m3u8", "English").name
+    >>> TrackPlaylist(Index(FileInfo(), How("boxes", True), ()), "a.m3u8", "English").name
     'English'
     """
 
@@ -516,7 +516,7 @@ class Rendition:
 
 
 def write_renditions(
-    renditions: Sequence[Rendition], *, segment_duration: TimeLike = SEGMENT_DURATION
+    renditions: Sequence[TrackPlaylist], *, segment_duration: TimeLike = SEGMENT_DURATION
 ) -> bytes:
     """The multivariant playlist of tracks apart, as UTF-8 text.
 
@@ -530,7 +530,7 @@ def write_renditions(
 
     >>> import fragdex
     >>> from fragdex.testing import movie
-    >>> english = Rendition(fragdex.index(movie(2)), "video.m3u8", "Film")
+    >>> english = TrackPlaylist(fragdex.index(movie(2)), "video.m3u8", "Film")
     >>> write_renditions([english]).decode().splitlines()[-1]
     'video.m3u8'
     """
@@ -570,7 +570,7 @@ def write_renditions(
     return ("\n".join(lines) + "\n").encode()
 
 
-def _segments(one: Rendition, segment_duration: TimeLike) -> list[Range]:
+def _segments(one: TrackPlaylist, segment_duration: TimeLike) -> list[Range]:
     track = one.track
     ticks = floor_ticks(segment_duration, track.timescale, NO_SHIFT)
     listed = subsegments(period_of(one.index, None), track.id, min_ticks=ticks, at_sync=True)

@@ -29,7 +29,15 @@ from fragdex.fragments.table import NULL, FragmentTable
 from fragdex.seeking.model import Index, Track
 from fragdex.seeking.times import NO_SHIFT, TimeLike, exact_time, floor_ticks
 
-__all__ = ["SEGMENT_DURATION", "Segments", "WireIndex", "read", "read_pieces", "segments", "write"]
+__all__ = [
+    "SEGMENT_DURATION",
+    "WireIndex",
+    "WireSegments",
+    "read",
+    "read_pieces",
+    "segments",
+    "write",
+]
 
 SEGMENT_DURATION = 2
 """How long a segment lasts at least: shorter ones cost players more requests than they save."""
@@ -43,7 +51,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Segments:
+class WireSegments:
     """The segments of one track as int64 columns of equal length.
 
     Attributes:
@@ -68,7 +76,7 @@ class Segments:
     size: Int64
 
 
-def segments(track: Track, min_ticks: int, *, size: int | None = None) -> Segments:
+def segments(track: Track, min_ticks: int, *, size: int | None = None) -> WireSegments:
     """The segments of a track: each begins at a row whose first sample is sync.
 
     Together they hold every row of the fragment table that has samples. Rows before the first sync
@@ -90,7 +98,7 @@ def segments(track: Track, min_ticks: int, *, size: int | None = None) -> Segmen
     rows = np.flatnonzero(usable)
     table = table.rows(rows)
     if not len(table):
-        return Segments(*[np.zeros(0, np.int64)] * 6)
+        return WireSegments(*[np.zeros(0, np.int64)] * 6)
     for name in ("first_sync", "dts", "cts_min", "cts_end"):
         if (getattr(table, name) == NULL).any():
             raise InexactIndex(
@@ -102,7 +110,7 @@ def segments(track: Track, min_ticks: int, *, size: int | None = None) -> Segmen
     cts = np.minimum.reduceat(table.cts_min, starts) + shift
     end = int(table.cts_end.max()) + shift
     offset = np.minimum.reduceat(table.offset, starts)
-    return Segments(
+    return WireSegments(
         rows[starts],
         cts,
         table.dts[starts] + shift,

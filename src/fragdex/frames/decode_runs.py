@@ -68,14 +68,14 @@ LONGEST_READ: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FrameRun:
     """Neighbouring samples, decoded from a fresh decoder.
 
     Attributes:
         start, stop: in decode order; stop is exclusive.
         wanted: those whose pictures are wanted, rising.
 
-    >>> Run(0, 3, (1, 2)).stop
+    >>> FrameRun(0, 3, (1, 2)).stop
     3
     """
 
@@ -152,30 +152,30 @@ class SyncStarts:
         self._sync = self._sync[self._sync != sample]
 
 
-def runs_of(samples: Iterable[int], starts: SyncStarts) -> list[Run]:
+def runs_of(samples: Iterable[int], starts: SyncStarts) -> list[FrameRun]:
     """The runs that bring all these samples, each decoded once, by rising start."""
     by_start: dict[int, list[int]] = {}
     for sample in sorted(set(samples)):
         by_start.setdefault(starts.of(sample), []).append(sample)
-    runs: list[Run] = []
+    runs: list[FrameRun] = []
     for start, wanted in sorted(by_start.items()):
         if runs and start < runs[-1].stop:
             # The run before goes over this sync sample anyhow.
             both = tuple(sorted({*runs[-1].wanted, *wanted}))
-            runs[-1] = Run(runs[-1].start, max(runs[-1].stop, wanted[-1] + 1), both)
+            runs[-1] = FrameRun(runs[-1].start, max(runs[-1].stop, wanted[-1] + 1), both)
         else:
-            runs.append(Run(start, wanted[-1] + 1, tuple(wanted)))
+            runs.append(FrameRun(start, wanted[-1] + 1, tuple(wanted)))
     return runs
 
 
-def are_apart(before: Run, after: Run, samples: SampleTable) -> bool:
+def are_apart(before: FrameRun, after: FrameRun, samples: SampleTable) -> bool:
     """Whether one read of a remote file would not do for both."""
     stop = int(samples.offset[before.stop - 1] + samples.size[before.stop - 1])
     return abs(int(samples.offset[after.start]) - stop) > REMOTE_GAP
 
 
 def reads_of(
-    runs: Sequence[Run], samples: SampleTable, *, remote: bool, max_requests: int | None = None
+    runs: Sequence[FrameRun], samples: SampleTable, *, remote: bool, max_requests: int | None = None
 ) -> tuple[ByteRange, ...]:
     """The reads that bring the bytes of runs.
 
@@ -231,7 +231,7 @@ class Coding(NamedTuple):
 
 
 def decode_run(
-    run: Run,
+    run: FrameRun,
     data: Sequence[bytes | None],
     decoders: Decoders,
     coding: Coding,
@@ -265,7 +265,7 @@ def decode_run(
 class _Work:
     def __init__(
         self,
-        run: Run,
+        run: FrameRun,
         data: Sequence[bytes | None],
         decoders: Decoders,
         coding: Coding,

@@ -22,9 +22,9 @@ from fragdex.fragments.table import Int64
 from fragdex.frames.arrays import ArrayConverter, ArrayGathering, OutputLibrary, library_of
 from fragdex.frames.decode_runs import (
     FramePlan,
+    FrameRun,
     Give,
     LateError,
-    Run,
     are_apart,
     decode_run,
     reads_of,
@@ -58,7 +58,7 @@ Parts = Sequence[bytes | None]
 
 
 class _Ready(NamedTuple):
-    run: Run
+    run: FrameRun
     parts: Parts
     trusted: bool
     kept: int | None
@@ -115,7 +115,7 @@ class FrameReader:
             runs = runs_of(left, self._track.starts)
             if steps:
                 back = self._track.starts.before
-                runs = [Run(back(r.start, steps), r.stop, r.wanted) for r in runs]
+                runs = [FrameRun(back(r.start, steps), r.stop, r.wanted) for r in runs]
             failures, left = self._pass(runs, give)
             missing |= failures
             steps = 2 * steps + 1
@@ -126,7 +126,7 @@ class FrameReader:
         self._cache.clear()
         self._last = -1
 
-    def _pass(self, runs: list[Run], give: Give) -> tuple[dict[int, str], set[int]]:
+    def _pass(self, runs: list[FrameRun], give: Give) -> tuple[dict[int, str], set[int]]:
         """Decode runs; those that begin where no decoder can are left."""
         missing: dict[int, str] = {}
         left: set[int] = set()
@@ -194,11 +194,11 @@ class FrameReader:
 
     # -- reading
 
-    def _ready(self, runs: Sequence[Run], left: set[int]) -> Iterator[_Ready]:
+    def _ready(self, runs: Sequence[FrameRun], left: set[int]) -> Iterator[_Ready]:
         """Runs with their bytes, in order; what has to begin earlier goes to `left`."""
         goes_on = self._last >= 0 and abs(runs[0].wanted[0] - self._last) <= NEAR
         self._last = runs[-1].wanted[-1]
-        requests: list[tuple[Run, int | None]] = [(run, None) for run in runs]
+        requests: list[tuple[FrameRun, int | None]] = [(run, None) for run in runs]
         # A decoder has few places on a device for its pictures: none can be held there.
         if goes_on and self._cache.limit and not self._track.decoders.stays:
             requests[-1] = self._further(runs[-1])
@@ -210,7 +210,7 @@ class FrameReader:
                 else:
                     yield _Ready(*placed, kept)
 
-    def _further(self, run: Run) -> tuple[Run, int]:
+    def _further(self, run: FrameRun) -> tuple[FrameRun, int]:
         """The last run of a call that goes on in the film, made longer; what is held begins where.
 
         The next call will want what follows.
@@ -218,16 +218,16 @@ class FrameReader:
         room = self._cache.limit // 2 // self._picture_bytes if self._picture_bytes else 0
         end = self._track.starts.end(run.start, len(self._track.samples))
         stop = max(min(run.stop + room, end), run.stop)
-        return Run(run.start, stop, run.wanted), max(run.wanted[0] - room // 4, 0)
+        return FrameRun(run.start, stop, run.wanted), max(run.wanted[0] - room // 4, 0)
 
     def _portions(
-        self, runs: Sequence[tuple[Run, int | None]]
-    ) -> Iterator[list[tuple[Run, int | None]]]:
+        self, runs: Sequence[tuple[FrameRun, int | None]]
+    ) -> Iterator[list[tuple[FrameRun, int | None]]]:
         source, samples = self._track.source, self._track.samples
         # A budget of requests wants to know all reads, to put some together.
         few = source.remote and self._threads > 1 and source.max_requests is None
         size = reads = 0
-        some: list[tuple[Run, int | None]] = []
+        some: list[tuple[FrameRun, int | None]] = []
         for run, kept in runs:
             more = int(samples.size[run.start : run.stop].sum())
             apart = few and bool(some) and are_apart(some[-1][0], run, samples)
@@ -240,17 +240,17 @@ class FrameReader:
         if some:
             yield some
 
-    def _reads(self, runs: Sequence[Run]) -> tuple[ByteRange, ...]:
+    def _reads(self, runs: Sequence[FrameRun]) -> tuple[ByteRange, ...]:
         source = self._track.source
         most = None if source.max_requests is None else source.max_requests - source.requests
         return reads_of(runs, self._track.samples, remote=source.remote, max_requests=most)
 
-    def _bytes(self, runs: Sequence[Run]) -> list[Parts]:
+    def _bytes(self, runs: Sequence[FrameRun]) -> list[Parts]:
         """The bytes of the samples of each run; of a remote file they are held."""
         source, samples = self._track.source, self._track.samples
         cached = [self._held(run) for run in runs]
         rests = [
-            Run(run.start + len(parts), max(run.stop, run.start + len(parts)), ())
+            FrameRun(run.start + len(parts), max(run.stop, run.start + len(parts)), ())
             for run, parts in zip(runs, cached, strict=True)
         ]
         reads = self._reads([rest for rest in rests if rest.stop > rest.start])
@@ -271,10 +271,10 @@ class FrameReader:
             gathered.append(parts[: run.stop - run.start])
         return gathered
 
-    def _held(self, run: Run) -> Parts:
+    def _held(self, run: FrameRun) -> Parts:
         return self._cache.get(("bytes", run.start)) or ()
 
-    def _placed(self, run: Run, parts: Parts) -> tuple[Run, Parts, bool] | None:
+    def _placed(self, run: FrameRun, parts: Parts) -> tuple[FrameRun, Parts, bool] | None:
         """A run from the last place on where a decoder can begin; None: there is none in it."""
         track, first = self._track, run.wanted[0]
         cts = min(int(track.samples.cts[sample]) for sample in run.wanted[:16])
@@ -284,7 +284,7 @@ class FrameReader:
             ):
                 continue
             if track.is_access(parts[sample - run.start]):
-                return Run(sample, run.stop, run.wanted), parts[sample - run.start :], True
+                return FrameRun(sample, run.stop, run.wanted), parts[sample - run.start :], True
             track.starts.drop(sample)
         return (run, parts, False) if run.start == 0 else None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fragdex.rendering.browser.model import Notes, View
+from fragdex.rendering.browser.model import Notes, PageView
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.pictures import encode_still
 from fragdex.rendering.pool import PageSource, drawn, evenly, film_of
@@ -40,7 +40,7 @@ class ContactSheet:
     """
 
     size: tuple[int, int]
-    view: View
+    view: PageView
     frames: tuple[int, ...]
     notes: Notes
 
@@ -99,7 +99,7 @@ def contact_sheet(
     return ContactSheet(sheet.size, view, frames, notes)
 
 
-def _tile(view: View, columns: int, rows: int) -> tuple[int, int]:
+def _tile(view: PageView, columns: int, rows: int) -> tuple[int, int]:
     """Width and height of a frame on the sheet."""
     width, height = view.frame
     scale = min(

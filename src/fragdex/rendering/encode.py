@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.pictures import RGB_FORMATS, Pictures, rows_of_line
 from fragdex.rendering.spec import key_interval
@@ -158,7 +158,7 @@ def _alone(width: int, height: int, changed: dict[str, str]) -> Any:
 class _File:
     """The file of a slice: times counted in frames from 0."""
 
-    def __init__(self, path: Path, view: View, film: Film, number: int | None) -> None:
+    def __init__(self, path: Path, view: PageView, film: Film, number: int | None) -> None:
         import av
 
         lines = 0 if number is None else rows_of_line(view)
@@ -219,7 +219,7 @@ class _File:
 class _PlainFile(_File):
     """H.264 as it is where nobody asks for more: a picture that stays is repeated at no cost."""
 
-    def __init__(self, path: Path, view: View, film: Film, number: int | None) -> None:
+    def __init__(self, path: Path, view: PageView, film: Film, number: int | None) -> None:
         super().__init__(path, view, film, number)
         self._same = 0  # how often the last picture was encoded
         self._numbered = Numbered()
@@ -278,7 +278,7 @@ class Encoding:
     def __init__(
         self,
         path: Path,
-        view: View,
+        view: PageView,
         film: Film = Film(),  # noqa: B008 — frozen
         number: int | None = None,
     ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final
 
-from fragdex.rendering.browser.model import Notes, View
+from fragdex.rendering.browser.model import Notes, PageView
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import OneBrowserNeeded
 from fragdex.rendering.pool import PageSource, RenderProcess, evenly, film_of
@@ -51,7 +51,7 @@ class Estimate:
         notes: what happened on the page.
     """
 
-    view: View
+    view: PageView
     frames: range
     drawn: int
     browsers: int
@@ -150,7 +150,7 @@ class _Seen:
         return fmean(getattr(one, cost) for one in self.places)
 
 
-def _sampled(page: PageSource, spec: RenderSpec, view: View, frames: range) -> _Seen:
+def _sampled(page: PageSource, spec: RenderSpec, view: PageView, frames: range) -> _Seen:
     group = spec.film.gop or key_interval(view.fps)
     length = min(FRAMES, len(frames))
     long = max(length, min(len(frames) // PLACES, length + _GROUPS * group))

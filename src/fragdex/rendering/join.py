@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.messages import Joined
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.pictures import encode_still, pixels_of
@@ -42,7 +42,7 @@ _TAGS: Final = {"hevc": "hvc1"}
 
 def join(
     slices: Sequence[Callable[[], BinaryIO]],
-    view: View,
+    view: PageView,
     out: Path,
     sound: Iterable[np.ndarray[Any, Any]] | None = None,
     progress: Callable[[int], None] = lambda _: None,
@@ -127,7 +127,7 @@ def _opened(out: Path, film: Film) -> Any:
     return av.open(str(out), "w", format=film.kind.muxer or film.container, options=options)
 
 
-def _stream(container: Any, source: Any, view: View, film: Film) -> Any:
+def _stream(container: Any, source: Any, view: PageView, film: Film) -> Any:
     """The track of the pictures."""
     stream = container.add_stream_from_template(source, opaque=True)
     stream.id = 1
@@ -216,7 +216,7 @@ _SIDE: Final = 16  # of a palette
 
 def animate(
     slices: Sequence[Callable[[], BinaryIO]],
-    view: View,
+    view: PageView,
     out: Path,
     film: Film,
     progress: Callable[[int], None] = lambda _: None,
@@ -276,7 +276,9 @@ def _pictures(slices: Sequence[Callable[[], BinaryIO]]) -> Iterator[Any]:
         yield reformatter.reformat(picture, format="bgra", threads=1)
 
 
-def _in_palette(slices: Sequence[Callable[[], BinaryIO]], view: View, film: Film) -> Iterator[Any]:
+def _in_palette(
+    slices: Sequence[Callable[[], BinaryIO]], view: PageView, film: Film
+) -> Iterator[Any]:
     """The pictures in the 256 colours that fit all of them best."""
     import av.filter
 
@@ -299,7 +301,7 @@ def _in_palette(slices: Sequence[Callable[[], BinaryIO]], view: View, film: Film
     yield from _pulled(sink)
 
 
-def _palette(slices: Sequence[Callable[[], BinaryIO]], view: View, film: Film) -> Any:
+def _palette(slices: Sequence[Callable[[], BinaryIO]], view: PageView, film: Film) -> Any:
     import av.filter
 
     graph = av.filter.Graph()
@@ -318,7 +320,7 @@ def _palette(slices: Sequence[Callable[[], BinaryIO]], view: View, film: Film) -
     return palette
 
 
-def _source(graph: Any, width: int, height: int, view: View) -> Any:
+def _source(graph: Any, width: int, height: int, view: PageView) -> Any:
     return graph.add_buffer(width=width, height=height, format="bgra", time_base=1 / view.fps)
 
 

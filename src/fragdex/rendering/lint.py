@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.model import Notes, PageFacts, View, missing_fonts
+from fragdex.rendering.browser.model import Notes, PageFacts, PageView, missing_fonts
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
 from fragdex.rendering.site import DATA, ORIGIN, Site
@@ -33,7 +33,7 @@ _UNLOADED: Final = "error: Failed to load resource"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PageFinding:
     """Something that will be wrong.
 
     Attributes:
@@ -62,11 +62,11 @@ class Linted:
         drawn: those that were drawn, twice each.
     """
 
-    view: View | None = None
+    view: PageView | None = None
     duration_ms: int | None = None
     frames: range = range(0)
     drawn: tuple[int, ...] = ()
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[PageFinding] = field(default_factory=list)
 
 
 def lint(
@@ -97,7 +97,7 @@ def lint(
             notes.add(one.notes)
             reads |= one.reads
     except PageFailed as error:
-        linted.findings.append(Finding("failed", str(error)))
+        linted.findings.append(PageFinding("failed", str(error)))
         notes.add(Notes.of_json(error.more))
     linted.findings += _placed(page.site, reads, _of_notes(notes, reads))
     return linted
@@ -107,7 +107,7 @@ def _settle(page: PageSource, spec: RenderSpec, linted: Linted) -> PageFacts | N
     facts = None
     with closing(ChildPool(most=1)) as pool:
 
-        def look(view: View) -> PageFacts:
+        def look(view: PageView) -> PageFacts:
             nonlocal facts
             facts = pool.look(page, view)
             return facts
@@ -116,7 +116,7 @@ def _settle(page: PageSource, spec: RenderSpec, linted: Linted) -> PageFacts | N
         look(spec.view())
         linted.view, linted.duration_ms = settled(spec, page.limits, look)
     if linted.duration_ms is None:
-        linted.findings.append(Finding(
+        linted.findings.append(PageFinding(
             "endless", "the page does not say how long it lasts: nothing in it is animated for a "
             "finite time; set --duration, or window.fragdex.duration in the page",
         ))  # fmt: skip
@@ -125,7 +125,7 @@ def _settle(page: PageSource, spec: RenderSpec, linted: Linted) -> PageFacts | N
 
 
 def _twice(
-    page: PageSource, view: View, samples: tuple[int, ...], findings: list[Finding],
+    page: PageSource, view: PageView, samples: tuple[int, ...], findings: list[PageFinding],
     progress: Callable[[int, int], object],
 ) -> list[SliceMade]:  # fmt: skip
     """Draw frames in two browsers side by side; the last of each tells what happened."""
@@ -156,10 +156,10 @@ def _twice(
             stop.set()
     differing = [i for i, a, b in zip(samples, first, second, strict=True) if a != b]
     if len(differing) == 1:
-        findings.append(Finding("differs", f"frame {differing[0]} differs between two runs"))
+        findings.append(PageFinding("differs", f"frame {differing[0]} differs between two runs"))
     elif differing:
         several = ", ".join(map(str, differing))
-        findings.append(Finding("differs", f"frames {several} differ between two runs"))
+        findings.append(PageFinding("differs", f"frames {several} differ between two runs"))
     return [one, other]
 
 
@@ -167,35 +167,35 @@ class _Stopped(Exception):
     """The other browser failed."""
 
 
-def _of_notes(notes: Notes, reads: Mapping[str, str | None]) -> Iterator[Finding]:
+def _of_notes(notes: Notes, reads: Mapping[str, str | None]) -> Iterator[PageFinding]:
     for line in notes.incomplete:
         # those that were blocked or are not there are not loaded, as other files
         if not line.startswith("a script "):
-            yield Finding("script", line)
+            yield PageFinding("script", line)
     scripts = {line.removeprefix("error: ") for line in notes.incomplete}
     for line in notes.console:
         words = line.removeprefix("error: ")
         if line.startswith("error: ") and words not in scripts and not line.startswith(_UNLOADED):
-            yield Finding("script", words)
+            yield PageFinding("script", words)
     for one in notes.blocked:
-        yield Finding("not loaded", f"{one.url}: {one.reason}")
+        yield PageFinding("not loaded", f"{one.url}: {one.reason}")
     silent = [line.partition(": ")[0] for line in notes.refused if _MEDIA.match(line)]
     for path, digest in reads.items():
         if digest is None and path != DATA and f"{ORIGIN}/{path}" not in silent:
-            yield Finding("not loaded", f"{ORIGIN}/{path}: no such file in this site")
+            yield PageFinding("not loaded", f"{ORIGIN}/{path}: no such file in this site")
     for line in notes.refused:
-        yield Finding("not heard" if _MEDIA.match(line) else "refused", line)
+        yield PageFinding("not heard" if _MEDIA.match(line) else "refused", line)
     for line in missing_fonts(notes.glyphs):
-        yield Finding("fonts", line)
+        yield PageFinding("fonts", line)
     for url in notes.late:
-        yield Finding("late", f"{url}: came after the frame that asked for it")
+        yield PageFinding("late", f"{url}: came after the frame that asked for it")
     for line in notes.uses:
-        yield Finding("varies", line)
+        yield PageFinding("varies", line)
 
 
 def _placed(
-    site: Site, reads: Mapping[str, str | None], findings: Iterator[Finding]
-) -> list[Finding]:
+    site: Site, reads: Mapping[str, str | None], findings: Iterator[PageFinding]
+) -> list[PageFinding]:
     """Findings with the file and line that they name, or where what they name is written."""
     texts: dict[str, str] = {}
     for path, digest in {"": "", **reads}.items():

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, get_args, get_type_hints
 
-from fragdex.rendering.browser.model import Notes, View
+from fragdex.rendering.browser.model import Notes, PageView
 from fragdex.rendering.site import Answer, Blocked
 
 
@@ -81,11 +81,11 @@ class SliceMade:
         return cls(**{**known, "notes": Notes.of_json(plain["notes"])})
 
 
-def view_as_json(view: View) -> dict[str, Any]:
+def view_as_json(view: PageView) -> dict[str, Any]:
     """A view as plain values.
 
     >>> import json
-    >>> view = View(64, 36, Fraction(25), crop=(0, 0, 64, 32), page_fps=Fraction(50))
+    >>> view = PageView(64, 36, Fraction(25), crop=(0, 0, 64, 32), page_fps=Fraction(50))
     >>> view_of_json(json.loads(json.dumps(view_as_json(view)))) == view
     True
     """
@@ -95,10 +95,10 @@ def view_as_json(view: View) -> dict[str, Any]:
     }
 
 
-def view_of_json(plain: Mapping[str, Any]) -> View:
+def view_of_json(plain: Mapping[str, Any]) -> PageView:
     """A view from plain values."""
-    types = get_type_hints(View)
-    return View(**{name: _restored(value, types[name]) for name, value in plain.items()})
+    types = get_type_hints(PageView)
+    return PageView(**{name: _restored(value, types[name]) for name, value in plain.items()})
 
 
 def _restored(value: Any, kind: Any) -> Any:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Still
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ LINE: Final = 1
 """Its height, in CSS pixels."""
 
 
-def rows_of_line(view: View) -> int:
+def rows_of_line(view: PageView) -> int:
     """Its height in a picture.
 
-    >>> rows_of_line(View(1280, 720)), rows_of_line(View(1280, 720, scale=2))
+    >>> rows_of_line(PageView(1280, 720)), rows_of_line(PageView(1280, 720, scale=2))
     (1, 2)
     """
     return replace(view, height=view.height + LINE).pixels[1] - view.pixels[1]
@@ -102,7 +102,7 @@ class Pictures:
     """
 
     def __init__(
-        self, view: View, pixel_format: str = "yuv420p", lines: int = 0, *, is_pq: bool = False
+        self, view: PageView, pixel_format: str = "yuv420p", lines: int = 0, *, is_pq: bool = False
     ) -> None:
         import av
         from av.video.reformatter import VideoReformatter

@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.spec import frame_count, key_interval
 
@@ -40,7 +40,7 @@ class SlicePlan:
         borders: the first frame of each slice, and the end of the last one.
     """
 
-    view: View
+    view: PageView
     borders: tuple[int, ...]
 
     @property
@@ -55,7 +55,7 @@ class SlicePlan:
 
 
 def plan(
-    view: View,
+    view: PageView,
     frames: range,
     *,
     slice_ms: int | None = None,
@@ -77,13 +77,13 @@ def plan(
             ones are shorter then, by what they replay.
         ahead: whether the first has begun before the others: it is longer then.
 
-    >>> plan(View(1280, 720, Fraction(30)), range(300), slice_ms=4000).borders
+    >>> plan(PageView(1280, 720, Fraction(30)), range(300), slice_ms=4000).borders
     (0, 120, 300)
-    >>> plan(View(1280, 720, Fraction(30)), range(300), slices=3).borders
+    >>> plan(PageView(1280, 720, Fraction(30)), range(300), slices=3).borders
     (0, 100, 200, 300)
-    >>> plan(View(1280, 720, Fraction(30)), range(30, 330), slices=2, at_once=True).borders
+    >>> plan(PageView(1280, 720, Fraction(30)), range(30, 330), slices=2, at_once=True).borders
     (30, 188, 330)
-    >>> plan(View(), range(300), slices=2, at_once=True, ahead=True).borders
+    >>> plan(PageView(), range(300), slices=2, at_once=True, ahead=True).borders
     (0, 171, 300)
     """
     count = len(frames)

@@ -20,7 +20,7 @@ from typing import Any, Final
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed
 from fragdex.rendering import messages
 from fragdex.rendering.browser.finding import VARIABLE, find_engine
-from fragdex.rendering.browser.model import Limits, PageFacts, View
+from fragdex.rendering.browser.model import Limits, PageFacts, PageView
 from fragdex.rendering.browser.process import allows_sandbox
 from fragdex.rendering.child import MADE
 from fragdex.rendering.messages import Joined, SliceMade
@@ -91,7 +91,7 @@ class RenderProcess:
             "fragdex.rendering.child", walls, _FAILURES,
             folder=folder, environment=environment, stall_seconds=STALL_SECONDS,
         )  # fmt: skip
-        self.at: tuple[View, int] | None = None
+        self.at: tuple[PageView, int] | None = None
         """The view of its browser, and the next frame that it can show."""
         self.is_whole = True
         """Whether its browser has drawn every frame until there, none was passed over."""
@@ -112,7 +112,7 @@ class RenderProcess:
         """Whether it runs."""
         return self._process.alive
 
-    def look(self, view: View, *, check: Check = nothing) -> PageFacts:
+    def look(self, view: PageView, *, check: Check = nothing) -> PageFacts:
         """What the page tells of itself, seen through a view."""
         facts = self._do("look", check, nothing, view=messages.view_as_json(view))
         self.at = (view, 0)
@@ -120,7 +120,7 @@ class RenderProcess:
 
     def draw(
         self,
-        view: View,
+        view: PageView,
         frames: range,
         folder: Path,
         *,
@@ -161,7 +161,7 @@ class RenderProcess:
     def join(
         self,
         slices: Sequence[SliceMade],
-        view: View,
+        view: PageView,
         out: Path,
         *,
         film: Film = Film(),  # noqa: B008 — frozen
@@ -284,7 +284,7 @@ class ChildPool:
         self._idle: Idle[_Idle] = Idle(IDLE_SECONDS)
 
     @contextlib.contextmanager
-    def child(self, page: PageSource, view: View, first: int = 0) -> Iterator[RenderProcess]:
+    def child(self, page: PageSource, view: PageView, first: int = 0) -> Iterator[RenderProcess]:
         """A process for a job that begins at a frame; it is ended by any error, else kept.
 
         Of the page's processes the one that stands nearest before that frame goes on; one that
@@ -312,7 +312,7 @@ class ChildPool:
             raise
         self._idle.put(_Idle(page.key, child), self._most)
 
-    def look(self, page: PageSource, view: View, *, check: Check = nothing) -> PageFacts:
+    def look(self, page: PageSource, view: PageView, *, check: Check = nothing) -> PageFacts:
         """What a page tells of itself, seen through a view.
 
         Raises:
@@ -328,7 +328,7 @@ class ChildPool:
         self,
         page: PageSource,
         spec: RenderSpec,
-        view: View,
+        view: PageView,
         frames: range,
         folder: Path,
         *,
@@ -370,7 +370,7 @@ class ChildPool:
     def _draw(
         self,
         page: PageSource,
-        view: View,
+        view: PageView,
         frames: range,
         folder: Path,
         *,
@@ -390,7 +390,7 @@ class ChildPool:
                 drawn_slice, seconds={**drawn_slice.seconds, "processor": round(spent, 3)}
             )
 
-    def alone(self, page: PageSource, view: View, borders: Sequence[int]) -> int:
+    def alone(self, page: PageSource, view: PageView, borders: Sequence[int]) -> int:
         """End the page's processes but that which has drawn its film until a border by itself.
 
         Returns that border, where it goes on; 0 where there is none: another one begins.
@@ -433,7 +433,7 @@ def _costing(processor: ProcessorTime, cost: Cost, check: Check) -> Check:
 def join_slices(
     page: PageSource,
     slices: Sequence[SliceMade],
-    view: View,
+    view: PageView,
     out: Path,
     *,
     film: Film = Film(),  # noqa: B008 — frozen
@@ -454,7 +454,7 @@ def join_slices(
         return child.join(slices, view, out, film=film, check=check)
 
 
-def film_of(page: PageSource, spec: RenderSpec) -> tuple[View, range]:
+def film_of(page: PageSource, spec: RenderSpec) -> tuple[PageView, range]:
     """How the film of a page is seen, and its frames.
 
     Raises:
@@ -480,7 +480,7 @@ def evenly(frames: range, most: int) -> tuple[int, ...]:
 
 
 def drawn(
-    page: PageSource, view: View, frames: Sequence[int], *, check: Check = nothing
+    page: PageSource, view: PageView, frames: Sequence[int], *, check: Check = nothing
 ) -> Iterator[tuple[bytes, SliceMade]]:
     """Draw frames in rising order; those between them happen without being drawn.
 

@@ -21,7 +21,7 @@ from typing import Final
 import fragdex
 from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser.finding import find_engine
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.encode import version
 from fragdex.rendering.messages import view_as_json
 from fragdex.rendering.spec import RenderSpec
@@ -37,11 +37,11 @@ _IMPORT: Final = re.compile(
 )
 
 
-def recipe(view: View, frames: range, spec: RenderSpec, browser_version: str) -> bytes:
+def recipe(view: PageView, frames: range, spec: RenderSpec, browser_version: str) -> bytes:
     """SHA-256 of all that decides these frames of any page, or the still that is wanted of it.
 
     >>> from fractions import Fraction
-    >>> one, two = View(640, 360, Fraction(30)), View(640, 360, Fraction(60))
+    >>> one, two = PageView(640, 360, Fraction(30)), PageView(640, 360, Fraction(60))
     >>> recipe(one, range(60), RenderSpec(), "1.0") == recipe(two, range(60), RenderSpec(), "1.0")
     False
     """

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.model import Limits, Notes, View
+from fragdex.rendering.browser.model import Limits, Notes, PageView
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import (
     OneBrowserNeeded,
@@ -37,7 +37,7 @@ class Rendered:
     """What was made, and what happened on the page."""
 
     path: Path
-    view: View
+    view: PageView
     frames: int
     seconds: float
     sound: bool
@@ -240,7 +240,7 @@ class _Stopped(Exception):
     """Another slice failed, or nobody wants this any more."""
 
 
-def divided(view: View, frames: range, jobs: int | None, slices: int | None) -> SlicePlan:
+def divided(view: PageView, frames: range, jobs: int | None, slices: int | None) -> SlicePlan:
     """The slices of a film, as `render` makes them."""
     # where nobody says how many processes there are, one begins (`SliceScheduler`)
     ahead = slices is None and jobs is None

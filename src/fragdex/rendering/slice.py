@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.model import Limits, PageFacts, View
+from fragdex.rendering.browser.model import Limits, PageFacts, PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.messages import SliceMade
@@ -59,18 +59,18 @@ class Slicer:
         self._sandbox, self._missing, self._watched = sandbox, missing, watched
         self._stage: Stage | None = None
         self._player: _Player | None = None
-        self._view: View | None = None
+        self._view: PageView | None = None
         self._at = 0  # the next frame of the stage
         self._skipped = False  # whether frames of a film before that were not drawn
         self._shown: bytes | None = None  # the last picture of the stage
 
-    def look(self, view: View) -> PageFacts:
+    def look(self, view: PageView) -> PageFacts:
         """What the page tells of itself, seen through a view."""
         return self._standing(view, 0).measure()
 
     def draw(
         self,
-        view: View,
+        view: PageView,
         frames: range,
         path: Path,
         still: Still | None = None,
@@ -133,7 +133,7 @@ class Slicer:
         return self._with_sound(stage, drawn)
 
     def _heard(
-        self, view: View, frames: range, path: Path, progress: Progress, clock: _Clock
+        self, view: PageView, frames: range, path: Path, progress: Progress, clock: _Clock
     ) -> SliceMade:
         """What is heard in frames, without pictures."""
         stage = self._standing(view, frames.start)
@@ -158,7 +158,7 @@ class Slicer:
         drawn = self._made(stage, path, frames, clock.seconds, 0)
         return self._with_sound(stage, drawn)
 
-    def _begun(self, view: View, frames: range, still: Still | None, ahead: int) -> Stage:
+    def _begun(self, view: PageView, frames: range, still: Still | None, ahead: int) -> Stage:
         """A stage whose page was told for which frames it will be asked.
 
         What a film shows before is among them, to be compared with who showed that.
@@ -204,8 +204,8 @@ class Slicer:
         return pixels
 
     def _film(
-        self, stage: Stage, view: View, frames: range, path: Path, film: Film, progress: Progress,
-        clock: _Clock,
+        self, stage: Stage, view: PageView, frames: range, path: Path, film: Film,
+        progress: Progress, clock: _Clock,
     ) -> int:  # fmt: skip
         """Returns how many pictures were that of the frame before."""
         unchanged = 0
@@ -246,7 +246,7 @@ class Slicer:
             self._stage.close()
         self._stage = self._player = self._shown = None
 
-    def _standing(self, view: View, first: int, *, all_drawn: bool = False) -> Stage:
+    def _standing(self, view: PageView, first: int, *, all_drawn: bool = False) -> Stage:
         """A stage that stands at a frame or before it."""
         fits = self._view == view and self._at <= first and not (all_drawn and self._skipped)
         if self._stage is not None and fits and self._stage.is_alive():
@@ -309,7 +309,7 @@ class _Player:
     FFmpeg's libraries take as long to load as the browser does.
     """
 
-    def __init__(self, view: View, site: Site, outside: Outside) -> None:
+    def __init__(self, view: PageView, site: Site, outside: Outside) -> None:
         self._view, self._site, self._outside = view, site, outside
 
     @cached_property

@@ -21,7 +21,7 @@ from fragdex.rendering.browser.model import (
     Crop,
     Limits,
     PageFacts,
-    View,
+    PageView,
 )
 from fragdex.rendering.fields import MAX_FPS, declared, declared_fields, of_json, to_json
 from fragdex.rendering.outputs import CONTAINERS, Film, Still
@@ -75,11 +75,11 @@ class RenderSpec:
         duration_ms: of the page's longest finite animation or medium.
         still: one picture of `time_ms` instead of a film.
         film: how a film is stored.
-        scale: pixels for each CSS pixel of a side, as `View.scale`.
+        scale: pixels for each CSS pixel of a side, as `PageView.scale`.
         from_ms, to_ms: of the film only the frames of this range, the first inclusive, the second
             exclusive; without a `duration_ms`, the film ends where the range does.
-        crop: of the window only this, as `View.crop`.
-        page_fps: as `View.page_fps`.
+        crop: of the window only this, as `PageView.crop`.
+        page_fps: as `PageView.page_fps`.
     """
 
     width: int | None = declared(
@@ -221,7 +221,7 @@ class RenderSpec:
             raise ValueError(f"no frame is between {self.from_ms or 0} and {end_ms} ms")
         return range(first, stop)
 
-    def view(self, facts: PageFacts | None = None) -> View:
+    def view(self, facts: PageFacts | None = None) -> PageView:
         """How the page is seen, by what it says of itself where that is known.
 
         >>> from fractions import Fraction
@@ -232,7 +232,7 @@ class RenderSpec:
         height = self.height or (facts.height if facts else None) or DEFAULT_HEIGHT
         width, height = (self._side(side) for side in (width, height))
         clear = self.film.transparency if self.still is None else self.still.is_clear
-        return View(width, height, self.fps, clear, self.scale, self.crop, self.page_fps)
+        return PageView(width, height, self.fps, clear, self.scale, self.crop, self.page_fps)
 
     def check_page_fps(self) -> None:
         """Refuse a rate of the page that is no whole multiple of that of the film.
@@ -353,7 +353,7 @@ def frames_of(spec: RenderSpec, duration_ms: int | None) -> range:
         ) from None
 
 
-def _need_crop(spec: RenderSpec, view: View) -> None:
+def _need_crop(spec: RenderSpec, view: PageView) -> None:
     try:
         spec.check_crop(view.width, view.height)
     except ValueError as error:
@@ -361,8 +361,8 @@ def _need_crop(spec: RenderSpec, view: View) -> None:
 
 
 def settled(
-    spec: RenderSpec, limits: Limits, look: Callable[[View], PageFacts]
-) -> tuple[View, int | None]:
+    spec: RenderSpec, limits: Limits, look: Callable[[PageView], PageFacts]
+) -> tuple[PageView, int | None]:
     """Size and duration (ms); the page is looked at only where something is left open.
 
     The duration is that of the film, also where only a range of it is wanted. It is None for

@@ -52,7 +52,7 @@ class PastTheEnd(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BodyPart:
     """Which part of an answer's body to take: `length` bytes (None: all) after `skip`.
 
     `whole` tells that the body is the whole object, from its first byte.
@@ -83,7 +83,9 @@ class FirstSeen:
         self.etag: str | None = None
         self.last_modified: str | None = None
 
-    def judge(self, status: int, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
+    def judge(
+        self, status: int, fields: Mapping[str, str], start: int, stop: int | None
+    ) -> BodyPart:
         """Judge an answer to a request for [start, stop), or for everything if `stop` is None.
 
         Names in `fields` are lower-case. Raises BrokenAnswer where another try may help,
@@ -157,7 +159,7 @@ class FirstSeen:
         """
         self._hold_to(fields, place.total)
 
-    def _judge_206(self, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
+    def _judge_206(self, fields: Mapping[str, str], start: int, stop: int | None) -> BodyPart:
         text = fields.get("content-range")
         try:
             place = parse_content_range(text or "")
@@ -178,14 +180,14 @@ class FirstSeen:
                 advice="its server handles Range wrongly; download the file first",
             )
         self._hold_to(fields, place.total)
-        return Part(0, place.range.size, whole=False)
+        return BodyPart(0, place.range.size, whole=False)
 
-    def _judge_200(self, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
+    def _judge_200(self, fields: Mapping[str, str], start: int, stop: int | None) -> BodyPart:
         """Judge the whole object: wanted, small enough to be taken, or sent instead of a range."""
         length = length_of(fields)
         self._hold_to(fields, length)
         if start == 0 and stop is None:
-            return Part(0, length, whole=True)
+            return BodyPart(0, length, whole=True)
         if length is None or stop is None or length > stop - start:
             raise RangeIgnored(
                 f"{self.name} is sent whole although a range was requested",
@@ -196,7 +198,7 @@ class FirstSeen:
             )
         if start >= length:
             raise PastTheEnd
-        return Part(start, length - start, whole=True)
+        return BodyPart(start, length - start, whole=True)
 
     def _judge_416(self, fields: Mapping[str, str], start: int) -> None:
         total: int | None = None

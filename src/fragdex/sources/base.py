@@ -335,7 +335,7 @@ class Cancelled(Exception):
     """
 
 
-class Batch:
+class ReadBatch:
     """How many requests may be under way at once, and whether to go on at all.
 
     Args:
@@ -345,7 +345,7 @@ class Batch:
     `width` halves where a server refuses some of the requests that are under way together, and
     grows by one after many calls without a refusal.
 
-    >>> Batch(4).run([1, 2, 3], lambda number: number * 2)
+    >>> ReadBatch(4).run([1, 2, 3], lambda number: number * 2)
     [2, 4, 6]
     """
 
@@ -362,7 +362,7 @@ class Batch:
 
         The first error cancels the rest, is waited for until every thread has ended, and raised.
 
-        >>> Batch(2).run([1, 0], lambda number: 1 // number)
+        >>> ReadBatch(2).run([1, 0], lambda number: 1 // number)
         Traceback (most recent call last):
         ZeroDivisionError: integer division or modulo by zero
         """
@@ -386,7 +386,7 @@ class Batch:
     def begin(self) -> int:
         """Wait until one more request may be made; returns the width at that moment.
 
-        >>> batch = Batch(1)
+        >>> batch = ReadBatch(1)
         >>> batch.begin()
         1
         """
@@ -400,7 +400,7 @@ class Batch:
     def end(self, width: int, *, refused: bool = False) -> bool:
         """Say that a request is over that began at a width; whether that may be why it failed.
 
-        >>> batch = Batch(8)
+        >>> batch = ReadBatch(8)
         >>> batch.end(batch.begin(), refused=True), batch.width
         (True, 4)
         """
@@ -415,7 +415,7 @@ class Batch:
     def pause(self, seconds: float) -> None:
         """Wait so long, or until the batch is cancelled.
 
-        >>> Batch(1).pause(0)
+        >>> ReadBatch(1).pause(0)
         """
         with self._changed:
             self._changed.wait_for(lambda: self.cancelled, seconds)
@@ -424,7 +424,7 @@ class Batch:
     def check(self) -> None:
         """Raise Cancelled where the batch is over.
 
-        >>> Batch(1).check()
+        >>> ReadBatch(1).check()
         """
         if self.cancelled:
             raise Cancelled
@@ -432,7 +432,7 @@ class Batch:
     def cancel(self) -> None:
         """End whatever is under way or waits.
 
-        >>> Batch(1).cancel()
+        >>> ReadBatch(1).cancel()
         """
         with self._changed:
             self.cancelled = True

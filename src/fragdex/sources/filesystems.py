@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceNotFound, SourceUnavailable
-from fragdex.sources.base import Batch, Source
+from fragdex.sources.base import ReadBatch, Source
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -53,7 +53,7 @@ class FilesystemSource(Source):
             max_requests=max_requests,
         )
         self.connections = connections
-        self._batch = Batch(connections)
+        self._batch = ReadBatch(connections)
 
     def read_up_to(self, range: ByteRange) -> bytes:
         """Return the bytes of `range`, or as many as the file has; learns `size` and `etag`."""

@@ -22,16 +22,16 @@ from fragdex.errors import SourceError, SourceUnavailable
 from fragdex.sources.answers import (
     PART_HEAD,
     RETRIED,
+    BodyPart,
     BrokenAnswer,
     FirstSeen,
-    Part,
     PastTheEnd,
     boundary_of,
     length_of,
     parts_of,
     pieces_of,
 )
-from fragdex.sources.base import PIECE_SIZE, Batch, Source
+from fragdex.sources.base import PIECE_SIZE, ReadBatch, Source
 
 if TYPE_CHECKING:
     import httpx
@@ -288,7 +288,7 @@ class HTTPSource(Source):
         self._whole: bytes | None = None
         # what the threads of `read_many` share
         self.connections = connections
-        self._batch = Batch(connections, self._requests.interrupt)
+        self._batch = ReadBatch(connections, self._requests.interrupt)
         self._lock = threading.RLock()
         self._takes_several: bool | None = None
 
@@ -365,7 +365,7 @@ class HTTPSource(Source):
                     return []
                 if length > most or not self._reserve(length):
                     return []
-                body = b"".join(self._body(response, Part(0, length, whole=False), length))
+                body = b"".join(self._body(response, BodyPart(0, length, whole=False), length))
             parts = parts_of(body, boundary)
             with self._lock:
                 for place, _ in parts:
@@ -437,7 +437,9 @@ class HTTPSource(Source):
     def _learn(self) -> None:
         self.size, self.etag = self._seen.size, self._seen.etag
 
-    def _stream(self, start: int, stop: int | None, batch: Batch | None = None) -> Iterator[bytes]:
+    def _stream(
+        self, start: int, stop: int | None, batch: ReadBatch | None = None
+    ) -> Iterator[bytes]:
         """Yield [start, stop), going on where an answer breaks off; `stop` None is the end.
 
         The one place that decides what is tried again. Ends early at the end of the object.
@@ -480,7 +482,7 @@ class HTTPSource(Source):
                 self._pause(problem, failures, batch, excused=excused)
 
     def _pause(
-        self, problem: BrokenAnswer, failures: int, batch: Batch | None, *, excused: bool
+        self, problem: BrokenAnswer, failures: int, batch: ReadBatch | None, *, excused: bool
     ) -> None:
         pause = min(BACKOFF_S * 2 ** max(failures - 1, 0), MAX_BACKOFF_S)
         if problem.after_s is not None:
@@ -564,7 +566,7 @@ class HTTPSource(Source):
             self._within_budget(0, 1)
             self.requests += 1
 
-    def _body(self, response: httpx.Response, part: Part, promised: int) -> Iterator[bytes]:
+    def _body(self, response: httpx.Response, part: BodyPart, promised: int) -> Iterator[bytes]:
         """Yield the wanted part of the body; BrokenAnswer if less comes, or too slowly.
 
         `promised` bytes were reserved of the budget.
@@ -576,7 +578,7 @@ class HTTPSource(Source):
             reserved.give_back()
 
     def _checked(
-        self, response: httpx.Response, part: Part, reserved: _Reserved
+        self, response: httpx.Response, part: BodyPart, reserved: _Reserved
     ) -> Iterator[bytes]:
         skip, left = part.skip, part.length
         got = window = 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
-from fragdex.sources.base import Batch, Source
+from fragdex.sources.base import ReadBatch, Source
 
 if TYPE_CHECKING:
     import obstore
@@ -87,7 +87,7 @@ class ObjectSource(Source):
         )
         # what the threads of `read_many` share
         self.connections = connections
-        self._batch = Batch(connections)
+        self._batch = ReadBatch(connections)
         self._lock = threading.RLock()
 
     def read_many(self, ranges: Sequence[ByteRange]) -> list[bytes]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fragdex import Source, index
 from fragdex.formats.captions_text import timing
-from fragdex.formats.captions_track import Cue, with_captions
+from fragdex.formats.captions_track import CaptionCue, with_captions
 from fragdex.speech.words import Transcript, Word
 
 PAUSE_MS: Final = 700
@@ -77,7 +77,7 @@ class CaptionLayout:
 USUAL: Final = CaptionLayout()
 
 
-def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Cue]:
+def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[CaptionCue]:
     r"""The captions of words.
 
     Args:
@@ -99,7 +99,7 @@ def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Cue]:
             if following is not None:
                 end = max(group[-1].end_ms, min(end, following - BETWEEN_MS))
         # A player shows nothing of a cue that lasts no time.
-        cues.append(Cue(start, max(end, start + 1), "\n".join(_lines(group, layout))))
+        cues.append(CaptionCue(start, max(end, start + 1), "\n".join(_lines(group, layout))))
     return cues
 
 
@@ -303,7 +303,7 @@ FORMS: Final[dict[str, tuple[Callable[..., str], str]]] = {
 """By the ending of a name: what writes it, and its media type."""
 
 
-def _no_empty_lines(cue: Cue) -> str:
+def _no_empty_lines(cue: CaptionCue) -> str:
     """An empty line would end the cue."""
     return "\n".join(line for line in cue.text.splitlines() if line.strip())
 

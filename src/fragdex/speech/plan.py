@@ -14,7 +14,7 @@ from fragdex import NULL, Track
 from fragdex.decoding.open_track import TrackSamples
 from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.speech.cutting import FRAME_MS, REACH, UNIT
-from fragdex.speech.words import Missing
+from fragdex.speech.words import MissedSpan
 
 LEAST_SLICE_MS: Final = 5_000
 MOST_SLICE_MS: Final = 60_000
@@ -113,7 +113,7 @@ class TranscriptionPlan:
         high = (number + 1) * self.work_slice_ms // FRAME_MS + REACH
         return self.slice_of(max(0, low // UNIT)), self.slice_of(high // UNIT)
 
-    def need_sound(self, missing: Sequence[Missing]) -> None:
+    def need_sound(self, missing: Sequence[MissedSpan]) -> None:
         """Refuse a track of which nothing could be decoded.
 
         Args:

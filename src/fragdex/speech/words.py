@@ -31,7 +31,7 @@ class Word(NamedTuple):
         return self._replace(start_ms=self.start_ms + ms, end_ms=self.end_ms + ms)
 
 
-class Missing(NamedTuple):
+class MissedSpan(NamedTuple):
     """A span that could not be heard, and why: damaged, encrypted, missing from the file."""
 
     start_ms: int
@@ -53,7 +53,7 @@ class SliceTranscript:
 
     number: int
     words: tuple[Word, ...]
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissedSpan, ...] = ()
     utterances: int = 0
     bytes_read: int = 0
 
@@ -78,7 +78,7 @@ class SliceTranscript:
         return cls(
             plain["number"],
             tuple(Word(*word) for word in words),
-            tuple(Missing(*span) for span in plain["missing"]),
+            tuple(MissedSpan(*span) for span in plain["missing"]),
             plain["utterances"],
             plain["bytes_read"],
         )
@@ -96,7 +96,7 @@ class Transcript:
     """
 
     words: tuple[Word, ...]
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissedSpan, ...] = ()
     language: str | None = None
     engine: str = ""
 
@@ -129,8 +129,8 @@ def merged(slices: Sequence[SliceTranscript], language: str | None = None) -> Tr
     return Transcript(tuple(words), _joined([s for h in chosen for s in h.missing]), language)
 
 
-def _joined(spans: list[Missing]) -> tuple[Missing, ...]:
-    gaps: list[Missing] = []
+def _joined(spans: list[MissedSpan]) -> tuple[MissedSpan, ...]:
+    gaps: list[MissedSpan] = []
     for span in sorted(spans):
         last = gaps[-1] if gaps else None
         if last is not None and last.reason == span.reason and span.start_ms <= last.end_ms + 50:

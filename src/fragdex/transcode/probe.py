@@ -67,7 +67,7 @@ class StreamInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class FileInfo:
+class ProbedFile:
     """A media file: its format by FFmpeg's name, its length in seconds, its streams."""
 
     format: str
@@ -137,7 +137,7 @@ def codec_of(stream: Any) -> str:
     return str(stream.codec_context.codec.canonical_name)
 
 
-def probe(container: InputContainer) -> FileInfo:
+def probe(container: InputContainer) -> ProbedFile:
     """What an open file holds.
 
     Raises:
@@ -174,4 +174,4 @@ def probe(container: InputContainer) -> FileInfo:
     if not infos:
         raise Unprocessable("the file holds neither video nor audio")
     duration = container.duration / av.time_base if container.duration else None
-    return FileInfo(container.format.name, duration, tuple(infos))
+    return ProbedFile(container.format.name, duration, tuple(infos))

@@ -51,7 +51,7 @@ class Piece:
 
 
 @dataclass(slots=True, eq=False)
-class Lane:
+class JoinedTrack:
     """Tracks of several pieces that are one track of the timeline.
 
     Attributes:
@@ -74,7 +74,7 @@ class Lane:
     described: dict[int, Int64] = field(default_factory=dict)
 
 
-def lanes_of(pieces: Sequence[Piece]) -> list[Lane]:
+def lanes_of(pieces: Sequence[Piece]) -> list[JoinedTrack]:
     """The tracks of a timeline.
 
     Of two files, tracks of one kind and language belong together, else those of one kind, in
@@ -83,7 +83,7 @@ def lanes_of(pieces: Sequence[Piece]) -> list[Lane]:
     Raises:
         BuildError: tracks that belong together have other codecs or sound of another form.
     """
-    lanes: list[Lane] = []
+    lanes: list[JoinedTrack] = []
     for piece in pieces:
         for alike in (_same_language, _same_kind):
             for media in piece.media:
@@ -101,7 +101,7 @@ def lanes_of(pieces: Sequence[Piece]) -> list[Lane]:
             if not any(lane.members.get(piece.number) is media for lane in lanes):
                 used = {lane.id for lane in lanes}
                 own = media.track.id
-                lanes.append(Lane(own if own not in used else max(used) + 1, media.track))
+                lanes.append(JoinedTrack(own if own not in used else max(used) + 1, media.track))
                 lanes[-1].members[piece.number] = media
     for lane in lanes:
         lane.timescale = _timescale(media.timescale for media in lane.members.values())
@@ -127,7 +127,7 @@ def _timescale(scales: Iterable[int]) -> int:
     return timescale if timescale <= _FINEST else max(known)
 
 
-def _describe(lane: Lane, pieces: Sequence[Piece]) -> None:
+def _describe(lane: JoinedTrack, pieces: Sequence[Piece]) -> None:
     """The sample entries of a lane, and which of them each sample uses."""
     known: list[bytes] = []
     for piece in pieces:
@@ -182,7 +182,7 @@ def _without_rates(value: Any) -> Any:
     return [_without_rates(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def _refuse_other(lane: Lane, entry: Box, other: Box, track: Track, piece: Piece) -> None:
+def _refuse_other(lane: JoinedTrack, entry: Box, other: Box, track: Track, piece: Piece) -> None:
     """Several configurations of a codec of pictures are fine; all else no player can change."""
     if lane.first.kind == "video" and entry.type == other.type:
         return
@@ -211,7 +211,7 @@ def _sentence(track: Track) -> str:
     return ", ".join(words)
 
 
-def _with(trak: Box, lane: Lane) -> Box:
+def _with(trak: Box, lane: JoinedTrack) -> Box:
     """A trak with the lane's track_ID, timescale and sample entries."""
 
     def changed(box: Box) -> Box:
@@ -370,7 +370,7 @@ class _Placed:
     """
 
     def __init__(
-        self, lane: Lane, begins: Sequence[Fraction], closed: bool, pieces: Sequence[Piece]
+        self, lane: JoinedTrack, begins: Sequence[Fraction], closed: bool, pieces: Sequence[Piece]
     ) -> None:
         info = replace(lane.first.info, id=lane.id, timescale=lane.timescale, edits=())
         self._track = Track(info, FragmentTable.empty(), SyncTable.empty())
@@ -525,7 +525,7 @@ def _squeezed(media: Media, hidden: Any) -> Media:
     return replace(media, presentation=presentation)
 
 
-def _init(init: bytes, lanes: Sequence[Lane]) -> bytes:
+def _init(init: bytes, lanes: Sequence[JoinedTrack]) -> bytes:
     """The first piece's ftyp and moov, with the traks of the lanes."""
     joined = []
     for box in parse(init):

@@ -25,7 +25,7 @@ from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FragdexError, LimitExceeded, MalformedCaptions
 from fragdex.formats.captions_text import parse_json, parse_srt, timing, webvtt_cues
-from fragdex.formats.captions_track import Cue
+from fragdex.formats.captions_track import CaptionCue
 from fragdex.formats.languages import language_tag
 from fragdex.fragments.table import FAR, Int64
 from fragdex.seeking.origin import FileInfo
@@ -205,7 +205,7 @@ class Captions:
         digest: hex digits that two files of other bytes do not share.
     """
 
-    cues: tuple[tuple[Cue, str], ...]
+    cues: tuple[tuple[CaptionCue, str], ...]
     language: str | None = None
     title: str | None = None
     forced: bool = False

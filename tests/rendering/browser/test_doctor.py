@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fragdex.cli import doctor as doctoring
-from fragdex.cli.doctor import CHECKS, Part, State, doctor
+from fragdex.cli.doctor import CHECKS, Requirement, RequirementState, doctor
 from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser import finding
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import Page
 
@@ -98,7 +98,7 @@ def test_a_browser_that_is_too_old_is_missing(monkeypatch):
     later = finding.OLDEST + 1000
     monkeypatch.setattr(finding, "OLDEST", later)
     with pytest.raises(EngineUnavailable, match=f"{later} is the oldest") as caught:
-        Stage(Page("<p>"), View(64, 64))
+        Stage(Page("<p>"), PageView(64, 64))
     assert "apt-get update" in caught.value.advice
     assert "Chrome" in str(caught.value)
 
@@ -111,7 +111,9 @@ def test_every_check_says_something():
 
 @pytest.mark.parametrize(("state", "code"), [("ok", 0), ("limited", 0), ("missing", 1)])
 def test_only_what_is_missing_is_a_failed_check(monkeypatch, capsys, state, code):
-    monkeypatch.setattr(doctoring, "CHECKS", [lambda: [Part("x", State(state), "y", "do z")]])
+    monkeypatch.setattr(
+        doctoring, "CHECKS", [lambda: [Requirement("x", RequirementState(state), "y", "do z")]]
+    )
     assert doctor() == code
     assert capsys.readouterr().out == f"x  {state:7}  y\n            → do z\n"
 
@@ -120,4 +122,4 @@ def test_engines_of_speech_are_those_that_the_service_would_use(monkeypatch):
     model = Path(__file__).parents[3] / "fixtures" / "speech" / "tiny-whisper"
     monkeypatch.setenv("FRAGDEX_WHISPER_MODEL", str(model))
     whisper = next(part for part in doctoring.speech() if part.name == "faster-whisper")
-    assert whisper.state is State.OK
+    assert whisper.state is RequirementState.OK

@@ -3,12 +3,12 @@
 import pytest
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.model import Limits, View
+from fragdex.rendering.browser.model import Limits, PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import Page
 from rendering.pages.looking import pixels
 
-SMALL = View(320, 180)
+SMALL = PageView(320, 180)
 HEAD = "<!doctype html><meta charset=utf-8>"
 
 
@@ -122,10 +122,10 @@ def test_a_seek_that_throws_fails_the_page():
 
 def test_transparent_pages_keep_their_holes():
     html = "<body style='margin:0'><div style='width:50px;height:50px;background:#f008'></div>"
-    with Stage(Page(HEAD + html), View(100, 100, transparent=True)) as stage:
+    with Stage(Page(HEAD + html), PageView(100, 100, transparent=True)) as stage:
         seen = pixels(stage.frame(0), "RGBA")
         assert abs(seen[20, 20] - (255, 0, 0, 136)).max() <= 1
         assert seen[80, 80, 3] == 0
-    with Stage(Page(HEAD + html), View(100, 100)) as stage:
+    with Stage(Page(HEAD + html), PageView(100, 100)) as stage:
         seen = pixels(stage.frame(0), "RGBA")
         assert tuple(seen[80, 80]) == (255, 255, 255, 255)

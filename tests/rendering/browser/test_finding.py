@@ -44,16 +44,16 @@ def test_nothing_is_found_where_there_is_nothing(bare):
 def test_the_headless_shell_comes_first(bare):
     programs, home = bare
     whole = program(programs / "chromium")
-    assert find_engine() == finding.Engine(whole, is_shell=False)
+    assert find_engine() == finding.Browser(whole, is_shell=False)
     cache = home / ".cache/ms-playwright"
     old = program(cache / "chromium_headless_shell-1187/chrome-linux/headless_shell")
-    assert find_engine() == finding.Engine(old, is_shell=True)
+    assert find_engine() == finding.Browser(old, is_shell=True)
     new = program(
         cache / "chromium_headless_shell-1223/chrome-headless-shell-linux64/chrome-headless-shell"
     )
     assert find_engine().path == new
     shell = program(programs / "chromium-headless-shell")
-    assert find_engine() == finding.Engine(shell, is_shell=True)
+    assert find_engine() == finding.Browser(shell, is_shell=True)
 
 
 def test_the_named_one_wins(bare, monkeypatch):
@@ -61,7 +61,7 @@ def test_the_named_one_wins(bare, monkeypatch):
     program(programs / "chromium-headless-shell")
     mine = program(programs / "my-browser")
     monkeypatch.setenv("FRAGDEX_CHROMIUM", "my-browser")
-    assert find_engine() == finding.Engine(mine, is_shell=False)
+    assert find_engine() == finding.Browser(mine, is_shell=False)
     monkeypatch.setenv("FRAGDEX_CHROMIUM", str(programs / "none"))
     with pytest.raises(EngineUnavailable, match="names no program"):
         find_engine()

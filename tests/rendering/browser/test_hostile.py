@@ -16,12 +16,12 @@ import pytest
 
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed, TooLarge
 from fragdex.rendering.browser import pipe, process
-from fragdex.rendering.browser.model import Limits, Notes, View
+from fragdex.rendering.browser.model import Limits, Notes, PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import DATA, Answer, Asset, Blocked, Folder, Page
 from rendering.pages.looking import Moving, pixels
 
-SMALL = View(320, 180)
+SMALL = PageView(320, 180)
 HEAD = "<!doctype html><meta charset=utf-8><body style='background:#0f0'>"
 HASTY = Limits(script_seconds=1)
 
@@ -483,7 +483,7 @@ def test_a_picture_that_takes_too_long_fails_the_page(bombs):
         stage.frame(0)
 
 
-@pytest.mark.parametrize("view", [View(16384, 16384), View(7680, 7680), View(8000, 10)])
+@pytest.mark.parametrize("view", [PageView(16384, 16384), PageView(7680, 7680), PageView(8000, 10)])
 def test_pixels_are_counted_before_anything_starts(view):
     with pytest.raises(TooLarge) as caught:
         Stage(Page(HEAD), view)
@@ -601,9 +601,9 @@ def test_a_page_process_that_is_killed_is_no_fault_of_the_page():
 OWNER = """
 import os, signal, sys
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.site import Page
-stage = Stage(Page("<script>setTimeout(() => { for (;;); }, 50)</script>"), View(320, 180))
+stage = Stage(Page("<script>setTimeout(() => { for (;;); }, 50)</script>"), PageView(320, 180))
 print(stage._running._chromium.pid, stage._running._chromium.folder, flush=True)
 try:
     stage._clock.advance(0)

@@ -8,12 +8,12 @@ from itertools import accumulate
 import pytest
 from PIL import Image
 
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import OpenAsset, Page
 from rendering.pages.looking import pixels
 
-VIEW = View(220, 40, Fraction(30))
+VIEW = PageView(220, 40, Fraction(30))
 STEP = 8
 
 # Each way to show picture n in a column of its own, 20 pixels wide; the first needs none.

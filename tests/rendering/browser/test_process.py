@@ -10,14 +10,14 @@ import pytest
 
 from fragdex.errors import BrowserGone, EngineUnavailable
 from fragdex.rendering.browser import process
-from fragdex.rendering.browser.finding import Engine
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.finding import Browser
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.process import Chromium, allows_sandbox
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.pool import RenderProcess
 from fragdex.rendering.site import Page
 
-SMALL = View(64, 64)
+SMALL = PageView(64, 64)
 PAGE = Page("<!doctype html><p>x")
 
 
@@ -96,7 +96,7 @@ def test_a_program_that_cannot_be_run_is_no_engine(tmp_path):
     path.chmod(0o644)
     with pytest.raises(EngineUnavailable, match="cannot be run"):
         Chromium(
-            Engine(path, is_shell=True), SMALL, begin_frames=True, memory_bytes=1, sandbox=False
+            Browser(path, is_shell=True), SMALL, begin_frames=True, memory_bytes=1, sandbox=False
         )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.errors import TooLarge
-from fragdex.rendering.browser.model import SCALES, Limits, View
+from fragdex.rendering.browser.model import SCALES, Limits, PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.site import Page
@@ -27,7 +27,7 @@ TOLD = "[devicePixelRatio, innerWidth, innerHeight, screen.width >= innerWidth]"
 @pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
 @pytest.mark.parametrize("scale", [2.0, 1.5, 0.5])
 def test_the_page_sees_its_window_and_frames_have_more_pixels(scale, begin_frames):
-    view = View(320, 180, Fraction(30), scale=scale)
+    view = PageView(320, 180, Fraction(30), scale=scale)
     with Stage(Page(FINE), view, begin_frames=begin_frames) as stage:
         frames = [pixels(stage.frame(i)) for i in (0, 20)]
         assert stage.evaluate(TOLD) == [scale, 320, 180, True]
@@ -53,8 +53,8 @@ def test_every_side_comes_to_whole_pixels_and_in_a_film_to_even_ones(width, heig
 
 
 def test_limits_are_of_the_pixels_that_are_drawn():
-    Limits().check(View(3840, 2160, scale=2.0))
+    Limits().check(PageView(3840, 2160, scale=2.0))
     with pytest.raises(TooLarge, match="7680 pixels wide"):
-        Limits().check(View(3842, 2160, scale=2.0))
+        Limits().check(PageView(3842, 2160, scale=2.0))
     with pytest.raises(TooLarge, match="1000 pixels"):
-        Limits(pixels=1000).check(View(20, 20, scale=2.0))
+        Limits(pixels=1000).check(PageView(20, 20, scale=2.0))

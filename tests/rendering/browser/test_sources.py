@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import pytest
 
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import Page
 
-VIEW = View(64, 64, Fraction(10))
+VIEW = PageView(64, 64, Fraction(10))
 EPOCH = 1_700_000_000_000
 
 # The same in every run.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.model import View, instant_us, protocol_ms
+from fragdex.rendering.browser.model import PageView, instant_us, protocol_ms
 from fragdex.rendering.browser.pipe import Pipe
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import OpenAsset, Page
@@ -30,14 +30,14 @@ from rendering.pages.looking import (
     red_square,
 )
 
-SMALL = View(320, 180, Fraction(30))
+SMALL = PageView(320, 180, Fraction(30))
 NTSC = Fraction(30000, 1001)
 
 
 @pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
 @pytest.mark.parametrize("fps", [Fraction(30), Fraction(60), NTSC, Fraction(120)], ids=str)
 def test_a_page_that_counts_frames_by_its_clock_counts_right(fps, begin_frames):
-    view = View(256, 64, fps)
+    view = PageView(256, 64, fps)
     seen = [*range(20), *range(900, 910)] if begin_frames else [0, 1, 2, 3, 50, 51]
     with Stage(numbers_page(fps), view, begin_frames=begin_frames) as stage:
         last = -1
@@ -144,7 +144,7 @@ def test_ticks_of_frames_always_go_forward(monkeypatch):
     page = """<body style="background:#fff"><div id=d style="width:9px;height:9px;background:red">
         <script>setInterval(() => { d.style.marginLeft = (performance.now() % 90) + "px" }, 400)
         </script>"""
-    with Stage(Page(page), View(64, 64)) as stage:
+    with Stage(Page(page), PageView(64, 64)) as stage:
         given = [i for i in range(60) if stage.frame(i) is not None]
     assert 1 < len(given) < 30
     assert len(ticks) > 60, "no instant was drawn twice"
@@ -187,10 +187,10 @@ def test_time_0_waits_for_a_browser_that_does_not_draw_yet(monkeypatch, lost):
         wanted = stage.frame(3)
     frames = Losing(monkeypatch, "frameTimeTicks", lambda _: {"hasDamage": False})
     frames.left = lost
-    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+    with Stage(numbers_page(Fraction(30)), PageView(256, 64)) as stage:
         assert numbers(stage.frame(0)) == [0, 0, 0, 0, 0]
     frames.left = lost
-    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+    with Stage(numbers_page(Fraction(30)), PageView(256, 64)) as stage:
         stage.skip(0, 3)
         assert numbers(stage.frame(3)) == [3, 3, 1000, 100, 3]
     frames.left = lost
@@ -204,7 +204,7 @@ def test_time_0_waits_for_a_browser_that_does_not_draw_yet(monkeypatch, lost):
 def test_a_picture_that_does_not_come_is_asked_for_again(monkeypatch, lost, comes):
     """A frame that changed is never taken for the one before it."""
     pictures = Losing(monkeypatch, "screenshot", lambda ask: {"hasDamage": ask()["hasDamage"]})
-    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+    with Stage(numbers_page(Fraction(30)), PageView(256, 64)) as stage:
         stage.frame(0)
         pictures.left = lost
         if comes:
@@ -254,7 +254,7 @@ def test_pages_that_can_be_jumped_into_are_jumped_into():
 
 def test_every_skipped_frame_happens_and_is_told():
     told = []
-    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+    with Stage(numbers_page(Fraction(30)), PageView(256, 64)) as stage:
         stage.skip(0, 5, told.append)
         assert numbers(stage.frame(5))[4] == 5
     assert told == [0, 1, 2, 3, 4]
@@ -284,7 +284,7 @@ requestAnimationFrame(() => setTimeout(() => dispatchEvent(new Event("go")), 20)
 
 @pytest.mark.parametrize("fps", [Fraction(10), Fraction(30)], ids=str)
 def test_all_that_tells_an_instant_tells_the_same_one(fps):
-    with Stage(Page(IDIOMS), View(64, 64, fps)) as stage:
+    with Stage(Page(IDIOMS), PageView(64, 64, fps)) as stage:
         for i in range(3):
             stage.frame(i)
         loaded, told, stamps = map(stage.evaluate, ("loaded", "told", "stamps"))
@@ -322,7 +322,7 @@ def test_drawings_begin_at_time_0_however_long_the_page_takes_to_be_ready(script
 def test_a_page_is_called_more_often_than_it_is_looked_at(begin_frames):
     page = """<script>const told = [];
     requestAnimationFrame(function f(t) { told.push(t); requestAnimationFrame(f) })</script>"""
-    view = View(64, 64, Fraction(20), page_fps=Fraction(60))
+    view = PageView(64, 64, Fraction(20), page_fps=Fraction(60))
     with Stage(Page(page), view, begin_frames=begin_frames) as stage:
         stage.skip(0, 2)
         stage.frame(2)
@@ -354,7 +354,7 @@ requestAnimationFrame(() => rang.push(["chain", chain]));
 def test_timers_that_are_set_while_the_page_loads_ring_as_if_it_took_no_time():
     runs = []
     for _ in range(2):
-        with Stage(Page(WHILE_LOADING), View(64, 64, Fraction(10))) as stage:
+        with Stage(Page(WHILE_LOADING), PageView(64, 64, Fraction(10))) as stage:
             for i in range(8):
                 stage.frame(i)
             runs.append(stage.evaluate("rang"))
@@ -503,7 +503,7 @@ class MovingPictures(Page):
 def test_pictures_that_move_show_what_is_due():
     images = "".join(f"<img src={name} style='float: left'>" for name in DELAYS)
     page = MovingPictures(f"<!doctype html><body style='margin: 0'>{images}")
-    with Stage(page, View(100, 20, Fraction(30))) as stage:
+    with Stage(page, PageView(100, 20, Fraction(30))) as stage:
         picture = None
         for i in range(40):
             picture = stage.frame(i) or picture

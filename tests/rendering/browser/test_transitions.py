@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import OpenAsset, Page
 from rendering.pages.looking import pixels
 
 FPS = 10
-VIEW = View(160, 60, Fraction(FPS))
+VIEW = PageView(160, 60, Fraction(FPS))
 STYLE = """<!doctype html><style>
 body { margin: 0; background: #fff; overflow: hidden }
 #box { position: absolute; left: 0; top: 20px; width: 20px; height: 20px; background: #f00 }
@@ -143,7 +143,7 @@ def test_a_browser_without_frames_on_request_begins_it_there_too(name):
 )
 def test_a_page_that_is_called_between_frames_has_its_transitions_begin_there(case, start):
     """The first call after 440 ms, or the sixth."""
-    with Stage(Page(case.page), View(160, 60, Fraction(FPS), page_fps=Fraction(60))) as stage:
+    with Stage(Page(case.page), PageView(160, 60, Fraction(FPS), page_fps=Fraction(60))) as stage:
         assert wrong(stage, lambda t: min(100, max(0, 100 * (t - start)))) == []
 
 

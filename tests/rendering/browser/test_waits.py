@@ -6,12 +6,12 @@ import pytest
 from PIL import Image
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.model import Limits, View, instant_us
+from fragdex.rendering.browser.model import Limits, PageView, instant_us
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import Folder
 from rendering.pages.looking import red_square
 
-SMALL = View(320, 180)
+SMALL = PageView(320, 180)
 CLOCKS = pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
 
 # A red square that `show` puts somewhere, and a blue one that an animation moves.

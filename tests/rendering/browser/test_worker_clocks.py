@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.plan import one_browser_notes
 from fragdex.rendering.render import render
@@ -14,7 +14,7 @@ from fragdex.rendering.spec import RenderSpec
 from rendering.pages.looking import red_square
 
 CLOCKS = pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
-SMALL = View(160, 90, Fraction(10))
+SMALL = PageView(160, 90, Fraction(10))
 
 # `heard` has what the worker told, each with the time of the page at which it came.
 PAGE = """<!doctype html><style>html, body {{ margin: 0; background: #fff }}</style>
@@ -147,7 +147,7 @@ CANVAS = """<!doctype html><style>html, body {{ margin: 0; background: #fff }}</
     ids=["frames", "timer", "messages"],
 )
 def test_what_a_worker_draws_is_seen_in_its_frame(script, begin_frames):
-    page, view = Page(CANVAS.format(script=script)), View(320, 180, Fraction(10))
+    page, view = Page(CANVAS.format(script=script)), PageView(320, 180, Fraction(10))
     with Stage(page, view, begin_frames=begin_frames) as stage:
         stage.frame(0)
         stage.skip(1, 3)

@@ -12,7 +12,7 @@ from PIL import Image
 
 from fragdex.errors import PageFailed
 from fragdex.rendering import slice
-from fragdex.rendering.browser.model import Limits, View
+from fragdex.rendering.browser.model import Limits, PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.lint import lint
 from fragdex.rendering.outputs import Still
@@ -131,7 +131,7 @@ def test_stills_that_follow_each_other_are_asked_of_one_page(tmp_path, monkeypat
     monkeypatch.setattr(slice, "Stage", lambda *a, **b: stages.append(1) or Stage(*a, **b))
     with closing(slicer(asked())) as made:
         for i in (5, 6, 9, 4, 29):
-            made.draw(View(160, 90), range(i, i + 1), out, Still("png"), ahead=min(20, 29 - i))
+            made.draw(PageView(160, 90), range(i, i + 1), out, Still("png"), ahead=min(20, 29 - i))
             with Image.open(out) as picture:
                 shown.append((number_of(np.asarray(picture.convert("L"))), len(stages)))
     assert shown == [(5, 1), (6, 1), (9, 1), (4, 2), (29, 3)]
@@ -145,7 +145,9 @@ def test_what_it_fetches_before_it_answers_is_no_finding():
 @pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
 def test_both_clocks_can_be_asked(begin_frames):
     shown = []
-    with Stage(asked(waits=("frames", "timer")), View(160, 90), begin_frames=begin_frames) as stage:
+    with Stage(
+        asked(waits=("frames", "timer")), PageView(160, 90), begin_frames=begin_frames
+    ) as stage:
         assert stage.facts.is_asked
         assert stage.measure().duration_ms == 1000
         stage.begin(range(5, 8), range(5, 8))
@@ -160,7 +162,7 @@ def test_both_clocks_can_be_asked(begin_frames):
 
 @pytest.mark.parametrize("scale", [1.25, 3.0])
 def test_the_line_is_found_at_any_scale(tmp_path, scale):
-    view, out = View(160, 88, scale=scale), tmp_path / "a.mp4"
+    view, out = PageView(160, 88, scale=scale), tmp_path / "a.mp4"
     with closing(slicer(asked(duration_ms=500))) as made:
         made.draw(view, range(5, 15), out)
     with av.open(str(out)) as film:
@@ -171,7 +173,7 @@ def test_the_line_is_found_at_any_scale(tmp_path, scale):
 def test_a_scale_that_leaves_the_line_no_pixel_is_refused(tmp_path):
     made = slicer(asked())
     with closing(made), pytest.raises(PageFailed, match=r"at a scale of 0\.5"):
-        made.draw(View(160, 88, scale=0.5), range(5), tmp_path / "a.mp4")
+        made.draw(PageView(160, 88, scale=0.5), range(5), tmp_path / "a.mp4")
 
 
 def test_a_page_that_asks_late_but_before_its_first_frame_is_asked(film):
@@ -181,7 +183,7 @@ def test_a_page_that_asks_late_but_before_its_first_frame_is_asked(film):
 
 def drawn(site, frames=range(8), limits=Limits()):  # noqa: B008 — frozen
     """A stage whose page has drawn frames, with the number of each."""
-    with Stage(site, View(160, 90), limits=limits) as stage:
+    with Stage(site, PageView(160, 90), limits=limits) as stage:
         stage.begin(frames, frames)
         shown = []
         for i in frames:
@@ -256,7 +258,7 @@ def test_pages_that_do_not_ask_see_nothing_of_it():
         "window.seen = ['FRAMEGEN_BRIDGE' in window, Object.keys(window).includes"
         "('FRAMEGEN_BRIDGE'), 'FRAMEGEN_BRIDGE' in inner.contentWindow]</script>"
     )
-    with Stage(page, View(64, 64)) as stage:
+    with Stage(page, PageView(64, 64)) as stage:
         assert not stage.facts.is_asked
         assert stage.evaluate("seen") == [True, False, False]
 

@@ -11,7 +11,7 @@ import pytest
 
 import fragdex
 from fragdex.errors import BrowserGone
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.join import join
 from fragdex.rendering.outputs import Film
@@ -66,7 +66,7 @@ def heard(path):
 
 @pytest.mark.parametrize("fps", [Fraction(30), NTSC, Fraction(1), Fraction(120)])
 def test_every_frame_is_there_at_its_time(tmp_path, fps):
-    view = View(320, 180, fps)
+    view = PageView(320, 180, fps)
     # slices of one frame, of two, and of more than a group of pictures
     borders = [0, 1, 3, 70, 200]
     whole = join(slices(tmp_path, view, borders), view, tmp_path / "whole.mp4")
@@ -80,7 +80,7 @@ def test_every_frame_is_there_at_its_time(tmp_path, fps):
 
 @pytest.mark.parametrize("fragmented", [False, True])
 def test_the_index_of_the_file_is_right(tmp_path, fragmented):
-    view = View(320, 180, NTSC)
+    view = PageView(320, 180, NTSC)
     out = tmp_path / "whole.mp4"
     film = Film(fragmented=fragmented)
     join(slices(tmp_path, view, [0, 60, 130, 300]), view, out, tone(300 / NTSC), film=film)
@@ -104,7 +104,7 @@ def test_the_index_of_the_file_is_right(tmp_path, fragmented):
 
 
 def test_the_same_frames_give_the_same_bytes(tmp_path):
-    view = View(320, 180, Fraction(30))
+    view = PageView(320, 180, Fraction(30))
     digests = set()
     for turn in range(2):
         folder = tmp_path / str(turn)
@@ -125,10 +125,10 @@ def test_colours_are_those_of_bt_709(tmp_path, colour):
     red, green, blue = (part / 255 for part in colour)
     y = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     expected = (16 + 219 * y, 128 + 224 * (blue - y) / 1.8556, 128 + 224 * (red - y) / 1.5748)
-    picture = Pictures(View(64, 64)).picture(plain_png(colour))
+    picture = Pictures(PageView(64, 64)).picture(plain_png(colour))
     assert np.allclose([plane(picture, n).mean() for n in range(3)], expected, atol=1)
     # and the file says that they are
-    view = View(64, 64, Fraction(30))
+    view = PageView(64, 64, Fraction(30))
     part = encoded(tmp_path / "a.mp4", view, [plain_png(colour)])
     join([part], view, tmp_path / "whole.mp4")
     with av.open(str(tmp_path / "whole.mp4")) as film:
@@ -141,7 +141,7 @@ def test_colours_are_those_of_bt_709(tmp_path, colour):
 
 def test_sound_is_where_it_was_put(tmp_path):
     """To the sample, nearly: what the encoder puts before the sound is hidden by an edit list."""
-    view = View(320, 180, NTSC)
+    view = PageView(320, 180, NTSC)
     beeps = [0.5, 1.25, 2.0, 5.9]
     out = tmp_path / "whole.mp4"
     whole = join(slices(tmp_path, view, [0, 100, 180]), view, out, tone(180 / NTSC, beeps=beeps))
@@ -157,10 +157,10 @@ def test_sound_is_where_it_was_put(tmp_path):
 
 
 def test_slices_of_different_sizes_are_not_joined(tmp_path):
-    one = encoded(tmp_path / "1.mp4", View(64, 64), [plain_png((0, 0, 0))])
-    two = encoded(tmp_path / "2.mp4", View(64, 32), [plain_png((0, 0, 0), (64, 32))])
+    one = encoded(tmp_path / "1.mp4", PageView(64, 64), [plain_png((0, 0, 0))])
+    two = encoded(tmp_path / "2.mp4", PageView(64, 32), [plain_png((0, 0, 0), (64, 32))])
     with pytest.raises(BrowserGone, match="cannot be joined"):
-        join([one, two], View(64, 64), tmp_path / "whole.mp4")
+        join([one, two], PageView(64, 64), tmp_path / "whole.mp4")
 
 
 @pytest.mark.parametrize(
@@ -170,10 +170,10 @@ def test_slices_of_different_sizes_are_not_joined(tmp_path):
 )
 def test_what_is_no_picture_is_told(tmp_path, wrong):
     with pytest.raises(BrowserGone, match=r"the browser gave|first frame"):
-        encoded(tmp_path / "a.mp4", View(64, 64), [wrong])
+        encoded(tmp_path / "a.mp4", PageView(64, 64), [wrong])
 
 
 def test_frames_that_do_not_change_are_nearly_free(tmp_path):
-    view = View(320, 180, Fraction(30))
+    view = PageView(320, 180, Fraction(30))
     encoded(tmp_path / "still.mp4", view, [png(7)] + [None] * 299)
     assert (tmp_path / "still.mp4").stat().st_size < 20_000

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import fragdex
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.join import join, join_sound
 from fragdex.rendering.outputs import AUDIO_CODECS, CONTAINERS, VIDEO_CODECS, Film
@@ -76,7 +76,7 @@ def named(film):
 
 def view_of(film):
     """What is seen of a page that becomes this film."""
-    return View(320, 180, RATE, film.transparency)
+    return PageView(320, 180, RATE, film.transparency)
 
 
 def made(folder, film, picture=png, frames=FRAMES, borders=BORDERS):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.rendering.browser.model import View, instant_us
+from fragdex.rendering.browser.model import PageView, instant_us
 from fragdex.rendering.fields import rate_of
 from fragdex.rendering.plan import plan
 from fragdex.rendering.spec import RenderSpec, frame_at, frame_count, key_interval
@@ -21,7 +21,7 @@ rates = st.sampled_from([Fraction(n) for n in (1, 5, 12, 24, 25, 30, 50, 60, 120
 
 @given(rates, st.integers(1, 3_600_000), st.integers(1, 20_000), st.integers(1, 50))
 def test_slices_are_the_frames_each_once(fps, duration_ms, slice_ms, count):
-    view = View(640, 360, fps)
+    view = PageView(640, 360, fps)
     frames = range(slice_ms, slice_ms + frame_count(duration_ms, fps))
     for parts in (
         plan(view, frames),
@@ -41,7 +41,7 @@ def test_slices_are_the_frames_each_once(fps, duration_ms, slice_ms, count):
 @given(rates, st.integers(10_000, 3_600_000), st.integers(2000, 10_000))
 def test_borders_are_key_frames_of_the_result(fps, duration_ms, slice_ms):
     frames = range(7, 7 + frame_count(duration_ms, fps))
-    parts = plan(View(640, 360, fps), frames, slice_ms=slice_ms)
+    parts = plan(PageView(640, 360, fps), frames, slice_ms=slice_ms)
     keys = key_interval(fps)
     if frame_count(slice_ms, fps) >= keys:
         assert all((border - 7) % keys == 0 for border in parts.borders[:-1])

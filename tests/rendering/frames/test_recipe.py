@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import fragdex
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.recipe import code_digest, engine_modules, recipe
 from fragdex.rendering.spec import RenderSpec
 
-VIEW = View(1280, 720, Fraction(30))
+VIEW = PageView(1280, 720, Fraction(30))
 FILM = RenderSpec()
 
 

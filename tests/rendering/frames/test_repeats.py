@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragdex.rendering import encode
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.encode import Encoding, Numbered, repeat_unit
 from fragdex.rendering.join import join
 from rendering.frames.numbers import decoded, plane, png, read_rows
 
-VIEW = View(320, 180, Fraction(30))
+VIEW = PageView(320, 180, Fraction(30))
 
 
 def render(folder, runs):

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from PIL import Image
 
-from fragdex.rendering.browser.model import Notes, View
+from fragdex.rendering.browser.model import Notes, PageView
 from fragdex.rendering.browser.requests import is_animated
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.lint import lint
@@ -123,7 +123,7 @@ def test_pictures_that_move_are_known_by_their_bytes(kind):
 def test_each_slice_tells_what_its_browser_saw_before_it(tmp_path):
     """Also one that goes on, or jumps; equal to what the slice before it ended with."""
     page = PageSource("a", Page(numbers_page(Fraction(30))))
-    view = View(320, 180, Fraction(30))
+    view = PageView(320, 180, Fraction(30))
     with closing(ChildPool()) as pool:
         first = pool.draw(page, RenderSpec(), view, range(10), tmp_path)
         next_one = pool.draw(page, RenderSpec(), view, range(10, 20), tmp_path)
@@ -170,7 +170,7 @@ def test_slices_agree_where_neighbours_saw_the_same():
 
 def test_a_browser_that_skipped_frames_does_not_go_on_alone(tmp_path):
     page = PageSource("a", Page(numbers_page(Fraction(30))))
-    view = View(320, 180, Fraction(30))
+    view = PageView(320, 180, Fraction(30))
     borders = SlicePlan(view, (0, 10, 20, 30)).borders
     with closing(ChildPool()) as pool:
         pool.draw(page, RenderSpec(), view, range(10), tmp_path)

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from fragdex.rendering import join as sequences
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.outputs import Film
 
@@ -23,7 +23,7 @@ def png(level):
 def test_several_pictures_are_compressed_at_once_and_stay_in_order(tmp_path, monkeypatch):
     levels = [10, 10, 20, 30, 30, 40]
     path, out = tmp_path / "slice.mkv", tmp_path / "a.zip"
-    with Encoding(path, View(32, 16, Fraction(30)), Film("zip")) as encoding:
+    with Encoding(path, PageView(32, 16, Fraction(30)), Film("zip")) as encoding:
         for level in levels:
             encoding.frame(png(level))
         encoding.finish()

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from fragdex.errors import BrowserGone, PageFailed
-from fragdex.rendering.browser.model import View, instant_us
+from fragdex.rendering.browser.model import PageView, instant_us
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.plan import plan
 from fragdex.rendering.pool import ChildPool, PageSource, RenderProcess, join_slices
@@ -98,7 +98,7 @@ def test_two_runs_give_the_same_bytes_and_slices_the_same_frames(tmp_path):
 def test_a_kept_process_goes_on_where_it_stands(tmp_path, pool):
     """Without a new browser, without replaying; the file is the same, byte for byte."""
     page = PageSource("a", Page(numbers_page(Fraction(30))))
-    view = View(320, 180, Fraction(30))
+    view = PageView(320, 180, Fraction(30))
     parts = plan(view, range(60), slices=3)
     cold = []
     for part in parts.slices:
@@ -125,7 +125,7 @@ def test_a_kept_process_goes_on_where_it_stands(tmp_path, pool):
 def test_a_kept_process_that_died_is_replaced(tmp_path, pool, killed):
     """Nobody drew when it died, so no drawing fails for it."""
     page = PageSource("a", Page(numbers_page(Fraction(30))))
-    view = View(320, 180, Fraction(30))
+    view = PageView(320, 180, Fraction(30))
     first, second = plan(view, range(40), slices=2).slices
     cold = Path(pool.draw(page, RenderSpec(), view, second, tmp_path).path).read_bytes()
     pool.drop("a")
@@ -158,7 +158,12 @@ def test_a_slice_says_what_it_depends_on(tmp_path, pool):
     site = Folder(tmp_path)
     told = []
     made = pool.draw(
-        PageSource("a", site), RenderSpec(), View(64, 64), range(10), tmp_path, progress=told.append
+        PageSource("a", site),
+        RenderSpec(),
+        PageView(64, 64),
+        range(10),
+        tmp_path,
+        progress=told.append,
     )
     reads = {path: site.read(path) for path in ("", "a.css", "later.json")}
     for path, asset in reads.items():
@@ -181,7 +186,7 @@ def test_what_the_page_asks_for_comes_from_this_side(tmp_path, pool):
             return Answer(200, {"content-type": "text/css"}, b"html { background: #ff0000 }")
 
     page = PageSource("a", Page("<link rel=stylesheet href=/api/v1/files/7>"), Films())
-    made = pool.draw(page, RenderSpec(), View(64, 64), range(2), tmp_path)
+    made = pool.draw(page, RenderSpec(), PageView(64, 64), range(2), tmp_path)
     assert asked == ["http://site.localhost/api/v1/files/7"]
     (_, first), _ = decoded(made.path)
     assert abs(first.astype(int).mean() - 63) < 2
@@ -205,7 +210,7 @@ def test_facts_come_from_the_page(pool):
         "<style>html{width:400px;height:300px}@keyframes a{to{left:9px}}"
         "p{position:absolute;animation:a 1.5s}</style><p>x"
     )
-    facts = pool.look(PageSource("a", site), View())
+    facts = pool.look(PageSource("a", site), PageView())
     assert (facts.width, facts.height, facts.duration_ms) == (400, 300, 1500)
     assert facts.browser_version
 
@@ -213,12 +218,12 @@ def test_facts_come_from_the_page(pool):
 def test_what_a_page_does_wrong_is_its_own_fault(tmp_path, pool):
     page = PageSource("a", Page("<script>console.error('before'); for (;;);</script>"))
     with pytest.raises(PageFailed) as failed:
-        pool.draw(page, RenderSpec(), View(64, 64), range(10), tmp_path)
+        pool.draw(page, RenderSpec(), PageView(64, 64), range(10), tmp_path)
     assert "before" in str(failed.value.more)
 
 
 def test_a_killed_process_may_be_replaced(tmp_path):
-    site, view = Page(numbers_page(Fraction(30))), View(320, 180, Fraction(30))
+    site, view = Page(numbers_page(Fraction(30))), PageView(320, 180, Fraction(30))
     with RenderProcess(site) as child:
         killed = []
 
@@ -248,7 +253,7 @@ def test_who_stops_waiting_ends_the_browser(tmp_path):
 
         seen = []
         with pytest.raises(NotWanted):
-            child.draw(View(320, 180), range(900), tmp_path, progress=seen.append, check=check)
+            child.draw(PageView(320, 180), range(900), tmp_path, progress=seen.append, check=check)
     assert len(began[0]) > 1
     assert gone(began[0])
 
@@ -258,14 +263,14 @@ import os, sys, threading
 from pathlib import Path
 from fragdex.rendering.pool import RenderProcess
 from fragdex.rendering.site import Page
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 child = RenderProcess(Page(sys.stdin.read()))
 seen = threading.Event()
 def progress(done):
     if not seen.is_set():
         seen.set()
         print(child.pid, flush=True)
-child.draw(View(320, 180), range(9000), Path(sys.argv[1]), progress=progress)
+child.draw(PageView(320, 180), range(9000), Path(sys.argv[1]), progress=progress)
 """
 
 
@@ -383,5 +388,5 @@ def test_a_slice_of_1080p_stays_below_900_mb(tmp_path):
             if done % 10 == 0:
                 peak.append(pss(processes_of(child.pid)))
 
-        child.draw(View(1920, 1080), range(60), tmp_path, progress=progress)
+        child.draw(PageView(1920, 1080), range(60), tmp_path, progress=progress)
     assert 100e6 < max(peak) < 900e6

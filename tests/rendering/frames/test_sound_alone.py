@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.page_media.opening import Opener
@@ -78,7 +78,7 @@ def test_a_browser_without_frames_on_request_is_heard_alike():
     found = []
     for begin_frames in (True, False):
         player = Player(RATE, Opener(site, NOTHING))
-        view = View(320, 180, RATE)
+        view = PageView(320, 180, RATE)
         with Stage(site, view, media=player, begin_frames=begin_frames) as stage:
             for i in range(6):
                 stage.pass_by(i)

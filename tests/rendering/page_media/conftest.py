@@ -13,7 +13,7 @@ from PIL import Image
 
 from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser.finding import find_engine
-from fragdex.rendering.browser.model import View
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.page_media.mixing import mix
 from fragdex.rendering.page_media.opening import Opener
@@ -43,7 +43,7 @@ class Shown:
         self.site = Folder(folder)
         self.opener = Opener(self.site, outside)
         self.player = Player(self.fps, self.opener)
-        view = View(*size, self.fps)
+        view = PageView(*size, self.fps)
         self.stage = Stage(self.site, view, outside=outside, media=self.player, **how)
         self.ask = self.stage.evaluate
         self._last = None

@@ -88,7 +88,7 @@ def test_tracks_apart_are_one_index(context, tenant, file_id):
     assert [(one.offset, one.size) for one in spans] == [(part.start, part.size) for part in media]
     for form in ("sidx", "hls"):
         of = opened.shown(context, file_id, found, form, 2)
-        assert of == opened.Shown((2,), True)
+        assert of == opened.ShownForm((2,), True)
         of_track = opened.exported(context, found, form, of, lambda track_id: "a")
         alone = fragdex.index(SOUND).export(form, **({"uri": "a"} if form == "hls" else {}))
         assert of_track == alone

@@ -16,7 +16,7 @@ from fragdex.errors import (
     Unavailable,
     Unprocessable,
 )
-from fragdex.service.jobs.runs import Runs
+from fragdex.service.jobs.runs import JobRuns
 from fragdex.service.jobs.work import (
     JobOptions,
     SliceFailed,
@@ -36,7 +36,7 @@ def run(sqlite_database):
     """A function that runs a work once; `runs` and `row` stand beside it."""
     works = {}
     stopping = threading.Event()
-    runs = Runs(sqlite_database, OPTIONS, works, None, stopping, Metrics())
+    runs = JobRuns(sqlite_database, OPTIONS, works, None, stopping, Metrics())
 
     def go(function, failed=None, parent=None, **more):
         works["w"] = Work("w", function, failed or (lambda *_: None), **more)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Final
 
 from fragdex.rendering.browser.loads import Waiting
-from fragdex.rendering.browser.model import Limits, Notes, View
+from fragdex.rendering.browser.model import Limits, Notes, PageView
 
 SAMPLE_RATE: Final = 48_000
 """Samples a second of the sound that such pages mix."""
@@ -36,7 +36,7 @@ class Bridge:
         waiting: for what the page promises.
     """
 
-    def __init__(self, waiting: Waiting, view: View, limits: Limits, notes: Notes) -> None:
+    def __init__(self, waiting: Waiting, view: PageView, limits: Limits, notes: Notes) -> None:
         self._waiting, self._view = waiting, view
         self._seconds, self._notes = limits.load_seconds, notes
         self._frames: range | None = None

@@ -28,7 +28,7 @@ from typing import Any, Final, Protocol
 from fragdex.errors import BrowserGone, PageFailed
 from fragdex.rendering.browser.model import (
     GRID_US,
-    View,
+    PageView,
     instant_us,
     protocol_ms,
 )
@@ -134,7 +134,7 @@ class InjectedClock:
 
     has_begin_frame = False
 
-    def __init__(self, pipe: Pipe, session: str, view: View) -> None:
+    def __init__(self, pipe: Pipe, session: str, view: PageView) -> None:
         self._pipe, self._session, self._view = pipe, session, view
         self._last: bytes | None = None
         self._waited_us = 0
@@ -267,7 +267,7 @@ class VirtualClock:
 
     has_begin_frame = True
 
-    def __init__(self, pipe: Pipe, session: str, view: View) -> None:
+    def __init__(self, pipe: Pipe, session: str, view: PageView) -> None:
         self._pipe, self._session, self._view = pipe, session, view
         self._now_us = self._began_us = self._zero_us = self._drawn_us = 0
         # Where the clock was held, how far it is led on since then, and what all seeks took.

@@ -21,7 +21,7 @@ _VERSIONS: Final = re.compile(r"^  (Installed|Candidate): (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class SystemPackage:
     """A package of apt.
 
     Args:
@@ -42,7 +42,7 @@ class Package:
         return self.candidate not in {self.installed, "(none)"}
 
 
-def package_of(program: Path) -> Package | None:
+def package_of(program: Path) -> SystemPackage | None:
     """The package of apt that a program belongs to; None: it came another way."""
     owner = _said("dpkg-query", "-S", str(program)).partition(":")[0].strip()
     if not owner:
@@ -50,7 +50,7 @@ def package_of(program: Path) -> Package | None:
     versions = dict(_VERSIONS.findall(_said("apt-cache", "policy", owner)))
     if len(versions) < len(("Installed", "Candidate")):
         return None
-    return Package(owner, versions["Installed"], versions["Candidate"], _days())
+    return SystemPackage(owner, versions["Installed"], versions["Candidate"], _days())
 
 
 def _days() -> float | None:
@@ -110,7 +110,7 @@ _OF_PLAYWRIGHT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class Browser:
     """A Chromium on this machine.
 
     Args:
@@ -122,7 +122,7 @@ class Engine:
     is_shell: bool
 
 
-def find_engine() -> Engine:
+def find_engine() -> Browser:
     """The Chromium that FRAGDEX_CHROMIUM names, or the best one on this machine.
 
     Raises:
@@ -197,12 +197,12 @@ def need_supported(version: str) -> None:
         )
 
 
-def _engine(path: Path) -> Engine:
+def _engine(path: Path) -> Browser:
     path = path.resolve()
     behind = Path(_SHELLS[0])
     if path == Path("/usr/bin/chromium-headless-shell") and behind.exists():
         path = behind
-    return Engine(path, "headless" in path.name)
+    return Browser(path, "headless" in path.name)
 
 
 def _of_playwright() -> list[Path]:

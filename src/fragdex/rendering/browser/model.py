@@ -17,7 +17,7 @@ DEFAULT_HEIGHT: Final = 720
 
 SCALE_STEP: Final = 0.25
 SCALES: Final = tuple(step * SCALE_STEP for step in range(2, 17))
-"""Values of `View.scale`: Chromium goes no lower; any side is whole with a few pixels more."""
+"""Values of `PageView.scale`: Chromium goes no lower; any side is whole with a few pixels more."""
 
 GRID_US: Final = 100
 """The page's clocks tell tenths of a millisecond; instants between two would be told by chance."""
@@ -56,7 +56,7 @@ Crop = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PageView:
     """The window that a page is seen through, and how often it is looked at.
 
     Args:
@@ -71,7 +71,10 @@ class View:
         page_fps: times a second that the page is called for a frame, a multiple of `fps`; None:
             as often as it is looked at.
 
-    >>> View(1280, 720, scale=1.5).pixels, View(1280, 720, scale=1.5, crop=(0, 8, 64, 32)).frame
+    >>> (
+    ...     PageView(1280, 720, scale=1.5).pixels,
+    ...     PageView(1280, 720, scale=1.5, crop=(0, 8, 64, 32)).frame,
+    ... )
     ((1920, 1080), (96, 48))
     """
 
@@ -103,10 +106,10 @@ class View:
         return self.pixels if crop is None else crop[2:]
 
 
-def between_us(i: int, view: View) -> list[int]:
+def between_us(i: int, view: PageView) -> list[int]:
     """When the page is called for frames that nobody sees, after frame i - 1 and before frame i.
 
-    >>> between_us(2, View(fps=Fraction(10), page_fps=Fraction(30)))
+    >>> between_us(2, PageView(fps=Fraction(10), page_fps=Fraction(30)))
     [133400, 166700]
     """
     if view.page_fps is None or i == 0:
@@ -145,7 +148,7 @@ class Limits:
     pixels: int = 7680 * 4320
     asset_bytes: int = 256 << 20
 
-    def check(self, view: View) -> None:
+    def check(self, view: PageView) -> None:
         """Raise TooLarge where a view has more pixels than these limits allow."""
         width, height = view.pixels
         if max(width, height) > self.side:

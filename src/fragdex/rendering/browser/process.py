@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed
-from fragdex.rendering.browser.finding import ADVICE, Engine, need_supported
-from fragdex.rendering.browser.model import Limits, Notes, View
+from fragdex.rendering.browser.finding import ADVICE, Browser, need_supported
+from fragdex.rendering.browser.model import Limits, Notes, PageView
 from fragdex.rendering.browser.pipe import Pipe, ProtocolError
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.sandbox.processes import exit_code
@@ -95,7 +95,7 @@ _SCRIPT_MEGABYTES: Final = 512
 _LEAST_WINDOW: Final = (800, 600)
 
 
-def flags(view: View, *, is_shell: bool, begin_frames: bool, sandbox: bool) -> list[str]:
+def flags(view: PageView, *, is_shell: bool, begin_frames: bool, sandbox: bool) -> list[str]:
     """All flags but those that name files."""
     width, height = view.pixels
     if not begin_frames:
@@ -180,8 +180,8 @@ class Chromium:
 
     def __init__(
         self,
-        engine: Engine,
-        view: View,
+        engine: Browser,
+        view: PageView,
         *,
         begin_frames: bool,
         memory_bytes: int,
@@ -437,7 +437,7 @@ class Running:
     """
 
     def __init__(
-        self, engine: Engine, view: View, limits: Limits, notes: Notes, *, begin_frames: bool,
+        self, engine: Browser, view: PageView, limits: Limits, notes: Notes, *, begin_frames: bool,
         sandbox: bool,
     ) -> None:  # fmt: skip
         self._limits, self._notes = limits, notes
@@ -458,7 +458,7 @@ class Running:
             self.close()
             raise
 
-    def _start(self, engine: Engine, view: View, sandbox: bool) -> None:
+    def _start(self, engine: Browser, view: PageView, sandbox: bool) -> None:
         tries = [True, True, False, False] if sandbox and os.geteuid() != 0 else [False, False]
         while tries:
             on = tries.pop(0)
@@ -487,7 +487,7 @@ class Running:
             else:
                 break
 
-    def _open(self, view: View) -> None:
+    def _open(self, view: PageView) -> None:
         pipe = self.pipe
         pipe.on("Target.targetCrashed", self._crashed)
         pipe.on("Inspector.targetCrashed", self._inspected)
@@ -508,7 +508,7 @@ class Running:
         how = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
         self.pipe.post("Target.setAutoAttach", session, **how)
 
-    def _new_page(self, view: View) -> str:
+    def _new_page(self, view: PageView) -> str:
         if self.has_begin_frame:
             with contextlib.suppress(ProtocolError):
                 answer = self.pipe.call(

@@ -26,7 +26,7 @@ from fragdex.rendering.browser.clocks import (
 from fragdex.rendering.browser.console import Console, text_of
 from fragdex.rendering.browser.finding import find_engine
 from fragdex.rendering.browser.loads import Waiting, WithLoads
-from fragdex.rendering.browser.model import Limits, Notes, PageFacts, View
+from fragdex.rendering.browser.model import Limits, Notes, PageFacts, PageView
 from fragdex.rendering.browser.pipe import ProtocolError
 from fragdex.rendering.browser.process import Running, understood
 from fragdex.rendering.browser.requests import RequestInterceptor, check_data, data_script
@@ -74,7 +74,7 @@ class Stage:
     def __init__(
         self,
         site: Site,
-        view: View,
+        view: PageView,
         *,
         outside: Outside = NOTHING,
         media: Player | None = None,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fragdex.rendering.browser.clocks import SOURCES, WORKER, Clock, script
-from fragdex.rendering.browser.model import View, between_us
+from fragdex.rendering.browser.model import PageView, between_us
 from fragdex.rendering.browser.pipe import Pipe, ProtocolError
 
 _STATE: Final = "globalThis.__fragdexTransitions?.()"
@@ -139,7 +139,7 @@ class WithWorkers:
     """
 
     def __init__(
-        self, clock: Clock, pipe: Pipe, view: View, draw: Callable[[], bool]
+        self, clock: Clock, pipe: Pipe, view: PageView, draw: Callable[[], bool]
     ) -> None:  # fmt: skip
         self._clock, self._pipe, self._view, self._draw = clock, pipe, view, draw
         self.has_begin_frame = clock.has_begin_frame

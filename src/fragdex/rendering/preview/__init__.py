@@ -25,7 +25,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from fragdex.errors import BrowserGone, FragdexError, PageFailed
-from fragdex.rendering.browser.model import Notes, View, missing_fonts
+from fragdex.rendering.browser.model import Notes, PageView, missing_fonts
 from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.pool import PageSource, RenderProcess
 from fragdex.rendering.render import render
@@ -76,7 +76,7 @@ class FilmPreview:
         """Load the page, for the first time or anew."""
         with self._lock:
             self._version += 1
-            self._view, self._frames = View(), range(0)
+            self._view, self._frames = PageView(), range(0)
             self._status = "loading"
             self._error: str | None = None
             self._sound_status, self._sound = "loading", b""

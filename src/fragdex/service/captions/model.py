@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
-from fragdex.formats.captions_track import Cue
+from fragdex.formats.captions_track import CaptionCue
 from fragdex.service.uploads.repository import FileStatus
 from fragdex.service.web.fields import (
     ApiModel,
@@ -29,7 +29,7 @@ class CaptionType(StrEnum):
     JSON = "application/json"
 
 
-PARSERS: dict[CaptionType, Callable[[bytes], list[Cue]]] = {
+PARSERS: dict[CaptionType, Callable[[bytes], list[CaptionCue]]] = {
     CaptionType.WEBVTT: parse_webvtt,
     CaptionType.SRT: parse_srt,
     CaptionType.JSON: parse_json,

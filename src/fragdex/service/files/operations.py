@@ -421,7 +421,7 @@ def _page_of_rows(
     cursor: str | None,
     type_: FileType | None,
     status: AnyFileStatus | None,
-) -> pages.Page:
+) -> pages.RowPage:
     """One page of rows, newest first; raises as `pages.page`."""
     before = None if cursor is None else pages.last_id(cursor)
 

@@ -215,7 +215,7 @@ class KeptForms(LRUCache[bytes]):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownForm:
     """Which tracks a form tells of: several only in a multivariant playlist; none: all there are.
 
     `apart`: they are files of their own.
@@ -227,7 +227,7 @@ class Shown:
 
 def shown(
     context: ServiceContext, file_id: str, keys: IndexKeys, form: str, track_id: int | None
-) -> Shown:
+) -> ShownForm:
     """What a form of this index tells of.
 
     `sidx` and `hls` are of one track, as for `chosen_track`; without a `track_id`, `hls` is of
@@ -237,7 +237,7 @@ def shown(
         TrackNotFound: there is no such track.
     """
     if form not in ("sidx", "hls"):
-        return Shown()
+        return ShownForm()
     index = opened(context, keys).index
     of_file = sa.select(isobmff_tracks.c.track_id).where(isobmff_tracks.c.file_id == file_id)
     with context.database.read() as connection:
@@ -246,16 +246,16 @@ def shown(
         played = [one.id for one in index.tracks if one.id >= 0 and one.kind in ("video", "audio")]
         parted = tuple(dict.fromkeys(one for one in played if one in apart))
         if len(parted) > 1:
-            return Shown(parted, True)
+            return ShownForm(parted, True)
     track = chosen_track(index, track_id).id
-    return Shown((track,), track in apart)
+    return ShownForm((track,), track in apart)
 
 
 def exported(
     context: ServiceContext,
     keys: IndexKeys,
     form: str,
-    of: Shown | None = None,
+    of: ShownForm | None = None,
     address: Address = str,
     *,
     keep: bool = True,
@@ -271,7 +271,7 @@ def exported(
         InexactIndex, BuildError: this index cannot be told in that form.
         MissingExtra: a package is not installed.
     """
-    of = of or Shown()
+    of = of or ShownForm()
     name = (keys, form, of, tuple(map(address, of.tracks)))
     return context.part(KeptForms).get_or_make(
         name,
@@ -282,7 +282,7 @@ def exported(
 
 
 def _export(
-    context: ServiceContext, keys: IndexKeys, form: str, of: Shown, address: Address
+    context: ServiceContext, keys: IndexKeys, form: str, of: ShownForm, address: Address
 ) -> bytes:
     if form == "json":
         return _json(context, keys)
@@ -300,12 +300,14 @@ def _export(
     return written(index, form, track=own, **options)
 
 
-def _multivariant(context: ServiceContext, keys: IndexKeys, of: Shown, address: Address) -> bytes:
+def _multivariant(
+    context: ServiceContext, keys: IndexKeys, of: ShownForm, address: Address
+) -> bytes:
     renditions = []
     for track_id in of.tracks:
         index = alone(context, keys, track_id, of.apart)
         name = _name(track_id, index.tracks[0])
-        renditions.append(hls.Rendition(index, address(track_id), name))
+        renditions.append(hls.TrackPlaylist(index, address(track_id), name))
     return hls.write_renditions(renditions)
 
 

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, delete, func, select, update
 from fragdex.errors import ConfigError, TooManyRequests, Unavailable
 from fragdex.service.config import Settings
 from fragdex.service.jobs import turns
-from fragdex.service.jobs.engine import Engine, Order, upgrade
-from fragdex.service.jobs.runs import FanOut, Runs, enqueue
+from fragdex.service.jobs.engine import JobEngine, Order, upgrade
+from fragdex.service.jobs.runs import FanOut, JobRuns, enqueue
 from fragdex.service.jobs.turns import Seats
 from fragdex.service.jobs.work import (
     JOBS,
@@ -74,11 +74,11 @@ class Jobs:
         # Many jobs wait for their slices at once; so many of them do something themselves.
         self.seats = Seats(max(1, options.job_workers))
         self._works: dict[str, Work] = {}
-        self._engine = Engine(database, options, self.traces)
+        self._engine = JobEngine(database, options, self.traces)
         self._stopping = threading.Event()
         self._executor: Executor | None = None
         self._detector: Detector | None = None
-        self._runs: Runs | None = None
+        self._runs: JobRuns | None = None
         self._housekept = time.monotonic()
 
     def register(self, *works: Work) -> None:
@@ -199,7 +199,7 @@ class Jobs:
         self._executor = Executor(locks)
         self._stopping.clear()
         fan_out = FanOut(self.database, self._engine, self.options, self._stopping)
-        runs = self._runs = Runs(
+        runs = self._runs = JobRuns(
             self.database, self.options, self._works, fan_out, self._stopping, self.metrics
         )  # fmt: skip
         self._detector = Detector(

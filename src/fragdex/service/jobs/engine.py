@@ -74,7 +74,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class JobState:
     """What the engine knows of a job; `output` is there once it ended."""
 
     id: str
@@ -156,7 +156,7 @@ def _answering() -> Iterator[None]:
         raise Unavailable("the database does not answer", retry_after=5) from error
 
 
-class Engine:
+class JobEngine:
     """The queue, from the side of those who order and of those who work."""
 
     def __init__(self, database: Database, options: JobOptions, traces: Traces) -> None:
@@ -217,12 +217,12 @@ class Engine:
         status: Sequence[str] | None = None,
         outputs: bool = False,
         executors: Sequence[str] | None = None,
-    ) -> list[State]:
+    ) -> list[JobState]:
         """What the engine knows of jobs: of these, or of all in one of these states."""
         parts: list[list[str] | None] = [None]
         if ids is not None:
             parts = [list(ids[i : i + _BATCH]) for i in range(0, len(ids), _BATCH)]
-        states: list[State] = []
+        states: list[JobState] = []
         for part in parts:
             with _answering():
                 rows = self._client.list_workflows(
@@ -234,7 +234,8 @@ class Engine:
                     name=WORKFLOW,
                 )
             states += [
-                State(r.workflow_id, r.status, r.executor_id, r.queue_name, r.output) for r in rows
+                JobState(r.workflow_id, r.status, r.executor_id, r.queue_name, r.output)
+                for r in rows
             ]
         return states
 
@@ -263,7 +264,7 @@ class Engine:
     def launch(self, executor: str, runner: Runner) -> None:
         """Begin to take work from the queues, in threads of this process.
 
-        DBOS is one per process: a second `Engine` of a process cannot be launched beside.
+        DBOS is one per process: a second `JobEngine` of a process cannot be launched beside.
         """
         config: DBOSConfig = {
             "name": APPLICATION,

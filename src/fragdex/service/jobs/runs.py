@@ -22,7 +22,7 @@ from fragdex.errors import (
     Unavailable,
 )
 from fragdex.service.jobs import turns
-from fragdex.service.jobs.engine import SELDOM, Engine, Order
+from fragdex.service.jobs.engine import SELDOM, JobEngine, Order
 from fragdex.service.jobs.work import (
     SLICES,
     Job,
@@ -106,7 +106,7 @@ _FAREWELLS: Final = 5
 T = TypeVar("T")
 
 
-class Runs:
+class JobRuns:
     """Runs jobs in this process; `stopping` ends them all."""
 
     def __init__(
@@ -346,7 +346,7 @@ _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDE
 
 
 def enqueue(
-    connection: Connection, database: Database, engine: Engine, orders: Sequence[Order]
+    connection: Connection, database: Database, engine: JobEngine, orders: Sequence[Order]
 ) -> None:
     """Write the rows of jobs of one tenant and queue, and put them there; those known stay."""
     if not orders:
@@ -375,7 +375,7 @@ class FanOut:
     """Enqueues slices and waits for them in the thread of their job."""
 
     def __init__(
-        self, database: Database, engine: Engine, options: JobOptions, stopping: threading.Event
+        self, database: Database, engine: JobEngine, options: JobOptions, stopping: threading.Event
     ) -> None:
         self.database = database
         self.engine = engine

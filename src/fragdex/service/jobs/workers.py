@@ -28,7 +28,7 @@ from typing import Final
 from sqlalchemy import Connection, delete, select, update
 
 from fragdex.errors import Unavailable
-from fragdex.service.jobs.engine import Engine
+from fragdex.service.jobs.engine import JobEngine
 from fragdex.service.jobs.work import JobOptions
 from fragdex.service.logs import explained
 from fragdex.service.records.database import Database, insert
@@ -97,7 +97,7 @@ def leave(database: Database, executor: str) -> None:
         connection.execute(delete(executors).where(executors.c.id == executor))
 
 
-def dead_owners(database: Database, engine: Engine, own: str, seconds: float) -> list[str]:
+def dead_owners(database: Database, engine: JobEngine, own: str, seconds: float) -> list[str]:
     """Executors other than `own` that have begun work and have not been seen for `seconds`.
 
     Rows of those that are dead and own nothing are taken away.
@@ -115,7 +115,7 @@ def dead_owners(database: Database, engine: Engine, own: str, seconds: float) ->
     return sorted(owners - alive)
 
 
-def take_over(database: Database, engine: Engine, own: str, seconds: float) -> list[str]:
+def take_over(database: Database, engine: JobEngine, own: str, seconds: float) -> list[str]:
     """Put back into the queue what dead executors had begun; returns those executors.
 
     The engine puts a job back without condition, also one that another worker runs by now: so one
@@ -167,7 +167,7 @@ class Detector:
     def __init__(
         self,
         database: Database,
-        engine: Engine,
+        engine: JobEngine,
         executor: str,
         options: JobOptions,
         housekeeping: Callable[[], None],

@@ -15,7 +15,7 @@ from fragdex.service.records.identifiers import first_id, instant
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class Holder:
     """What hangs on a record of a family, beside rows that the database deletes with it.
 
     Attributes:
@@ -43,15 +43,15 @@ class Family:
 
 
 FAMILIES = {
-    **{one.value: Family(tables.files, ("index_key",), one) for one in tables.FileType},
-    "isobmff": Family(tables.isobmff_files, ("index_key", "index_json_key"), below=("tracks",)),
-    "tracks": Family(tables.isobmff_tracks, ("index_key",)),
-    "tus": Family(tables.tus_uploads),
-    "renders": Family(tables.renders, ("index_key",), parts=("page", "result")),
-    "render_slices": Family(tables.render_slices),
-    "transcriptions": Family(tables.transcriptions),
-    "derived": Family(tables.derived_files),
-    "timelines": Family(tables.timelines),
+    **{one.value: Holder(tables.files, ("index_key",), one) for one in tables.FileType},
+    "isobmff": Holder(tables.isobmff_files, ("index_key", "index_json_key"), below=("tracks",)),
+    "tracks": Holder(tables.isobmff_tracks, ("index_key",)),
+    "tus": Holder(tables.tus_uploads),
+    "renders": Holder(tables.renders, ("index_key",), parts=("page", "result")),
+    "render_slices": Holder(tables.render_slices),
+    "transcriptions": Holder(tables.transcriptions),
+    "derived": Holder(tables.derived_files),
+    "timelines": Holder(tables.timelines),
 }
 """The words that `blob_uses` and `uploads` call families by; a track is named `ID/TRACK`."""
 

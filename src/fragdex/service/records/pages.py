@@ -32,7 +32,7 @@ _CURSOR = re.compile(CURSOR)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RowPage:
     """Some rows of a list.
 
     Attributes:
@@ -51,7 +51,7 @@ def page(
     limit: int = DEFAULT_LIMIT,
     cursor: str | None = None,
     weight: sa.ColumnElement[int] | None = None,
-) -> Page:
+) -> RowPage:
     """One page of what `select` finds, newest first, of at most PAGE_BYTES.
 
     Args:
@@ -74,13 +74,13 @@ def page(
         weight = table.c.get("row_bytes")
     if weight is None:
         rows = connection.execute(select.limit(limit + 1)).all()
-        return Page(rows[:limit], _cursor(rows[limit - 1].id) if len(rows) > limit else None)
+        return RowPage(rows[:limit], _cursor(rows[limit - 1].id) if len(rows) > limit else None)
     # what is too large for the page is not read
     sizes = select.with_only_columns(table.c.id, weight).limit(limit + 1)
     sizes_found = connection.execute(sizes).all()
     ids = [row.id for row in sizes_found[: _shown(limit, [size for _, size in sizes_found])]]
     rows = connection.execute(select.where(table.c.id.in_(ids))).all() if ids else []
-    return Page(rows, _cursor(ids[-1]) if len(ids) < len(sizes_found) else None)
+    return RowPage(rows, _cursor(ids[-1]) if len(ids) < len(sizes_found) else None)
 
 
 def _shown(limit: int, sizes: Sequence[int]) -> int:

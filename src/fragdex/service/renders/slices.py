@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import EngineUnavailable, PageFailed, Unavailable
-from fragdex.rendering.browser.model import Notes, PageFacts, View
+from fragdex.rendering.browser.model import Notes, PageFacts, PageView
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import SlicePlan, one_browser_notes, plan
 from fragdex.rendering.recipe import browser_mark, recipe
@@ -177,7 +177,7 @@ def part(
         TooLarge, InvalidRequest: it is larger or longer than a render may be.
     """
 
-    def look(view: View) -> PageFacts:
+    def look(view: PageView) -> PageFacts:
         with context.jobs.seats.taken(row.tenant_id, check):
             return context.part(Workspaces).pool.look(workspace, view, check=check)
 
@@ -263,7 +263,7 @@ def work_seconds(seconds: Mapping[str, float] | None) -> float:
     return sum(float(value) for name, value in (seconds or {}).items() if name not in beside)
 
 
-def view_of(row: Row[Any]) -> View:
+def view_of(row: Row[Any]) -> PageView:
     """How a parted render is seen."""
     return replace(wanted_of(row).to_spec, width=row.width, height=row.height).view()
 
@@ -280,7 +280,7 @@ def _allowed(context: ServiceContext, duration: int | None) -> int:
     return duration
 
 
-def _least_ms(view: View) -> int:
+def _least_ms(view: PageView) -> int:
     """The shortest slice: an hour at a frame a second is no thousand slices of four frames."""
     return math.ceil(LEAST_FRAMES * 1000 / view.fps)
 

@@ -23,7 +23,7 @@ from fragdex.service.isobmff.opened import cached_for
 from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob, StoredBytes
 from fragdex.service.streaming import child
-from fragdex.service.streaming.stored_titles import Medium, Playable
+from fragdex.service.streaming.stored_titles import Playable, StoredMedium
 
 _VERSION: Final = 1
 """Grows with each change of what is made."""
@@ -37,7 +37,7 @@ class Derivatives:
         self._making: dict[tuple[str, bytes, str], asyncio.Task[None]] = {}
 
     async def parts(
-        self, context: ServiceContext, tenant_id: str, medium: Medium, do: Make, **how: Any
+        self, context: ServiceContext, tenant_id: str, medium: StoredMedium, do: Make, **how: Any
     ) -> dict[str, StoredBytes]:
         """The files that come of a function of `child`, by the names of their parts.
 
@@ -84,7 +84,7 @@ def _find(
 async def _make(
     context: ServiceContext,
     tenant_id: str,
-    medium: Medium,
+    medium: StoredMedium,
     recipe: str,
     do: Make,
     how: dict[str, Any],
@@ -96,7 +96,7 @@ async def _make(
 def _made(
     context: ServiceContext,
     tenant_id: str,
-    medium: Medium,
+    medium: StoredMedium,
     recipe: str,
     do: Make,
     how: dict[str, Any],

@@ -40,8 +40,8 @@ from fragdex.service.streaming import derivatives
 from fragdex.service.streaming.remote_titles import SCRUB, RemoteTitle, RemoteTitles
 from fragdex.service.streaming.stored_titles import (
     Playable,
+    StoredTitle,
     Texts,
-    Title,
     media_of_file,
     original_of_file,
     title_of,
@@ -128,7 +128,7 @@ router = api_router("streaming")
 Find = Callable[[ServiceContext, str, str], Playable]
 """The title of a record of a tenant; raises RecordNotFound, NotReady, FragdexError."""
 
-FindStored = Callable[[ServiceContext, str, str], Title]
+FindStored = Callable[[ServiceContext, str, str], StoredTitle]
 _REFUSALS: Final = (
     RecordNotFound, TrackNotFound, SourceNotFound, Conflict, NotReady, Unprocessable, FormatError,
     BuildError, NoSyncSample, InexactIndex, LimitExceeded, Unavailable, SourceChanged,
@@ -421,18 +421,18 @@ def _storyboard(
     return view_response(request, view, lambda: nullcontext([]), LISTS)
 
 
-def _title_of_isobmff_file(context: ServiceContext, tenant_id: str, file_id: str) -> Title:
+def _title_of_isobmff_file(context: ServiceContext, tenant_id: str, file_id: str) -> StoredTitle:
     return title_of(context, tenant_id, media_of_file(context, tenant_id, file_id))
 
 
-def _original_of_isobmff_file(context: ServiceContext, tenant_id: str, file_id: str) -> Title:
+def _original_of_isobmff_file(context: ServiceContext, tenant_id: str, file_id: str) -> StoredTitle:
     return title_of(context, tenant_id, (original_of_file(context, tenant_id, file_id),))
 
 
 def _of_any_file(find: FindStored) -> FindStored:
     """The same of a file of any family: of the ISOBMFF file made of it, or of its own bytes."""
 
-    def found(context: ServiceContext, tenant_id: str, file_id: str) -> Title:
+    def found(context: ServiceContext, tenant_id: str, file_id: str) -> StoredTitle:
         try:
             # mostly it has the same id, which costs least to look up
             return find(context, tenant_id, file_id)

@@ -32,7 +32,7 @@ _VIEWS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Medium:
+class StoredMedium:
     """What pictures and waveforms are made from.
 
     Attributes:
@@ -83,12 +83,12 @@ class Playable(Protocol):
     def sources_of(self, view: View) -> AbstractContextManager[list[Any]]:
         """The sources of a view that was made here, open."""
 
-    def medium(self, kind: str) -> Medium:
+    def medium(self, kind: str) -> StoredMedium:
         """What pictures (`video`) or waveforms (`audio`) are made from; raises TrackNotFound."""
 
 
 @dataclass(frozen=True, eq=False)
-class Title:
+class StoredTitle:
     """One or several files of the store whose tracks are played together.
 
     Attributes:
@@ -162,13 +162,13 @@ class Title:
         chosen = "all" if tracks is None else ",".join(map(str, tracks))
         return self._view(f"clip {start} {stop} {chosen} {exact}", make)
 
-    def medium(self, kind: str) -> Medium:
+    def medium(self, kind: str) -> StoredMedium:
         """The first file with a track of a kind; raises TrackNotFound."""
         for blob, index in zip(self.media, self.indexes, strict=True):
             for track in index.tracks:
                 if track.kind == kind:
                     opened = partial(self.context.store.source, blob.store_key)
-                    return Medium(
+                    return StoredMedium(
                         blob, track, opened, blob.byte_size, partial(self._index_of, blob)
                     )
         raise TrackNotFound(f"the file has no {kind}")
@@ -195,22 +195,24 @@ class Title:
         return sum(track.sample_count or 0 for track in tracks)
 
 
-class Titles(SingleFlightCache[Title]):
+class StoredTitles(SingleFlightCache[StoredTitle]):
     """The titles that a process keeps, each made once."""
 
     def __init__(self) -> None:
         super().__init__("the film")
 
-    def title(self, context: ServiceContext, tenant_id: str, media: tuple[Blob, ...]) -> Title:
+    def title(
+        self, context: ServiceContext, tenant_id: str, media: tuple[Blob, ...]
+    ) -> StoredTitle:
         """The title of some files; whoever asks while it is made waits for it.
 
         Raises:
             FragdexError: as `sampled_index` and `SingleFlight.do`.
         """
 
-        def make() -> Title:
+        def make() -> StoredTitle:
             indexes = tuple(sampled_index(context, tenant_id, blob) for blob in media)
-            return Title(context, tenant_id, media, indexes)
+            return StoredTitle(context, tenant_id, media, indexes)
 
         return self.get_once(media, _SAMPLES_IN_MEMORY, make, weight=lambda one: one.samples)
 
@@ -231,14 +233,14 @@ class Texts(LRUCache[View]):
         return self.get_or_make((title.key, name), _TEXTS, lambda: title.package[name])
 
 
-def title_of(context: ServiceContext, tenant_id: str, media: Sequence[Blob]) -> Title:
+def title_of(context: ServiceContext, tenant_id: str, media: Sequence[Blob]) -> StoredTitle:
     """Files of the store as one title.
 
     Raises:
         RecordNotFound: their bytes were deleted meanwhile.
         FragdexError: as `sampled_index`.
     """
-    return context.part(Titles).title(context, tenant_id, tuple(media))
+    return context.part(StoredTitles).title(context, tenant_id, tuple(media))
 
 
 _OWN_TRACKS = (

@@ -33,7 +33,12 @@ from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.tables import isobmff_files, timelines
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.streaming import child
-from fragdex.service.streaming.stored_titles import Medium, Title, media_of_file, title_of
+from fragdex.service.streaming.stored_titles import (
+    StoredMedium,
+    StoredTitle,
+    media_of_file,
+    title_of,
+)
 from fragdex.service.timelines.model import NewTimeline, TimelineList, TimelineRecord
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.web.fields import record_id
@@ -172,7 +177,7 @@ class JoinedTitle:
         FragdexError: as `run_isolated`.
     """
 
-    def __init__(self, titles: Sequence[Title], gaps: str) -> None:
+    def __init__(self, titles: Sequence[StoredTitle], gaps: str) -> None:
         self._titles = titles
         self.key = gaps, tuple(title.media for title in titles)
         self._views = [title.fragmented() for title in titles]
@@ -252,12 +257,12 @@ class JoinedTitle:
             with self._opened() as source:
                 yield [source] * len(view.sources)
 
-    def medium(self, kind: str) -> Medium:
+    def medium(self, kind: str) -> StoredMedium:
         """The whole, as what pictures and waveforms are made from; raises TrackNotFound."""
         tracks = [track for track in self._whole.index.tracks if track.kind == kind]
         if not tracks:
             raise TrackNotFound(f"the timeline has no {kind}")
-        return Medium(
+        return StoredMedium(
             self._titles[0].media[0], tracks[0], self._opened, self._whole.view.size,
             self._saved_index, self._whole.view.etag.strip('"'),
         )  # fmt: skip
@@ -285,7 +290,7 @@ class JoinedTitles(SingleFlightCache[JoinedTitle]):
         self,
         media: tuple[tuple[Blob, ...], ...],
         gaps: str,
-        titles: Callable[[], Sequence[Title]],
+        titles: Callable[[], Sequence[StoredTitle]],
     ) -> JoinedTitle:
         """The title of some files; `titles` gives those of each.
 

@@ -49,7 +49,7 @@ from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, pieces_of_cop
 from fragdex.speech.engines import BUILT_IN, need_package
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.process import EngineFacts, SpeechProcess
-from fragdex.speech.words import Missing, SliceTranscript, merged
+from fragdex.speech.words import MissedSpan, SliceTranscript, merged
 
 # The engines of this process: each a process of its own that stays for the next slice.
 #
@@ -350,7 +350,7 @@ def _heard(
         except Unprocessable as error:
             # This sound broke the engine or the decoder: the rest is heard, and the gap is said.
             start, end = (frame * 10 for frame in plan.span(number))
-            gap = Missing(start, end, error.message)
+            gap = MissedSpan(start, end, error.message)
             return SliceTranscript(number, (), (gap,))
 
 

@@ -23,7 +23,7 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 from fragdex.errors import FragdexError, Unavailable
-from fragdex.service.uploads.model import Watcher
+from fragdex.service.uploads.model import ArrivalWatcher
 
 T = TypeVar("T")
 
@@ -175,7 +175,7 @@ class Hashes:
     (3, '900150983cd24fb0d6963f7d28e17f72')
     """
 
-    def __init__(self, watcher: Watcher | None) -> None:
+    def __init__(self, watcher: ArrivalWatcher | None) -> None:
         self.position = 0
         self.watcher = watcher
         self._md5 = hashlib.md5(usedforsecurity=False)

@@ -44,7 +44,7 @@ class Upload:
         return Progress(self.byte_size, self.next_byte, self.complete)
 
 
-class Watcher(Protocol):
+class ArrivalWatcher(Protocol):
     """Sees every byte once, in order, while it is hashed; the library's `Indexer` is one.
 
     Where `feed` raises an error of fragdex's tree, the watcher is dropped and the upload goes on:
@@ -95,7 +95,7 @@ class Arrival:
     """
 
     finished: Callable[[Connection, Arrived], object] = _nothing
-    watch: Callable[[Upload], Watcher | None] | None = None
+    watch: Callable[[Upload], ArrivalWatcher | None] | None = None
     examine: Callable[[Arrived], object] | None = None
 
 

@@ -129,7 +129,7 @@ class FileStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NewFile:
+class AnnouncedFile:
     """A file to come; `empty` is all there is of one that has no bytes."""
 
     record_id: str
@@ -228,17 +228,17 @@ class FileRepository(Repository[Record, Page]):
         byte_size: int,
         md5: bytes | None,
         arrival: Arrival,
-    ) -> NewFile:
+    ) -> AnnouncedFile:
         """What `add` needs of a file to come; raises as `uploads.no_bytes`."""
         record_id = new_id()
         empty = no_bytes(context, tenant_id, self.family, record_id, byte_size, md5, arrival)
-        return NewFile(record_id, tenant_id, byte_size, md5, empty)
+        return AnnouncedFile(record_id, tenant_id, byte_size, md5, empty)
 
     def add(
         self,
         context: ServiceContext,
         connection: Connection,
-        new: NewFile,
+        new: AnnouncedFile,
         arrival: Arrival,
         values: Mapping[str, Any],
     ) -> Record:

@@ -28,10 +28,10 @@ MAX_KEYS = 10_000
 """Keys remembered at a time; the one not seen for the longest is forgotten, its bucket full."""
 
 
-class Rates:
+class RateLimits:
     """Requests a second of each key.
 
-    >>> rates = Rates(per_second=1, burst=2)
+    >>> rates = RateLimits(per_second=1, burst=2)
     >>> rates.take("key"), rates.take("key")
     (None, None)
     >>> rates.take("key")
@@ -112,7 +112,7 @@ class SharedRates:
     def __init__(self, database: Database, per_second: float, burst: int) -> None:
         self._database, self._per_second, self._burst = database, per_second, burst
         self._lease = lease_of(per_second, burst)
-        self._alone = Rates(per_second, burst)
+        self._alone = RateLimits(per_second, burst)
         self._alone_until = math.inf if database.dialect == "sqlite" else 0.0
         self._held: OrderedDict[str, _Held] = OrderedDict()
 

@@ -59,7 +59,7 @@ class NotSent(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceiverAnswer:
     """What a receiver answered.
 
     Attributes:
@@ -121,7 +121,7 @@ class Sender:
     resolve: Resolve = socket.getaddrinfo
     tls: ssl.SSLContext | None = None
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> ReceiverAnswer:
         """The response to a delivery; its body is read as far as it may be shown.
 
         Raises:
@@ -163,7 +163,7 @@ class Sender:
         return is_public(address) or self._inside(address)
 
 
-def _answer(response: http.client.HTTPResponse) -> Answer:
+def _answer(response: http.client.HTTPResponse) -> ReceiverAnswer:
     try:
         body = response.read(_READ)
     except (OSError, http.client.HTTPException):
@@ -171,7 +171,7 @@ def _answer(response: http.client.HTTPResponse) -> Answer:
     text = _PRINTED.sub(" ", body.decode("ascii", "replace"))[:_SHOWN]
     retry_after = (response.getheader("Retry-After") or "").strip()
     seconds = float(retry_after) if _SECONDS.fullmatch(retry_after) else None
-    return Answer(response.status, text, seconds)
+    return ReceiverAnswer(response.status, text, seconds)
 
 
 _ROW, _HOOK = webhook_deliveries.c, webhooks.c
@@ -207,7 +207,7 @@ def _run(context: ServiceContext, job: Job) -> None:
     _record(context, job, answer, _problem(answer))
 
 
-def _sent(sender: Sender, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+def _sent(sender: Sender, url: str, headers: Mapping[str, str], body: bytes) -> ReceiverAnswer:
     """What came of a delivery; its receiver may continue the trace, and gets no `tracestate`."""
     with inner_span("POST webhook", kind="client") as span:
         trace = trace_context()
@@ -263,7 +263,7 @@ def _headers(installation: bytes, row: Row[Any], body: bytes) -> dict[str, str]:
     }
 
 
-def _problem(answer: Answer) -> str | None:
+def _problem(answer: ReceiverAnswer) -> str | None:
     if answer.accepted:
         return None
     if 300 <= answer.status <= 399:
@@ -271,7 +271,9 @@ def _problem(answer: Answer) -> str | None:
     return f"the receiver answered {answer.status}"
 
 
-def _record(context: ServiceContext, job: Job, answer: Answer | None, problem: str | None) -> None:
+def _record(
+    context: ServiceContext, job: Job, answer: ReceiverAnswer | None, problem: str | None
+) -> None:
     """Write down an attempt; order the next one, or give the delivery up."""
     now = instant()
     with context.database.write() as connection:
@@ -301,7 +303,7 @@ def _record(context: ServiceContext, job: Job, answer: Answer | None, problem: s
 
 
 def _pause(
-    context: ServiceContext, attempts: int, answer: Answer | None, problem: str
+    context: ServiceContext, attempts: int, answer: ReceiverAnswer | None, problem: str
 ) -> float | None:
     if problem == outbox.DISABLED or (answer is not None and answer.status == _GONE):
         return None
@@ -309,7 +311,9 @@ def _pause(
     return pause(attempts, context.settings.webhook_attempts, retry_after)
 
 
-def _disable(connection: Connection, row: Row[Any], answer: Answer | None, problem: str) -> None:
+def _disable(
+    connection: Connection, row: Row[Any], answer: ReceiverAnswer | None, problem: str
+) -> None:
     """Disable the webhook of a delivery that was given up, where nothing else arrived meanwhile."""
     if problem == outbox.DISABLED:
         return
