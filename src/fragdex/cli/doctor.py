@@ -272,7 +272,7 @@ def speech() -> list[Requirement]:
             Requirement("speech", RequirementState.MISSING, str(error), install_command("speech"))
         ]
     states = engine_states(_chosen_engines())
-    taken = _engine_taken()
+    usual = _engine_taken()
     anything = any(one.ready for one in states)
     # One engine is enough; the others are a choice.
     lacking = RequirementState.LIMITED if anything else RequirementState.MISSING
@@ -280,21 +280,21 @@ def speech() -> list[Requirement]:
         Requirement(
             one.name,
             RequirementState.OK if one.ready else lacking,
-            _said_of(one, taken),
+            _said_of(one, usual),
             "" if one.ready else one.fix,
         )
         for one in states
     ]
 
 
-def _said_of(one: EngineState, taken: str) -> str:
+def _said_of(one: EngineState, usual: str) -> str:
     """Version and model of an engine, or why it is not ready; and whether it is taken."""
-    said = f"{one.version}, model {one.model}" if one.ready else one.reason
+    line = f"{one.version}, model {one.model}" if one.ready else one.reason
     if one.ready and one.name == "moonshine":
         from fragdex.speech.acoustics import model_folder
 
-        said += "" if model_folder() else "; times of words are rough without pocketsphinx"
-    return f"{said}; taken where no engine is named" if one.name == taken else said
+        line += "" if model_folder() else "; times of words are rough without pocketsphinx"
+    return f"{line}; taken where no engine is named" if one.name == usual else line
 
 
 def fonts() -> list[Requirement]:

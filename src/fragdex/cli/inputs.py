@@ -175,16 +175,16 @@ def places(
         outputs = {
             name: os.path.join(_folder(name, output), stem(name) + suffix(name)) for name in names
         }
-    taken: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for name, place in outputs.items():
         if place == STDIN:
             continue
         where = os.path.realpath(place)
         if where == os.path.realpath(name):
             raise typer.BadParameter(f"{name} would overwrite itself: give another -o")
-        if where in taken:
-            raise typer.BadParameter(f"{taken[where]} and {name} would both be written to {place}")
-        taken[where] = name
+        if where in owners:
+            raise typer.BadParameter(f"{owners[where]} and {name} would both be written to {place}")
+        owners[where] = name
     return outputs
 
 

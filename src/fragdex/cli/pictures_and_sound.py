@@ -117,7 +117,7 @@ def _make_thumbnail(
     targets: dict[str, str],
     at: Fraction | float,
     opening: dict[str, Any],
-    **asked: Any,
+    **options_given: Any,
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex import thumbnail
     from fragdex.cli.opening import notes, opened_media
@@ -126,7 +126,7 @@ def _make_thumbnail(
         if math.isinf(at):
             at = max((float(t.stop) for t in index.tracks if t.stop is not None), default=0.0)
         with options.usage():
-            picture = thumbnail(index, source, at, init=init, **asked)
+            picture = thumbnail(index, source, at, init=init, **options_given)
         emit([picture.data], targets[name])
         facts = {
             "thumbnail": targets[name], "time": float(picture.time), "width": picture.width,
@@ -198,7 +198,7 @@ def storyboard(
 
 
 def _make_storyboard(
-    name: str, targets: dict[str, str], opening: dict[str, Any], **asked: Any
+    name: str, targets: dict[str, str], opening: dict[str, Any], **options_given: Any
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex import storyboard
     from fragdex.cli.opening import notes, opened_media
@@ -207,7 +207,7 @@ def _make_storyboard(
     with (
         opened_media(name, opening) as (index, source, init),
         options.usage(),
-        storyboard(index, source, init=init, **asked) as board,
+        storyboard(index, source, init=init, **options_given) as board,
     ):
         os.makedirs(folder, exist_ok=True)
         sizes, sheets, missing = [], [], 0
@@ -295,14 +295,14 @@ def peaks(
 
 
 def _make_peaks(
-    name: str, targets: dict[str, str], form: str, opening: dict[str, Any], **asked: Any
+    name: str, targets: dict[str, str], form: str, opening: dict[str, Any], **options_given: Any
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex import peaks
     from fragdex.cli.opening import notes, opened_media
 
     with opened_media(name, opening) as (index, source, init):
         with options.usage():
-            wave = peaks(index, source, init=init, **asked)
+            wave = peaks(index, source, init=init, **options_given)
         emit([wave.dat() if form == "dat" else wave.json()], targets[name])
         length, channels, _ = wave.values.shape
         gaps = [

@@ -381,12 +381,12 @@ def record_of(client: Any, id: str) -> tuple[str, Any]:
     """
     from fragdex.client import NotFound, api
 
-    asked: tuple[tuple[str, Any], ...] = (
+    lookups: tuple[tuple[str, Any], ...] = (
         ("file", api.get_file(id)),
         ("render", api.get_render(id)),
         ("transcription", api.get_transcription(id)),
     )
-    for kind, request in asked:
+    for kind, request in lookups:
         with suppress(NotFound):
             return kind, client.send(request)
     raise FragdexError(f"there is no such file, render or transcription: {id}")

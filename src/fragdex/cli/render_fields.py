@@ -92,12 +92,12 @@ def _parameter(one: RenderField) -> inspect.Parameter:
     is_flag = one.kind in ("flag", "absence")
     option = typer.Option(one.option, metavar=one.metavar, help=one.help, show_default=one.usual)
     # of a field that sets others, too, the text is of them all
-    taken = bool if is_flag else (str if one.sets else _TYPES.get(one.kind, str)) | None
+    annotation = bool if is_flag else (str if one.sets else _TYPES.get(one.kind, str)) | None
     return inspect.Parameter(
         one.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=False if is_flag else None,
-        annotation=Annotated[taken, option],
+        annotation=Annotated[annotation, option],
     )
 
 

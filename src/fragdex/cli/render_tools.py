@@ -107,13 +107,13 @@ def tool_of(
     Raises:
         typer.BadParameter: several are, or one that does not go with the output.
     """
-    asked = {
+    given = {
         "--check": check,
         "--contact-sheet": contact_sheet is not None,
         "--estimate": estimate,
         "--preview": preview,
     }
-    names = [name for name, is_asked in asked.items() if is_asked]
+    names = [name for name, is_asked in given.items() if is_asked]
     if len(names) > 1:
         raise typer.BadParameter(f"{' and '.join(names)} do not go together")
     if contact_sheet is not None:
@@ -376,24 +376,24 @@ class Caps:
             if not self._caps or now - self._looked < _LOOK_SECONDS:
                 return
             self._looked = now
-            taken = [cap.taken() for cap in self._caps]
-            for cap, spent in zip(self._caps, taken, strict=True):
+            used = [cap.taken() for cap in self._caps]
+            for cap, spent in zip(self._caps, used, strict=True):
                 if spent > cap.most:
                     raise FragdexError(
                         f"ended after {spent:.1f} {cap.unit}, with {done:,} of {whole:,} frames"
                         f" done ({cap.limit})"
                     )
-            self._foresee(now, done, whole, taken)
+            self._foresee(now, done, whole, used)
 
-    def _foresee(self, now: float, done: int, whole: int, taken: list[float]) -> None:
+    def _foresee(self, now: float, done: int, whole: int, used: list[float]) -> None:
         if self._first is None:
             if done:
-                self._first = now, done, taken
+                self._first = now, done, used
             return
         since, first, before = self._first
         if now - since < _SEEN_SECONDS or done - first < _SEEN_FRAMES:
             return
-        for cap, spent, then in zip(self._caps, taken, before, strict=True):
+        for cap, spent, then in zip(self._caps, used, before, strict=True):
             foreseen = spent + (whole - done) * (spent - then) / (done - first)
             if foreseen > _OFF * cap.most:
                 raise FragdexError(

@@ -61,8 +61,8 @@ def repair(
     outputs = {} if output is None else places(names, output, lambda name: ".mp4", "films")
     work = InputWork("repair")
     mending = partial(_repair, outputs=outputs, like=like, rate=_parse_rate(rate))
-    for name, made in work.each(mending, names, 1):
-        text = json_line({"file": name, **made}) if json else _text(name, made, spans)
+    for name, repaired in work.each(mending, names, 1):
+        text = json_line({"file": name, **repaired}) if json else _text(name, repaired, spans)
         # The film itself may be on stdout: then words go to stderr.
         say(text, err=output == "-")
     return work.code
@@ -89,13 +89,13 @@ def _repair(
     from fragdex.cli.opening import bytes_of_view
 
     with fragdex.open_source(name) as source, part_progress(name, "bytes") as advance:
-        made = fragdex.repair(source, like, rate=rate, progress=advance)
+        repaired = fragdex.repair(source, like, rate=rate, progress=advance)
         if name in outputs:
-            emit(bytes_of_view(made.view, source), outputs[name])
+            emit(bytes_of_view(repaired.view, source), outputs[name])
     return {
         "mended": outputs.get(name),
-        "size": made.view.size,
-        "media_type": made.view.media_type,
+        "size": repaired.view.size,
+        "media_type": repaired.view.media_type,
         "tracks": [
             {
                 "track_ID": track.id,
@@ -105,30 +105,30 @@ def _repair(
                 "proved": track.proved,
                 "seconds": track.seconds,
             }
-            for track in made.tracks
+            for track in repaired.tracks
         ],
-        "lost": made.lost,
-        "findings": list(made.findings),
-        "spans": [span._asdict() for span in made.spans],
-    }, made.findings
+        "lost": repaired.lost,
+        "findings": list(repaired.findings),
+        "spans": [span._asdict() for span in repaired.spans],
+    }, repaired.findings
 
 
-def _text(name: str, made: dict[str, Any], spans: bool) -> str:
+def _text(name: str, repaired: dict[str, Any], spans: bool) -> str:
     from fragdex.seeking.show import byte_count, clock
 
     lines = [
         f"track {track['track_ID']}: {track['kind']} {track['codec'] or ''}, "
         f"{track['samples']:,} samples ({track['proved']:,} proved), {clock(track['seconds'])}"
-        for track in made["tracks"]
+        for track in repaired["tracks"]
     ]
     if spans:
         lines += [
             f"{span['start']:>14,} – {span['stop']:>14,}  {span['state']:<9}  {span['what']}"
-            for span in made["spans"][:SHOWN]
+            for span in repaired["spans"][:SHOWN]
         ]
-        if len(made["spans"]) > SHOWN:
-            lines.append(f"… and {len(made['spans']) - SHOWN:,} more: --json has all of them")
-    lost = f", {byte_count(made['lost'])} lost" if made["lost"] else ", nothing lost"
-    where = made["mended"] or "mended"
-    lines.insert(0, f"{where}: {name}, {byte_count(made['size'])}{lost}")
+        if len(repaired["spans"]) > SHOWN:
+            lines.append(f"… and {len(repaired['spans']) - SHOWN:,} more: --json has all of them")
+    lost = f", {byte_count(repaired['lost'])} lost" if repaired["lost"] else ", nothing lost"
+    where = repaired["mended"] or "mended"
+    lines.insert(0, f"{where}: {name}, {byte_count(repaired['size'])}{lost}")
     return "\n".join(lines) + "\n"

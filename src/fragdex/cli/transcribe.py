@@ -294,13 +294,13 @@ def _sound_of(source: Source, track: int | None, folder: Path) -> str:
             for piece in source.pieces():
                 copy.write(piece)
             copy.flush()
-        made = run(Path(path), folder, sound_alone=True)
-    for one in made:
+        tracks = run(Path(path), folder, sound_alone=True)
+    for one in tracks:
         if track in (None, one.track_id):
             return str(one.path)
-    if track is None or not made:
+    if track is None or not tracks:
         raise TrackNotFound("there is no audio track")
-    known = ", ".join(str(one.track_id) for one in made)
+    known = ", ".join(str(one.track_id) for one in tracks)
     raise TrackNotFound(f"track {track} is not an audio track", expected=f"one of {known}")
 
 
@@ -348,12 +348,12 @@ def _shown(seconds: float, text: str) -> str:
 
 
 def _report(
-    file: str, output: str | None, found: Transcript | TranscriptionRecord, words: int,
+    file: str, output: str | None, result: Transcript | TranscriptionRecord, words: int,
     began: float, *, json: bool, **more: Any,
 ) -> None:  # fmt: skip
     missing = [
         {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
-        for span in found.missing
+        for span in result.missing
     ]
     for one in missing:
         complain(
@@ -365,8 +365,8 @@ def _report(
         **more,
         "captions": output,
         "words": words,
-        "language": found.language,
-        "engine": found.engine,
+        "language": result.language,
+        "engine": result.engine,
         "missing": missing,
         "seconds": round(time.monotonic() - began, 3),
     }
@@ -406,13 +406,13 @@ def transcribe_remotely(
     sent = wait_until_processed(client, sent, file)
     if sent.problem:
         raise FragdexError(f"{file}: {sent.problem.detail}")
-    asked = client.send(api.create_transcription(file_id=sent.id, **wanted))
+    ordered = client.send(api.create_transcription(file_id=sent.id, **wanted))
     cancelled = remote.cancelled_by_ctrl_c(
-        client, api.cancel_transcription(asked.id), f"transcription {asked.id}"
+        client, api.cancel_transcription(ordered.id), f"transcription {ordered.id}"
     )
     with cancelled, part_progress(file, "slices") as shown:
-        remote.follow(client, api.get_transcription_progress(asked.id), shown)
-    record = client.send(api.get_transcription(asked.id))
+        remote.follow(client, api.get_transcription_progress(ordered.id), shown)
+    record = client.send(api.get_transcription(ordered.id))
     if record.problem:
         raise FragdexError(f"{file}: {record.problem.detail}")
     if form == "mp4":

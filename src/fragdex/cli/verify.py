@@ -255,12 +255,12 @@ class _Check:
             expected += self._read(name)
         work = InputWork("md5 -c")
         names = [name for name, _ in expected]
-        found = dict(work.each(self.hashing, list(dict.fromkeys(names)), self.jobs))
+        digests = dict(work.each(self.hashing, list(dict.fromkeys(names)), self.jobs))
         for name, digest in expected:
-            if name not in found:
+            if name not in digests:
                 self.unread += 1
                 verdict = "FAILED open or read"
-            elif digest == found[name][0]:
+            elif digest == digests[name][0]:
                 verdict = "OK"
             else:
                 self.differing += 1

@@ -132,15 +132,15 @@ def view(
     names = expand(files, repeated=kind is ViewKind.TIMELINE)
     together = names if kind is ViewKind.TIMELINE else None
     suffix = ".m4s" if kind is ViewKind.SEGMENT else ".mp4"
-    asked: dict[str, Any] = {"tracks": tracks, "number": number or 0}
-    asked |= {"start": first, "stop": last, "exact": not inexact}
-    asked["segment_duration"] = options.parse_seconds(seconds)
-    asked["starts"] = _parse_starts(starts, len(names))
+    request: dict[str, Any] = {"tracks": tracks, "number": number or 0}
+    request |= {"start": first, "stop": last, "exact": not inexact}
+    request["segment_duration"] = options.parse_seconds(seconds)
+    request["starts"] = _parse_starts(starts, len(names))
     outputs = places(names[:1] if together else names, output, lambda name: suffix, "views")
     if outputs.get(names[0]) in names[1:] and together:
         raise typer.BadParameter(f"{outputs[names[0]]} is one of the inputs: give another -o")
     making = partial(
-        _view, outputs=outputs, together=together, kind=kind.value, asked=asked, opening=opening
+        _view, outputs=outputs, together=together, kind=kind.value, request=request, opening=opening
     )
     work = InputWork("view")
     for name, result in work.each(making, list(outputs), 1 if output == "-" else jobs):
@@ -166,7 +166,7 @@ def _view(
     outputs: dict[str, str],
     together: Sequence[str] | None,
     kind: Any,
-    asked: dict[str, Any],
+    request: dict[str, Any],
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
     import fragdex
@@ -179,7 +179,7 @@ def _view(
 
     def describe() -> fragdex.View:
         several = (indexes, sources) if together else (indexes[0], sources[0])
-        return fragdex.view(several[0], kind, source=several[1], **asked)
+        return fragdex.view(several[0], kind, source=several[1], **request)
 
     with ExitStack() as stack:
         for one in together or [name]:
@@ -198,7 +198,11 @@ def _view(
                 view = describe()
             except InexactIndex:
                 # A saved index without its samples, or one from a sidx or mfra.
-                span = (asked["start"], asked["stop"], asked["tracks"]) if kind == "clip" else None
+                span = (
+                    (request["start"], request["stop"], request["tracks"])
+                    if kind == "clip"
+                    else None
+                )
                 both = zip(indexes, sources, strict=True)
                 indexes = [exact_again(index, source, opening, span) for index, source in both]
                 view = describe()
@@ -339,8 +343,8 @@ def _extract(
 def _clip_line(name: str, clip: dict[str, Any]) -> str:
     from fragdex.seeking.show import byte_count, clock
 
-    asked = [clip["asked"][0], math.inf if clip["asked"][1] is None else clip["asked"][1]]
-    words = " – ".join("end" if math.isinf(at) else clock(at) for at in asked)
+    span = [clip["asked"][0], math.inf if clip["asked"][1] is None else clip["asked"][1]]
+    words = " – ".join("end" if math.isinf(at) else clock(at) for at in span)
     what = "whole fragments" if clip["whole_fragments"] else "samples, in new fragments"
     what = "exactly" if clip["exact"] else what
     return (
@@ -475,9 +479,9 @@ def _write_package(
     from fragdex.sources.files import write_file
 
     places = {name: os.path.join(folder, *name.split("/")) for name in order}
-    taken = {os.path.realpath(name) for name in inputs}
+    inputs_taken = {os.path.realpath(name) for name in inputs}
     for place in places.values():
-        if os.path.realpath(place) in taken:
+        if os.path.realpath(place) in inputs_taken:
             raise typer.BadParameter(f"{place} would be overwritten: give another -o")
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise typer.BadParameter(f"{folder} is not a folder: give one with -o")
