@@ -34,13 +34,7 @@ from fragdex.indexing.positions import (
     rule_bases,
     run_starts,
 )
-from fragdex.indexing.resolve import (
-    Settled,
-    TrackState,
-    regular_tables,
-    resolve,
-    track_tables,
-)
+from fragdex.indexing.resolve import Settled, TrackState, regular_tables, resolve, track_tables
 from fragdex.indexing.runs import Runs, SyncPoints
 from fragdex.indexing.shapes import Shapes, by_shape
 from fragdex.indexing.sync import Expansion, merged

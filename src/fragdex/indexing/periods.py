@@ -16,13 +16,7 @@ from fragdex.boxes.fragments import SAMPLE_FLAGS, TFHD, TRUN
 from fragdex.boxes.layout import BoxLayout
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.table import (
-    NULL,
-    FragmentFlags,
-    FragmentTable,
-    Int64,
-    SyncTable,
-)
+from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.fragments.track_info import Movie, SampleGroup, TrackInfo
 from fragdex.indexing import native
 from fragdex.indexing.access import every_sample

@@ -17,11 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from fragdex import errors as kinds
-from fragdex.errors import (
-    FragdexError,
-    ServiceError,
-    UndecodableMedia,
-)
+from fragdex.errors import FragdexError, ServiceError, UndecodableMedia
 from fragdex.sandbox.processes import data_left
 
 _PARENT_IS_GONE: Final = 3

@@ -13,12 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import InexactIndex, LimitExceeded
-from fragdex.fragments.table import (
-    NULL,
-    FragmentTable,
-    SampleTable,
-    SyncTable,
-)
+from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import SampleGroup, Segment, TrackInfo
 from fragdex.renamed import OldName
 from fragdex.seeking import registry

@@ -12,13 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fragdex.byterange import ByteRange, ContentRange, parse_content_range
-from fragdex.errors import (
-    InvalidRange,
-    RangeIgnored,
-    SourceChanged,
-    SourceError,
-    SourceNotFound,
-)
+from fragdex.errors import InvalidRange, RangeIgnored, SourceChanged, SourceError, SourceNotFound
 
 # answers that another try may turn: time-out, too early, too many requests (RFC 9110, 8470, 6585)
 RETRIED = frozenset({408, 425, 429})

@@ -19,9 +19,7 @@ from fragdex.formats.hls import (
     quoted,
     target_duration,
 )
-from fragdex.formats.hls import (
-    media as media_line,
-)
+from fragdex.formats.hls import media as media_line
 from fragdex.fragments.table import Int64
 from fragdex.views.protection import Keys
 from fragdex.views.renditions import Rendition

@@ -26,12 +26,7 @@ from importlib import resources
 from typing import Any, Final, Protocol
 
 from fragdex.errors import BrowserGone, PageFailed
-from fragdex.rendering.browser.model import (
-    GRID_US,
-    PageView,
-    instant_us,
-    protocol_ms,
-)
+from fragdex.rendering.browser.model import GRID_US, PageView, instant_us, protocol_ms
 from fragdex.rendering.browser.pipe import Pipe, ProtocolError
 
 

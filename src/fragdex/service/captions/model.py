@@ -11,14 +11,7 @@ from pydantic import Field
 from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
 from fragdex.formats.captions_track import CaptionCue
 from fragdex.service.uploads.repository import FileStatus
-from fragdex.service.web.fields import (
-    ApiModel,
-    ByteSize,
-    FileName,
-    Listed,
-    Md5Text,
-    media_type_of,
-)
+from fragdex.service.web.fields import ApiModel, ByteSize, FileName, Listed, Md5Text, media_type_of
 
 
 class CaptionType(StrEnum):

@@ -22,10 +22,7 @@ from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import FileType
 from fragdex.service.uploads.model import Arrived
-from fragdex.service.uploads.repository import (
-    FileRepository,
-    facts,
-)
+from fragdex.service.uploads.repository import FileRepository, facts
 
 
 def _record_of(row: Any) -> CaptionRecord:

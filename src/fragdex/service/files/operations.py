@@ -12,13 +12,7 @@ from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.captions import operations as captions
 from fragdex.service.captions.model import CaptionFacts
 from fragdex.service.context import ServiceContext
-from fragdex.service.files.model import (
-    AnyFile,
-    AnyFileList,
-    AnyFileStatus,
-    FileTrack,
-    NewAnyFile,
-)
+from fragdex.service.files.model import AnyFile, AnyFileList, AnyFileStatus, FileTrack, NewAnyFile
 from fragdex.service.images import operations as images
 from fragdex.service.images.model import NewImage
 from fragdex.service.isobmff.model import TrackRecord

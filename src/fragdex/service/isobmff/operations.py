@@ -9,12 +9,7 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import RecordNotFound
 from fragdex.service.context import ServiceContext
-from fragdex.service.isobmff.model import (
-    FileList,
-    FileRecord,
-    IndexKeys,
-    NewFile,
-)
+from fragdex.service.isobmff.model import FileList, FileRecord, IndexKeys, NewFile
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339

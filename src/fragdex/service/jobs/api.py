@@ -16,14 +16,7 @@ from fragdex.service.jobs import turns
 from fragdex.service.jobs.engine import JobEngine, Order, upgrade
 from fragdex.service.jobs.runs import FanOut, JobRuns, enqueue
 from fragdex.service.jobs.turns import Seats
-from fragdex.service.jobs.work import (
-    JOBS,
-    PARENTS,
-    SLICES,
-    WEBHOOKS,
-    JobOptions,
-    Work,
-)
+from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS, JobOptions, Work
 from fragdex.service.jobs.workers import Detector, Executor, leave
 from fragdex.service.logs import explained
 from fragdex.service.metrics import Metrics

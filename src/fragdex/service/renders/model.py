@@ -38,14 +38,7 @@ from fragdex.rendering.outputs import (
 from fragdex.rendering.spec import MAX_SIDE, RenderSpec, spec_of
 from fragdex.service.config import Settings
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.web.fields import (
-    JSON_NUMBER,
-    NO_NUL,
-    ApiModel,
-    Listed,
-    Md5Text,
-    Seconds,
-)
+from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, ApiModel, Listed, Md5Text, Seconds
 
 # What requests and records have of a render, made of the declarations of its fields.
 #

@@ -46,12 +46,7 @@ from fragdex.service.isobmff.operations import file_bytes
 from fragdex.service.isobmff.tracks import FAMILY as TRACKS
 from fragdex.service.isobmff.tracks import track_name
 from fragdex.service.records import blobs
-from fragdex.service.records.tables import (
-    files,
-    isobmff_files,
-    isobmff_tracks,
-    renders,
-)
+from fragdex.service.records.tables import files, isobmff_files, isobmff_tracks, renders
 from fragdex.service.renders.records import FAMILY, page_name, result_name, wanted_of
 from fragdex.service.web.fields import record_id
 from fragdex.service.web.in_process import InProcess

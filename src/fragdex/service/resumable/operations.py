@@ -25,10 +25,7 @@ from fragdex.service.records.tables import FileType, tus_uploads, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads.model import Target
 from fragdex.service.uploads.operations import receive, state
-from fragdex.service.uploads.repository import (
-    FileRepository,
-    facts,
-)
+from fragdex.service.uploads.repository import FileRepository, facts
 from fragdex.service.web.fields import Listed
 from fragdex.service.web.problems import sentence_of
 

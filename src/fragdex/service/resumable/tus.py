@@ -19,13 +19,7 @@ from anyio.to_thread import run_sync
 from fastapi import Request, Response
 from starlette.responses import Response as Answer
 
-from fragdex.errors import (
-    FragdexError,
-    InvalidRequest,
-    TooLarge,
-    UnsupportedVersion,
-    UploadGap,
-)
+from fragdex.errors import FragdexError, InvalidRequest, TooLarge, UnsupportedVersion, UploadGap
 from fragdex.service.context import ServiceContext
 from fragdex.service.resumable import operations
 from fragdex.service.resumable.appending import append

@@ -48,11 +48,7 @@ from fragdex.service.streaming.stored_titles import (
 )
 from fragdex.service.unprocessed.records import FAMILY as VIDEOS
 from fragdex.service.web.auth import Asking, InContext, bearer_of, own_origin
-from fragdex.service.web.fields import (
-    NO_NUL,
-    ApiModel,
-    RecordId,
-)
+from fragdex.service.web.fields import NO_NUL, ApiModel, RecordId
 from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import HTTP, answers, problem
 from fragdex.service.web.ranges import media_answers, media_of

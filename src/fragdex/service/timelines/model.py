@@ -7,12 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from fragdex.service.web.fields import (
-    NO_NUL,
-    ApiModel,
-    Instant,
-    Listed,
-)
+from fragdex.service.web.fields import NO_NUL, ApiModel, Instant, Listed
 
 Gaps = TypeAliasType("Gaps", Literal["keep", "close"])
 MOST_FILES = 100

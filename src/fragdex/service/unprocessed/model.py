@@ -9,13 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from fragdex import errors as kinds
-from fragdex.service.web.fields import (
-    ApiModel,
-    ByteSize,
-    FileName,
-    Listed,
-    Md5Text,
-)
+from fragdex.service.web.fields import ApiModel, ByteSize, FileName, Listed, Md5Text
 from fragdex.service.web.problems import row_of
 
 

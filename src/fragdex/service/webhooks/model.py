@@ -9,13 +9,7 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from fragdex.service.outbox import EVENT_TYPES
-from fragdex.service.web.fields import (
-    NO_NUL,
-    ApiModel,
-    Instant,
-    Listed,
-    written_as,
-)
+from fragdex.service.web.fields import NO_NUL, ApiModel, Instant, Listed, written_as
 
 MAX_URL = 2048
 

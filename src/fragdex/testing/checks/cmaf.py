@@ -14,12 +14,7 @@ from fragdex.boxes.fragments import (
     SAMPLE_COMPOSITION_TIME_OFFSET,
 )
 from fragdex.errors import FormatError
-from fragdex.testing.checks.samples import (
-    InitTrack,
-    SegmentSample,
-    init_tracks,
-    segment_samples,
-)
+from fragdex.testing.checks.samples import InitTrack, SegmentSample, init_tracks, segment_samples
 from fragdex.testing.checks.violation import Violation
 
 SEGMENT_BRANDS = {"cmfs", "cmff", "cmfl", "cmfc", "cmf2"}
