@@ -21,7 +21,7 @@ static PyMethodDef methods[] = {
     {"columns", columns, METH_VARARGS, "columns(buffer, offsets, places) -> bytes"},
     {"fit", fit, METH_VARARGS,
      "fit(buffer, offsets, sizes, shapes, learn) -> "
-     "(shown, missed, odd, wide, met, ((trafs, points), ...)), or None where there is no shape"},
+     "(shown, missed, odd, wide, met, ((trafs, points, doubted), ...)), or None where there is no shape"},
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
     {"sums", sums, METH_VARARGS,
      "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
@@ -29,7 +29,8 @@ static PyMethodDef methods[] = {
     {"settle", settle, METH_VARARGS,
      "settle(trafs, points, layout, samples, rows, short_time, began) -> "
      "(fragments, sync, next_dts, samples, short_time, began), or None where one is not regular"},
-    {"join_sync", join_sync, METH_VARARGS, "join_sync(columns) -> rows left in each"},
+    {"join_sync", join_sync, METH_VARARGS, 
+     "join_sync(columns, checked) -> rows left in each, or None where runs fall or overlap"},
     {"chunk_starts", chunk_starts, METH_VARARGS,
      "chunk_starts(rows, stride, first, each, into) -> samples, or None where rows fall back"},
     {"places", places, METH_VARARGS,

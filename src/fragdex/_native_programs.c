@@ -54,7 +54,7 @@ int slots_for(tracks_t *tracks, const traf_t *trafs, Py_ssize_t count)
     if (!track)
         return -1;
     for (int64_t i = tracks->slots; i < slots; i++)
-        track[i] = (track_t){{NULL, 0, 0, TRAF_COLUMNS}, {NULL, 0, 0, POINT}};
+        track[i] = (track_t){{NULL, 0, 0, TRAF_COLUMNS}, {NULL, 0, 0, POINT}, 0};
     tracks->track = track;
     tracks->slots = slots;
     return 0;
@@ -113,6 +113,26 @@ static int note_sync(const traf_t *t, const run_t *run, const uint8_t *box, int6
     return note_points(run, number, first, rest, points);
 }
 
+static int is_doubted(const traf_t *t, uint32_t flags)
+{
+    return (flags & (uint32_t)t->doubt_bits) == (uint32_t)t->doubt;
+}
+
+/* Whether any flags that the samples of a traf have are doubted. */
+static int any_doubted(const traf_t *t, const run_t *run, const uint8_t *box)
+{
+    int has_first = t->first_flags >= 0;
+    if (has_first && is_doubted(t, word_at(box + t->first_flags)))
+        return 1;
+    if (!run->flags)
+        return run->count > has_first &&
+               is_doubted(t, said(box, t->sample_flags, t->sample_flags_default));
+    for (int64_t i = has_first; i < run->count; i++)
+        if (is_doubted(t, word_at(run->flags + run->stride * i)))
+            return 1;
+    return 0;
+}
+
 static int run_traf(tracks_t *tracks, const traf_t *t, const uint8_t *box, int64_t number)
 {
     track_t *track = tracks->track + t->slot;
@@ -144,6 +164,8 @@ static int run_traf(tracks_t *tracks, const traf_t *t, const uint8_t *box, int64
     cell[LASTS] = sum.duration;
     cell[CTS_MIN] = sum.cts_min;
     cell[CTS_END] = sum.cts_end;
+    if (!track->doubted)
+        track->doubted = any_doubted(t, &run, box);
     return note_sync(t, &run, box, row, &track->points);
 }
 
@@ -162,10 +184,12 @@ PyObject *tracks_found(tracks_t *tracks)
     for (int64_t i = 0; out && i < tracks->slots; i++) {
         PyObject *trafs = bytes_of(&tracks->track[i].trafs);
         PyObject *points = bytes_of(&tracks->track[i].points);
-        PyObject *both = trafs && points ? PyTuple_Pack(2, trafs, points) : NULL;
+        PyObject *doubted = PyBool_FromLong(tracks->track[i].doubted);
+        PyObject *one = trafs && points ? PyTuple_Pack(3, trafs, points, doubted) : NULL;
         Py_XDECREF(trafs);
         Py_XDECREF(points);
-        if (!both || PyTuple_SetItem(out, (Py_ssize_t)i, both))
+        Py_XDECREF(doubted);
+        if (!one || PyTuple_SetItem(out, (Py_ssize_t)i, one))
             Py_CLEAR(out);
     }
     tracks_forget(tracks);

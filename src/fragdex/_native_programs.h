@@ -23,6 +23,7 @@ typedef struct {
     int64_t sample_flags, sample_flags_default;
     int64_t first_flags; /* of the first sample */
     int64_t version;     /* of the trun: composition offsets of version 0 are unsigned */
+    int64_t doubt_bits, doubt; /* flags of which samples are doubted: which bits, and how these are */
 } traf_t;
 
 /* A row of a traf with one run: the columns of `PlainTrack` in indexing/batch.py. */
@@ -31,6 +32,7 @@ enum { MOOF, TRAF_FLAGS, TIME, TIME_KIND, SAMPLES, DATA_OFFSET, BYTES, LASTS, CT
 
 typedef struct {
     rows_t trafs, points;
+    int doubted; /* some flags are such as are doubted */
 } track_t;
 
 typedef struct {
@@ -47,7 +49,7 @@ int slots_for(tracks_t *tracks, const traf_t *trafs, Py_ssize_t count);
 /* Adds the rows of box `number`. 0, or -1: no memory. */
 int run_program(tracks_t *tracks, const traf_t *trafs, Py_ssize_t count, const uint8_t *box,
                 int64_t number);
-/* (trafs, points) of each slot, and forgets them. NULL: an error is raised. */
+/* (trafs, points, doubted) of each slot, and forgets them. NULL: an error is raised. */
 PyObject *tracks_found(tracks_t *tracks);
 void tracks_forget(tracks_t *tracks);
 

@@ -107,22 +107,42 @@ static int any_run(const table_t *t, Py_ssize_t rows)
     return 0;
 }
 
+/* Whether no run falls in time, and none begins before the one before it ends. */
+static int in_order(const table_t *t, Py_ssize_t rows)
+{
+    int64_t last = INT64_MIN;
+    for (Py_ssize_t row = 0; row < rows; row++) {
+        int64_t cts = *cell(t, SYNC_CTS, row), step = *cell(t, SYNC_STEP, row);
+        if (step < 0 || cts < last)
+            return 0;
+        uint64_t count = (uint64_t)*cell(t, SYNC_COUNT, row);
+        last = (int64_t)((uint64_t)cts + (count - 1) * (uint64_t)step);
+    }
+    return 1;
+}
+
 PyObject *join_sync(PyObject *self, PyObject *args)
 {
     column_t given;
-    if (!PyArg_ParseTuple(args, "O&", column_to_fill, &given))
+    int checked, ordered = 1;
+    if (!PyArg_ParseTuple(args, "O&p", column_to_fill, &given, &checked))
         return NULL;
     Py_ssize_t rows = given.count / SYNC_COLUMNS;
     int even = given.count % SYNC_COLUMNS == 0;
     if (even) {
         Py_BEGIN_ALLOW_THREADS
         table_t t = {given.buffer.buf, rows};
-        rows = join_singles(&t, rows);
-        if (any_run(&t, rows))
-            rows = join_runs(&t, rows);
+        ordered = !checked || in_order(&t, rows);
+        if (ordered) {
+            rows = join_singles(&t, rows);
+            if (any_run(&t, rows))
+                rows = join_runs(&t, rows);
+        }
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&given.buffer);
+    if (even && !ordered)
+        return Py_NewRef(Py_None);
     if (even)
         return PyLong_FromSsize_t(rows);
     PyErr_SetString(PyExc_ValueError, "join_sync: columns differ in length");

@@ -75,11 +75,11 @@ PROGRAM = st.lists(
     st.tuples(
         *(st.integers(0, 3) | NEAR, WORDS, NEAR, st.sampled_from([4, 8]) | NEAR, NEAR),
         *(st.integers(1, 3) | NEAR, NEAR, st.sampled_from([0, 4, 8]) | NEAR, *[NEAR] * 4),
-        *[WORDS] * 9,
+        *[WORDS] * 11,
     ),
     max_size=3,
 ).map(lambda trafs: int64(sum(trafs, ())).tobytes())
-READABLE = [0, 0, 0, 4, 8, 2, 12, 4, -1, 0, -1, -1, 0, -1, 5, -1, 6, -1, 0, -1, 1]
+READABLE = [0, 0, 0, 4, 8, 2, 12, 4, -1, 0, -1, -1, 0, -1, 5, -1, 6, -1, 0, -1, 1, 3, 1]
 """A program of one traf: two samples, whose sizes stand behind 12 bytes."""
 SHAPE = st.tuples(st.binary(max_size=20), st.binary(max_size=20), PROGRAM)
 SAME_SIZE = st.integers(0, 40).flatmap(
@@ -101,7 +101,10 @@ CALLS = {
     "settle": (*[st.lists(NEAR, max_size=24).map(int64)] * 3, *[NUMBERS] * 4),
     "join": (BYTES, INT64, INT64),
     "sums": (BYTES, INT64, INT64, ROW, INT64, UINT8, UINT8),
-    "join_sync": (INT64 | st.lists(WORDS, min_size=28, max_size=28).map(int64),),
+    "join_sync": (
+        INT64 | st.lists(WORDS, min_size=28, max_size=28).map(int64),
+        st.booleans(),
+    ),
     "chunk_starts": (BYTES, NUMBERS, NUMBERS, NUMBERS, INT64),
     "places": (INT64, INT64, INT64, NUMBERS, INT64),
     "extents": (BYTES, NUMBERS, *[INT64] * 7, NUMBERS, INT64),
@@ -177,7 +180,7 @@ def test_columns_are_refused_that_are_no_int64(odd):
         lambda: C.places(one, one, one, 0, odd),
         lambda: C.extents(b"", 1, one, one, one, one, one, one, one, 1, odd),
         lambda: C.extents(b"", 1, one, one, one, one, one, one, odd, 1, into),
-        lambda: C.join_sync(odd),
+        lambda: C.join_sync(odd, True),
         lambda: C.chunk_starts(bytes(8), 8, 0, 4, odd),
         lambda: C.join(b"a", odd, one),
         lambda: C.join(b"a", one, odd),

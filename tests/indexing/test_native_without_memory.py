@@ -28,7 +28,7 @@ into, flags = np.zeros(9, np.int64), np.ones(9, np.uint8)
 row = np.array([4, 0, -1, -1, -1, -1], np.int64)
 place = np.array([4, 4, 0], np.int64)
 # One traf of two samples, whose sizes stand behind 12 bytes, and all are sync.
-program = [0, 0, 0, 4, 8, 2, 12, 4, -1, 0, -1, -1, 0, -1, 5, -1, 6, -1, 0, -1, 1]
+program = [0, 0, 0, 4, 8, 2, 12, 4, -1, 0, -1, -1, 0, -1, 5, -1, 6, -1, 0, -1, 1, 3, 1]
 program = np.array(program, np.int64).tobytes()
 shape = (bytes(20), bytes(20), program)
 layout = np.array([0, 0, 99, 10, 0, 0, 0, 99])
@@ -54,7 +54,7 @@ CALLS = {
     "sums": lambda: C.sums(MOVIE, zeros, ones, row, ones, flags, flags),
     "chunk_starts": lambda: C.chunk_starts(bytes([0, 0, 0, 1] * 2), 8, 0, 4, into),
     "places": lambda: C.places(ones, zeros[:1], zeros[:1], 0, into),
-    "join_sync": lambda: C.join_sync(np.arange(28)),
+    "join_sync": lambda: C.join_sync(np.arange(28), False),
     "extents": lambda: C.extents(
         b"", 1, *[zeros[:1]] * 2, *[ones[:1]] * 2, *[zeros[:0]] * 2, zeros[:1], 1, into[:6]
     ),

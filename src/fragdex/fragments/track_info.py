@@ -289,9 +289,13 @@ class TrackInfo:
         delay = 0
         for edit in self.edits:
             if edit.media_time >= 0:
+                if not delay:
+                    return Fraction(-edit.media_time if edit.media_time < FAR else 0)
                 shift = _ticks(delay * self.timescale, movie_timescale) - edit.media_time
                 return shift if abs(shift) < FAR else Fraction(0)
             delay += edit.duration
+        if not delay:
+            return Fraction(0)
         shift = _ticks(delay * self.timescale, movie_timescale)
         return shift if abs(shift) < FAR else Fraction(0)
 

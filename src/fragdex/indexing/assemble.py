@@ -19,7 +19,7 @@ from fragdex.fragments.findings import Finding, Findings
 from fragdex.indexing.fragment_batches import Section
 from fragdex.indexing.headers import ROW, Rows, code
 from fragdex.indexing.periods import Moov, Rules, period
-from fragdex.indexing.positions import LEAD, MDAT, MOOF, lay_out
+from fragdex.indexing.positions import LEAD_CODES, MDAT, MOOF, lay_out
 from fragdex.indexing.samples import MoofStore
 from fragdex.indexing.scan import Scan
 from fragdex.indexing.sync import Expansion
@@ -170,7 +170,6 @@ def assemble(
     _note_damage(scan, findings, strict)
     end = _end(scan, size, partial)
     stbls = sum(len(section.stbls) for section in scan.sections)
-    structure = sum(int(top["size"][top["whole"]].sum()) for top in scan.tops())
     store = MoofStore(*scan.moofs(), scan.moof_bytes())
     rules = Rules(
         cache(lambda: lay_out(scan.tops())),
@@ -180,7 +179,7 @@ def assemble(
         store,
         findings,
         stbls,
-        Expansion.of(structure),
+        Expansion.of(scan.whole_bytes),
     )
     sections = [s for s in scan.sections if s.moov >= 0 or not s.empty] or [Section(-1)]
     if len(sections) > 1 and sections[0].moov < 0 and init is None:
@@ -257,11 +256,15 @@ def _end(scan: Scan, size: int, partial: bool) -> _End:
 
 def _before_lead(tail: Rows, resume: int) -> int:
     """Where the boxes begin that stand directly before `resume` and introduce a fragment."""
-    for row in tail[::-1]:
-        if row["type"] not in LEAD or row["offset"] + row["size"] != resume:
+    for row in range(len(tail) - 1, -1, -1):
+        offset = int(tail["offset"][row])
+        if int(tail["type"][row]) not in LEAD_CODES or offset + int(tail["size"][row]) != resume:
             break
-        resume = int(row["offset"])
+        resume = offset
     return resume
+
+
+_NONE = np.zeros(0, np.int64)
 
 
 def _tail(scan: Scan) -> Rows:
@@ -269,7 +272,7 @@ def _tail(scan: Scan) -> Rows:
     parts: list[Rows] = []
     found = False
     for top in reversed(scan.tops()):
-        moofs = np.flatnonzero(top["type"] == MOOF)
+        moofs = np.flatnonzero(top["type"] == MOOF) if scan.moof_count else _NONE
         if len(moofs) > 1:
             # What stands before the moof in front belongs to no fragment that is asked for.
             parts.insert(0, top[moofs[-2] :])
@@ -278,6 +281,8 @@ def _tail(scan: Scan) -> Rows:
         if found:
             break
         found = len(moofs) > 0
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts) if parts else np.zeros(0, ROW)
 
 

@@ -66,26 +66,28 @@ class PlainTrack(NamedTuple):
         trafs: rows one behind the other: of `Trafs` moof, flags, time and time_kind, of `Runs` all
             but traf. Moofs count from the first one of the batch.
         points: likewise the columns of `SyncPoints`.
+        doubted: whether some sync samples may say that they depend on others (see `runs.DEPENDS`).
     """
 
     track: int
     trafs: Int64
     points: Int64
+    doubted: bool = True
 
     @classmethod
     def of(cls, trafs: Trafs, runs: Runs, points: SyncPoints) -> PlainTrack:
         """The rows of three tables of one track, without a base or a gap."""
         columns = [trafs.moof, trafs.flags, trafs.time, trafs.time_kind]
         columns += list(runs.columns().values())[1:]
-        rows = (
-            np.array(c, np.int64).T.reshape(-1) for c in (columns, [*points.columns().values()])
-        )
-        return cls(int(trafs.track[0]), *rows)
+        marks = list(points.columns().values())
+        rows, marked = (np.array(c, np.int64).T.reshape(-1) for c in (columns, marks))
+        return cls(int(trafs.track[0]), rows, marked)
 
     @classmethod
-    def from_bytes(cls, track: int, trafs: bytes, points: bytes) -> PlainTrack:
+    def from_bytes(cls, track: int, trafs: bytes, points: bytes, doubted: bool) -> PlainTrack:
         """The rows as they are packed, int64 each."""
-        return cls(track, np.frombuffer(trafs, np.int64), np.frombuffer(points, np.int64))
+        rows = np.frombuffer(trafs, np.int64), np.frombuffer(points, np.int64)
+        return cls(track, *rows, doubted)
 
     def tables(self, first_moof: int = 0) -> tuple[Trafs, Runs, SyncPoints]:
         """The three tables; moofs are counted from `first_moof`."""

@@ -56,6 +56,7 @@ class Section:
         repeats: whether its moov is that of the section before: by its bytes, or by tracks that
             decode alike and name no samples.
         grouped: whether fragments put samples into access-point groups.
+        doubted: track_IDs of which some sync sample may say that it depends on others.
         done: about which share of the file has been seen; tables grow by it.
     """
 
@@ -71,6 +72,7 @@ class Section:
     entries: set[tuple[int, int]] = field(default_factory=set)
     loose: int = 0
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
+    doubted: set[int] = field(default_factory=set)
     done: float = 0.5
     _parts: dict[int, tuple[Growing[FragmentTable], Growing[SyncTable]]] = field(
         default_factory=dict
@@ -146,6 +148,7 @@ class Section:
     def _settle_plain(self, batch: Batch, layout: Layout, findings: Findings) -> bool:
         """Settle fragments that are told apart by track already; False where one is not regular."""
         plain = batch.plain or {}
+        self.doubted |= {track for track, rows in plain.items() if rows.doubted}
         if len(self.states) + len(plain) > MAX_TRACKS:
             return False
         tables: dict[int, Settled] = {}
@@ -308,6 +311,7 @@ class Section:
     ) -> None:
         self._refuse_many(trafs, layout)
         resolved = resolve(trafs, runs, points, where, layout, self.states, findings)
+        self.doubted |= resolved.keys()
         for track, tables in resolved.items():
             self._put(track, tables)
         if boxes:

@@ -84,7 +84,8 @@ class Shaped(NamedTuple):
         wide: unsigned composition offsets of 2^31 or more, read as signed.
         met: how many boxes have each shape.
         tracks: by the number that programs give to a track its trafs and its sync samples, as
-            the bytes of `PlainTrack`; boxes are counted from 0.
+            the bytes of `PlainTrack`, and whether some of these are doubted; boxes are counted
+            from 0.
     """
 
     shown: int
@@ -92,7 +93,7 @@ class Shaped(NamedTuple):
     odd: int
     wide: int
     met: tuple[int, ...]
-    tracks: tuple[tuple[bytes, bytes], ...]
+    tracks: tuple[tuple[bytes, bytes, bool], ...]
 
 
 class RowColumns(NamedTuple):

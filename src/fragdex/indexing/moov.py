@@ -294,11 +294,12 @@ def audit_tracks(
 
 def _audit_defaults(moov: Box, findings: Findings) -> None:
     described: dict[int, int] = {}
-    for trak in moov.find_all("trak"):
+    extends = moov.find_all("mvex/trex")
+    for trak in moov.find_all("trak") if extends else ():
         tkhd, entries = trak.find("tkhd"), trak.find_all("mdia/minf/stbl/stsd/*")
         if tkhd is not None and "track_ID" in tkhd.fields:
             described.setdefault(tkhd["track_ID"], len(entries))
-    for trex in moov.find_all("mvex/trex"):
+    for trex in extends:
         track, entry = trex.get("track_ID"), trex.get("default_sample_description_index")
         count = described.get(track) if track is not None else None
         if entry is not None and count and not 1 <= entry <= count:
@@ -349,7 +350,9 @@ def _audit_references(
             path=path,
             track=track,
         )
-    away = entries_elsewhere(trak)
+    away = frozenset[int]()
+    if not all(map(_holds_samples, dref.children)):
+        away = entries_elsewhere(trak)
     for described, entry in enumerate(entries, 1):
         number = entry.get("data_reference_index")
         if number is None:
@@ -365,7 +368,7 @@ def _audit_references(
             )
             continue
         reference = dref.children[number - 1]
-        if reference.type not in REFERENCES or reference.get("flags", 0) & SELF_CONTAINED:
+        if _holds_samples(reference):
             continue
         if described in away:
             some = "" if len(away) == len(entries) else f" of sample entry {described}"
@@ -389,6 +392,11 @@ def _audit_references(
     return len(away) == len(entries)
 
 
+def _holds_samples(reference: Box) -> bool:
+    """Whether a data reference says that the samples are in this file."""
+    return reference.type not in REFERENCES or bool(reference.get("flags", 0) & SELF_CONTAINED)
+
+
 def entries_elsewhere(trak: Box) -> frozenset[int]:
     """Numbers (from 1) of the sample entries whose samples lie in another file, by its dref.
 
@@ -399,9 +407,7 @@ def entries_elsewhere(trak: Box) -> frozenset[int]:
     away = {
         number
         for number, reference in enumerate(references, 1)
-        if reference.type in REFERENCES
-        and not reference.get("flags", 0) & SELF_CONTAINED
-        and _name(reference)
+        if not _holds_samples(reference) and _name(reference)
     }
     entries = enumerate(trak.find_all("mdia/minf/stbl/stsd/*"), 1)
     return frozenset(n for n, entry in entries if entry.get("data_reference_index") in away)

@@ -5,6 +5,9 @@ Beside what an index needs, the headers of a track say colours, rates, titles.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from fragdex.boxes import Box, build, parse_box
@@ -53,12 +56,12 @@ def facts(trak: Box, entry: Box | None) -> dict[str, Any]:
     {'chapter_tracks': ()}
     """
     elng = trak.find("mdia/elng")
-    found: dict[str, Any] = {
-        **_of_header(trak.find("tkhd")),
-        "extended_language": _text(elng.get("extended_language")) if elng is not None else None,
-        "title": _title(trak),
-        "chapter_tracks": _references(trak, "chap"),
-    }
+    found = _of_header(trak.find("tkhd"))
+    found["chapter_tracks"] = _references(trak, "chap")
+    if elng is not None:
+        found["extended_language"] = _text(elng.get("extended_language"))
+    if trak.find("udta") is not None:
+        found["title"] = _title(trak)
     if entry is not None:
         found |= _of_entry(entry)
     return {name: value for name, value in found.items() if value is not None or name == "rotation"}
@@ -86,39 +89,51 @@ def _of_header(tkhd: Box | None) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {"alternate_group": int(tkhd["alternate_group"]) & 0xFFFF}
     found["enabled"] = bool(tkhd["flags"] & TRACK_ENABLED)
-    found["rotation"], found["mirrored"] = _rotation([int(value) for value in tkhd["matrix"]])
+    found["rotation"], found["mirrored"] = _rotation(tkhd["matrix"])
     return found
 
 
-def _rotation(matrix: list[int]) -> tuple[int | None, bool]:
+_TURNS = {(1, 0, 0, 1): 0, (0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}
+
+
+def _rotation(matrix: Sequence[int]) -> tuple[int | None, bool]:
     """Degrees clockwise of a matrix a b u c d v x y w (8.3.2), and whether it mirrors afterwards.
 
     None: it does something else.
     """
-    a, b, c, d = matrix[0], matrix[1], matrix[3], matrix[4]
+    a, b, _, c, d = matrix[:5]
+    if a == d > 0 == b == c:
+        return 0, False
     mirrored = a * d < b * c
     if mirrored:
         a, c = -a, -c
     one = max(map(abs, (a, b, c, d))) or 1
-    turns = {(1, 0, 0, 1): 0, (0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}
-    found = turns.get((a // one, b // one, c // one, d // one))
+    found = _TURNS.get((a // one, b // one, c // one, d // one))
     found = found if all(abs(value) in (0, one) for value in (a, b, c, d)) else None
     return found, mirrored and found is not None
 
 
+_COLOURS, _MASTERING, _LIGHT = {"colr", "vpcC"}, {"mdcv", "SmDm"}, {"clli", "CoLL"}
+_DOLBY_VISION, _RATES = {"dvcC", "dvvC", "dvwC"}, {"btrt", "esds", "wave"}
+
+
 def _of_entry(entry: Box) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    try:
-        pasp = config(entry, "pasp", least=8)
-        aspect = int.from_bytes(pasp[:4], "big"), int.from_bytes(pasp[4:8], "big")
-        found["pixel_aspect"] = aspect if all(aspect) else None
-    except Missing:
-        pass
-    found["colour"] = _colour(entry)
-    found["mastering_display"] = _mastering(entry)
-    found["content_light"] = _light(entry)
-    found["dolby_vision"] = _dolby_vision(entry)
-    return found | _rates(entry)
+    kinds = {child.type for child in entry.children}
+    if "pasp" in kinds:
+        with suppress(Missing):
+            pasp = config(entry, "pasp", least=8)
+            aspect = int.from_bytes(pasp[:4], "big"), int.from_bytes(pasp[4:8], "big")
+            found["pixel_aspect"] = aspect if all(aspect) else None
+    for name, boxes, read in (
+        ("colour", _COLOURS, _colour),
+        ("mastering_display", _MASTERING, _mastering),
+        ("content_light", _LIGHT, _light),
+        ("dolby_vision", _DOLBY_VISION, _dolby_vision),
+    ):
+        if not kinds.isdisjoint(boxes):
+            found[name] = read(entry)
+    return found if kinds.isdisjoint(_RATES) else found | _rates(entry)
 
 
 def _colour(entry: Box) -> Colour | None:
@@ -325,19 +340,23 @@ def _countable(duration: int) -> int:
     return duration if duration < 2**63 else 0
 
 
+_NO_SOUND = Sound()
+
+
 def _read_track(trak: Box, track_id: int, extends: dict[int, SampleDefaults]) -> TrackInfo:
     mdhd, hdlr = trak.find("mdia/mdhd"), trak.find("mdia/hdlr")
     stsd = trak.find("mdia/minf/stbl/stsd")
     entry = stsd.children[0] if stsd is not None and stsd.children else None
     handler = hdlr.fields.get("handler_type", "") if hdlr else ""
     values = entry.fields if entry is not None else {}
-    sound = sound_of(entry, original_format(entry)) if entry and handler == "soun" else Sound()
+    code = original_format(entry) if entry is not None else ""
+    sound = sound_of(entry, code) if entry is not None and handler == "soun" else _NO_SOUND
     return TrackInfo(
         id=track_id,
         handler=handler,
         kind=KINDS_OF_HANDLERS.get(handler, OTHER),
         timescale=mdhd.fields.get("timescale", 0) if mdhd else 0,
-        format=original_format(entry) if entry is not None else "",
+        format=code,
         codec=codec_string(entry) if entry is not None else None,
         media_duration=_duration(mdhd),
         width=values.get("width"),
@@ -354,6 +373,7 @@ def _read_track(trak: Box, track_id: int, extends: dict[int, SampleDefaults]) ->
     )
 
 
+@lru_cache(maxsize=256)
 def _language(packed: int) -> str | None:
     """Three letters, five bits each, counted from 0x60 (8.4.2.3)."""
     letters = "".join(chr((packed >> shift & 31) + 0x60) for shift in (10, 5, 0))

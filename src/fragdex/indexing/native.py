@@ -36,6 +36,7 @@ from fragdex.indexing.native_plain import (
     chunk_starts_plain,
     columns_plain,
     extents_plain,
+    in_order,
     join_plain,
     join_sync_plain,
     places_plain,
@@ -336,8 +337,8 @@ def lay_out(tops: Sequence[Rows], moof: int, mdat: int, lead: bytes) -> tuple[In
     the first and the last mdat that are its own, payload of the last one), and of the mdats
     (payload), as `Layout` of `positions` names them.
     """
-    rows = tops[0] if len(tops) == 1 else np.concatenate([np.zeros(0, ROW), *tops])
-    moofs, mdats = compiled.lay_out(np.ascontiguousarray(rows), moof, mdat, lead)
+    rows = b"".join([np.ascontiguousarray(top).data for top in tops])
+    moofs, mdats = compiled.lay_out(rows, moof, mdat, lead)
     return _table(moofs, 8), _table(mdats, 2)
 
 
@@ -375,7 +376,21 @@ def join_sync(rows: Int64) -> Int64:
     """
     if compiled is None:
         return join_sync_plain(rows)
-    left = compiled.join_sync(rows)
+    return _some(rows, compiled.join_sync(rows, False))
+
+
+def join_ordered_sync(rows: Int64) -> Int64 | None:
+    """`join_sync` where no run falls in time and none begins before the one before it ends.
+
+    Returns: None where that is not so; then nothing was written.
+    """
+    if compiled is None:
+        return join_sync_plain(rows) if in_order(rows) else None
+    left = compiled.join_sync(rows, True)
+    return None if left is None else _some(rows, left)
+
+
+def _some(rows: Int64, left: int) -> Int64:
     # Where most rows went, their memory goes, too.
     return rows[:, :left] if 2 * left > rows.shape[1] else rows[:, :left].copy()
 

@@ -60,12 +60,20 @@ def join_plain(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -
     return b"".join([view[a:b] for a, b in zip(offsets.tolist(), ends, strict=True)])
 
 
+_HEAD = Struct(">II").unpack_from
+_UUID = code("uuid")
+
+
 def header_at(buffer: memoryview, at: int, stop: int) -> tuple[int, int, int, int]:
     """Status, size, type and header length of the box at `at`.
 
     >>> header_at(memoryview(bytes.fromhex("00000008 66726565")), 0, 8)[1]
     8
     """
+    if stop - at >= 8:
+        short, kind_of_short = _HEAD(buffer, at)
+        if short >= 8 and kind_of_short != _UUID:
+            return DONE, short, kind_of_short, 8
     header = read_header(buffer, at, stop)
     if header is None or header.form == "cut":
         return PARTIAL, 0, 0, 0
@@ -73,9 +81,6 @@ def header_at(buffer: memoryview, at: int, stop: int) -> tuple[int, int, int, in
     if size >= 2**63 or (size < length and form != "to_end"):
         return MALFORMED, 0, 0, 0
     return DONE, size, int.from_bytes(kind, "big"), length
-
-
-_HEAD = Struct(">II").unpack_from
 
 
 def walk_plain(buffer: memoryview, start: int, max_rows: int, inside: bool = False) -> Walked:
@@ -439,6 +444,12 @@ def join_sync_plain(rows: Int64) -> Int64:
 
 
 _CTS, _DTS, _STEP, _COUNT, _SAMPLE, _SAMPLE_STEP = range(6)
+
+
+def in_order(rows: Int64) -> bool:
+    """Whether no run of sync samples falls in time, and none begins before the last one ends."""
+    last = rows[_CTS] + (rows[_COUNT] - 1) * rows[_STEP]
+    return not bool((rows[_STEP] < 0).any() or (last[:-1] > rows[_CTS][1:]).any())
 
 
 def _progressions(rows: Int64) -> Int64:

@@ -18,12 +18,12 @@ from fragdex.byterange import ByteRange, coalesce
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.fragments.track_info import Movie, SampleGroup, TrackInfo
-from fragdex.indexing import native
 from fragdex.indexing.access import every_sample
 from fragdex.indexing.batch import TFHD_CODE, TRAF, TRUN_CODE
 from fragdex.indexing.codecs import body
 from fragdex.indexing.fragment_batches import Section
 from fragdex.indexing.groups import movie_groups
+from fragdex.indexing.native_plain import inside_of
 from fragdex.indexing.positions import Layout
 from fragdex.indexing.progressive import (
     NEGATIVE_DURATION,
@@ -32,7 +32,7 @@ from fragdex.indexing.progressive import (
     virtual_fragments,
 )
 from fragdex.indexing.resolve import TrackState
-from fragdex.indexing.runs import DECIDING, column_of, fixed_fields
+from fragdex.indexing.runs import DECIDING, DEPENDS, DEPENDS_AND_SYNC, column_of, fixed_fields
 from fragdex.indexing.samples import BothSamples, FragmentSamples, MoofBytes, MoofDecoder
 from fragdex.indexing.scan import Captured, Scan
 from fragdex.indexing.sync import Expansion, merged
@@ -40,8 +40,6 @@ from fragdex.seeking.model import Period, SampleLoader, Track
 
 FRAGMENTS = 4
 """Fragments of a track whose flags are looked at: the first, the last, and between."""
-DEPENDS_AND_SYNC, DEPENDS = 0x03010000, 0x01000000
-"""sample_depends_on and sample_is_non_sync_sample; depends on others, and sync (8.8.3.1)."""
 
 
 class _Run(NamedTuple):
@@ -62,7 +60,7 @@ def note_doubts(
     fragments: FragmentTable,
     sync: SyncTable,
     stbl: Box | None,
-    moofs: MoofBytes,
+    moofs: MoofBytes | None,
     findings: Findings,
     known: Known,
 ) -> None:
@@ -71,13 +69,15 @@ def note_doubts(
     Args:
         info, fragments, sync: of the track.
         stbl: its sample tables in the moov.
-        moofs: the bytes of its moofs.
+        moofs: the bytes of its moofs; None: none of them has such a sample.
         findings: doubts are noted here.
         known: what the moofs that were looked at for other tracks say; they are not read again.
     """
     if info.kind != "video" or every_sample(info.kind, info.format, info.codec):
         return
-    depends = _depending(info, fragments, moofs, known) + _depending_in(stbl, sync)
+    depends = _depending_in(stbl, sync)
+    if moofs is not None:
+        depends += _depending(info, fragments, moofs, known)
     if depends:
         findings.add(
             "sync-depends",
@@ -102,6 +102,8 @@ def note_doubts(
 def _depending(info: TrackInfo, fragments: FragmentTable, moofs: MoofBytes, known: Known) -> int:
     """Samples of some fragments that are sync and depend on others."""
     found = 0
+    if not len(fragments) or fragments.moof_offset[-1] == NULL:
+        return 0  # those of the moov stand in front
     virtual = (fragments.flags & FragmentFlags.VIRTUAL) != 0
     rows = np.flatnonzero(~virtual & (fragments.first_sync >= 0) & (fragments.moof_offset != NULL))
     if not len(rows):
@@ -121,28 +123,29 @@ def _depending(info: TrackInfo, fragments: FragmentTable, moofs: MoofBytes, know
     return found
 
 
+_END = (0, 0, 0, 0, 1, False, False)
+"""Stands behind the boxes of a moof."""
+
+
 def _runs(moof: memoryview) -> dict[int, list[_Run]]:
     """What the runs of a moof say of flags, by track_ID; nothing where it breaks the rules."""
     found: dict[int, list[_Run]] = {}
-    boxes = native.walk(moof, max_rows=1 << 62, inside=True).inner
-    kinds = boxes["type"]
-    chosen = (boxes["depth"] == 1) | (kinds == TFHD_CODE) | (kinds == TRUN_CODE)
+    inside = inside_of(moof, 0, len(moof))
+    if inside is None:
+        return found
     header: dict[str, int] | None = None
     waiting: list[tuple[int, int]] = []
-    inside = False
-    places = (
-        boxes[name][chosen].tolist() for name in ("offset", "size", "type", "header", "depth")
-    )
-    for offset, size, kind, head, depth in (*zip(*places, strict=True), (0, 0, 0, 0, 1)):
+    in_traf = False
+    for offset, size, kind, head, depth, _, _ in (*inside.rows, _END):
         if depth == 1:
             # A traf ends here; its tfhd may stand behind its runs.
             if header is not None and waiting:
                 runs = (_run(moof, *place, header.get("default_sample_flags")) for place in waiting)
                 found.setdefault(header["track_ID"], []).extend(run for run in runs if run)
-            inside, header, waiting = kind == TRAF, None, []
-        elif inside and depth == 2 and kind == TFHD_CODE and header is None:
+            in_traf, header, waiting = kind == TRAF, None, []
+        elif in_traf and depth == 2 and kind == TFHD_CODE and header is None:
             header = _fields(moof, offset + head, size - head, TFHD)
-        elif inside and depth == 2 and kind == TRUN_CODE:
+        elif in_traf and depth == 2 and kind == TRUN_CODE:
             waiting.append((offset + head, size - head))
     return found
 
@@ -312,7 +315,8 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
             else:
                 fragments, sync = head.fragments, head.sync
         stbl = section.stbls.get(track_id) if head is not None else None
-        note_doubts(info, fragments, sync, stbl, rules.source, rules.findings, doubted)
+        looked_at = rules.source if track_id in section.doubted else None
+        note_doubts(info, fragments, sync, stbl, looked_at, rules.findings, doubted)
         tracks.append(
             Track(
                 info,
@@ -376,7 +380,8 @@ def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
 def _outside_mdats(runs: SampleRuns, fragments: FragmentTable, layout: Layout) -> int:
     """Chunks of samples that do not lie in one mdat."""
     low, high = int(fragments.data_start.min()), int(fragments.data_stop.max())
-    if _in_mdats(np.array([low]), np.array([high]), layout).all():
+    mdat = int(layout.mdat_start.searchsorted(low, side="right")) - 1
+    if mdat >= 0 and high <= layout.mdat_stop[mdat]:
         return 0
     sizes = runs.bytes_between(np.append(runs.chunk_start, runs.count))
     inside = _in_mdats(runs.chunk_offset, runs.chunk_offset + sizes, layout)

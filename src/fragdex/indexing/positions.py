@@ -29,6 +29,7 @@ from fragdex.indexing.runs import Runs
 MOOF, MDAT, FREE, SKIP = map(code, ("moof", "mdat", "free", "skip"))
 _LEAD = b"stypsidxemsgprft"
 LEAD = np.frombuffer(_LEAD, ">u4").astype(np.uint32)
+LEAD_CODES = frozenset(LEAD.tolist())
 """Boxes that introduce a fragment where they stand directly before its moof."""
 AROUND = frozenset((FREE, SKIP, *map(code, ("ftyp", "moov", "mfra"))))
 """Boxes that have no part in a fragment where they stand before the first or behind the last."""

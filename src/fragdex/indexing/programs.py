@@ -13,12 +13,12 @@ from struct import Struct
 from fragdex.fragments.track_info import SampleDefaults
 from fragdex.indexing.batch import SAMPLE_DEFAULTS, Plain, PlainTrack
 from fragdex.indexing.headers import Shaped
-from fragdex.indexing.runs import RunKind
+from fragdex.indexing.runs import DEPENDS, DEPENDS_AND_SYNC, RunKind
 from fragdex.indexing.traf_shapes import Place, Shape, Traf
 
 MAX_SLOTS = 1 << 12
 """Tracks whose rows programs make."""
-_TRAF = Struct("21q")
+_TRAF = Struct("23q")
 _NOWHERE = -1
 
 
@@ -71,6 +71,8 @@ def _packed(traf: Traf, places: tuple[Place, ...], trex: SampleDefaults, slot: i
         trex.flags,
         place("first_sample_flags"),
         run.version,
+        DEPENDS_AND_SYNC,
+        DEPENDS,
     )
 
 
@@ -78,8 +80,6 @@ def rows_of_tracks(shaped: Shaped, slots: Mapping[int, int]) -> Plain:
     """What programs read, by track_ID."""
     found: Plain = {}
     for track, slot in slots.items():
-        if slot < len(shaped.tracks):
-            trafs, points = shaped.tracks[slot]
-            if trafs:
-                found[track] = PlainTrack.from_bytes(track, trafs, points)
+        if slot < len(shaped.tracks) and shaped.tracks[slot][0]:
+            found[track] = PlainTrack.from_bytes(track, *shaped.tracks[slot])
     return found

@@ -81,8 +81,11 @@ class Head:
             read += size if kind in WHOLE_CODES else header
             at += size
         source.note_read(read)
-        self.pieces.append((0, view[:stop]))
-        scan.feed(view[:stop], 0)
+        head = view[:stop]
+        self.pieces.append((0, head))
+        met = native.walk(head)
+        scan.take(head, met)
+        scan.stand(met.position, met.status, head[met.position : met.position + 16])
 
     def piece(self, source: Source, wanted: ByteRange) -> bytes:
         """Read a range, or as much of it as there is, and remember it."""

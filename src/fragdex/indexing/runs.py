@@ -172,6 +172,9 @@ def _alike(words: Int64) -> Iterator[tuple[int, Int64]]:
 NON_SYNC = 0x00010000
 """sample_is_non_sync_sample (ISO/IEC 14496-12, 8.8.3.1)."""
 
+DEPENDS_AND_SYNC, DEPENDS = 0x03010000, 0x01000000
+"""sample_depends_on and sample_is_non_sync_sample; depends on others, and sync (8.8.3.1)."""
+
 LONGEST = 2**31
 """Durations from here on are corrections backwards: what they say is meant as a signed number."""
 

@@ -71,7 +71,8 @@ class ScanState:
         shapes: of the fragments, as far as they are known.
         size: of the file, where it is known: memory is reserved by it.
         findings: odd things met on the way.
-        box_bytes: of the boxes that were kept, and of the headers of all others.
+        whole_bytes: of the boxes that were kept.
+        box_bytes: of these, and of the headers of all others.
         damaged: numbers of moofs that break the rules.
         damaged_tracks: why tracks of a moov cannot be read.
 
@@ -98,7 +99,7 @@ class ScanState:
         self._pending: list[_Pending] = []
         self._top: list[Rows] = []
         self._top_count = 0
-        self.box_bytes = 0
+        self.box_bytes = self.whole_bytes = 0
         self._moofs: list[tuple[Int64, Int64]] = []
         self._moof_count = 0
         self._blobs: list[tuple[memoryview, Int64]] = []
@@ -128,9 +129,9 @@ class ScanState:
         """
         self._top.append(top)
         self._top_count += len(top)
-        whole = np.flatnonzero(top["whole"])
-        inside = top["size"][whole] - top["header"][whole]
-        self.box_bytes += int(top["header"].sum()) + int(inside.sum())
+        whole, headers = int(top["size"].dot(top["whole"])), top["header"]
+        self.whole_bytes += whole
+        self.box_bytes += whole + int(headers.sum()) - int(headers.dot(top["whole"]))
         if self._top_count > MAX_TOP_LEVEL:
             raise LimitExceeded(
                 "the file has too many boxes",

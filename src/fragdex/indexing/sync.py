@@ -92,16 +92,30 @@ def merged(
         LimitExceeded: that is more than `expansion` allows.
     """
     table = SyncTable.concat([part for part in tables if len(part)])
-    if len(table) and table.step.min() < 0:
+    if len(table) < 2 and (not len(table) or table.step[0] >= 0):
+        return table
+    cells = np.array([getattr(table, column.name) for column in table.schema()])
+    joined = native.join_ordered_sync(cells)
+    if joined is None:
+        table = _parted_where_they_overlap(table, sample_start, expansion or Expansion())
+        if len(table) < 2:
+            return table
+        joined = native.join_sync(np.array(list(table.columns().values())))
+    return SyncTable(*joined)
+
+
+def _parted_where_they_overlap(
+    table: SyncTable, sample_start: Int64 | None, expansion: Expansion
+) -> SyncTable:
+    """The same sync samples in order of time, in runs none of which falls or overlaps others."""
+    if table.step.min() < 0:
         falling = table.step < 0
-        expansion = Expansion() if expansion is None else expansion
         expansion.take(int(table.count[falling].sum()))
         back = expanded(table.rows(falling), sample_start)
         table = SyncTable.concat([table.rows(~falling), back])
         table = table.rows(np.argsort(table.sample, kind="stable"))
     last = table.cts + (table.count - 1) * table.step
     if len(table) > 1 and (last[:-1] > table.cts[1:]).any():
-        expansion = Expansion() if expansion is None else expansion
         total = int(table.count.sum())
         if total <= expansion.left:
             expansion.take(total)
@@ -109,9 +123,7 @@ def merged(
         else:
             table = _parted(table, sample_start, expansion)
         table = table.rows(np.argsort(table.cts, kind="stable"))
-    if len(table) < 2:
-        return table
-    return SyncTable(*native.join_sync(np.array(list(table.columns().values()))))
+    return table
 
 
 def _parted(table: SyncTable, sample_start: Int64 | None, expansion: Expansion) -> SyncTable:

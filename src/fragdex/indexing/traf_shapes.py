@@ -9,8 +9,9 @@ point groups) are left to `batch`, which reads any.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -103,13 +104,7 @@ def shape_of(data: memoryview) -> Shape | None:
     inside = inside_of(data, 0, len(data))
     if inside is None:
         return None
-    mask = bytearray(len(data))
-
-    def decide(start: int, stop: int) -> None:
-        mask[start:stop] = b"\xff" * (stop - start)
-
-    for start, stop in inside.deciding:
-        decide(start, stop)
+    deciding = inside.deciding
     trafs: list[dict[int, tuple[int, int]]] = []
     for at, length, kind, header, depth, _, _ in inside.rows:
         if depth == 1 and kind == TRAF:
@@ -125,23 +120,27 @@ def shape_of(data: memoryview) -> Shape | None:
     for boxes in trafs:
         if len(boxes) < 3 or any(room < 4 or data[body] > 1 for body, room in boxes.values()):
             return None
-        traf = _traf(data, boxes, places, decide, first=not found)
+        traf = _traf(data, boxes, places, deciding, first=not found)
         if traf is None or traf.track in (known.track for known in found):
             return None
         found.append(traf)
-        for body, _ in boxes.values():
-            decide(body, body + 4)
-        # track_ID and sample_count stand first behind version and flags.
-        for body in (boxes[TFHD_CODE][0], boxes[TRUN_CODE][0]):
-            decide(body + 4, body + 8)
-    return Shape(bytes(data), bytes(mask), tuple(places), tuple(found)) if found else None
+        # Version and flags; track_ID and sample_count stand first behind them.
+        deciding += [
+            (body, body + (4 if kind == TFDT_CODE else 8)) for kind, (body, _) in boxes.items()
+        ]
+    if not found:
+        return None
+    mask = bytearray(len(data))
+    for start, stop in deciding:
+        mask[start:stop] = b"\xff" * (stop - start)
+    return Shape(bytes(data), bytes(mask), tuple(places), tuple(found))
 
 
 def _traf(
     data: memoryview,
     boxes: Mapping[int, tuple[int, int]],
     places: list[Place],
-    decide: Callable[[int, int], None],
+    deciding: list[tuple[int, int]],
     *,
     first: bool,
 ) -> Traf | None:
@@ -162,22 +161,21 @@ def _traf(
         # Another entry than the first is looked at: the moov may not have it.
         if int.from_bytes(data[entry[0] : entry[0] + 4], "big") != 1:
             return None
-        decide(entry[0], entry[0] + 4)
-    count, track = (
-        int.from_bytes(data[at : at + dtype.itemsize], "big")
-        for at, dtype in (trun.places["sample_count"], header.places["track_ID"])
-    )
+        deciding.append((entry[0], entry[0] + 4))
+    (count,) = _WORD(data, trun.places["sample_count"][0])
+    (track,) = _WORD(data, header.places["track_ID"][0])
     stride = 4 * (trun.flags & 0xF00).bit_count()
     most = (run_room - trun.width) // stride if stride else MAX_COUNT_WITHOUT_ROWS
     if not 0 < count <= most or run_room != trun.width + count * stride:
         return None
     wanted = {**header.places, **tfdt.places, **trun.places}
-    wanted = {name: place for name, place in wanted.items() if name not in DECIDED}
+    for name in DECIDED:
+        del wanted[name]
     if count == 1:
         # The row of a single sample stands at the same place, too.
         wanted |= {name: (run + at, d) for name, (at, d) in _row_places(trun, trun.width).items()}
     start = len(places)
-    cells = {name: start + number for number, name in enumerate(wanted)}
+    cells = dict(zip(wanted, range(start, start + len(wanted)), strict=True))
     places.extend(wanted.values())
     return Traf(track, flags, tfdt.version, trun, count, run + trun.width, start, cells)
 
@@ -191,9 +189,12 @@ def _row_places(trun: _Box, at: int) -> dict[str, Place]:
     return found
 
 
+_WORD = Struct(">I").unpack_from
+
+
 def _box(data: memoryview, body: int, layout: BoxLayout) -> _Box:
     """Places of a box's fixed fields, from the start of the moof."""
-    word = int.from_bytes(data[body : body + 4], "big") & (0xFF000000 | DECIDING[layout.code])
+    word = _WORD(data, body)[0] & (0xFF000000 | DECIDING[layout.code])
     fixed = fixed_fields(layout, word)
     places = zip(fixed.names, fixed.places, strict=True)
     at = {name: (body + at, dtype) for name, (at, dtype) in places}
