@@ -24,22 +24,27 @@ OPEN, DEMUX = "libavformat open", "PyAV demux"
 PROBE = "ffprobe -show_packets"
 
 
+FORMATS = HERE.parent / "src" / "fragdex" / "formats"
+
+
 @functools.cache
-def floor_program() -> Path | None:
-    """Compile floor.c where a compiler is; return the program."""
+def c_program(name: str) -> Path | None:
+    """Compile a C file that is here, where a compiler is; return the program."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None
     BUILD.mkdir(exist_ok=True)
-    program, text = BUILD / "floor", HERE / "floor.c"
-    if not program.exists() or program.stat().st_mtime < text.stat().st_mtime:
-        subprocess.run([compiler, "-O2", "-o", str(program), str(text)], check=True)
+    program, text = BUILD / name, HERE / f"{name}.c"
+    newest = max(one.stat().st_mtime for one in (text, FORMATS / "fidx.h"))
+    if not program.exists() or program.stat().st_mtime < newest:
+        options = ["-O2", f"-I{FORMATS}", "-o", str(program)]
+        subprocess.run([compiler, *options, str(text)], check=True)
     return program
 
 
 def floor(path: Path) -> Contender | None:
     """The C program that hops over the boxes and reads every moof byte once, in both ways."""
-    program = floor_program()
+    program = c_program("floor")
     if program is None:
         return None
 

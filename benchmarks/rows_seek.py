@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 
@@ -15,6 +17,7 @@ import fragdex
 
 ONE, MANY = 20_000, 1_000_000
 FIRST = 3600.5  # seconds; the middle of two hours, between two key frames
+OPEN_C, SEEK_C = "fidx.h, map, open and seek", "fidx.h, seek"
 SAVED = "open_index and seek"
 PEER = "libavformat open and seek"
 
@@ -115,6 +118,36 @@ def seek(setting: Setting) -> Row:
                 unit="million/s",
             ),
         ],
+    )
+
+
+def seek_in_c(setting: Setting) -> Row:
+    """Random times by fidx.h, which shares no code with the library."""
+    path, _ = setting.files["2h"]
+    peers.BUILD.mkdir(exist_ok=True)
+    saved = peers.BUILD / "2h.fidx"
+    fragdex.index(str(path)).save(str(saved))
+    program = peers.c_program("fidx_seek")
+
+    def once() -> Mapping[str, int]:
+        if program is None:
+            raise peers.PeerFailed("no C compiler")
+        command = [str(program), str(saved), str(MANY)]
+        done = subprocess.run(command, capture_output=True, check=True, text=True)
+        tracks = [json.loads(line) for line in done.stdout.splitlines()]
+        return {
+            OPEN_C: tracks[0]["open_ns"] * 1000,
+            SEEK_C: max(track["seek_ps"] for track in tracks),
+        }
+
+    note = f"fidx_seek.c, one process; the mean of {MANY:,}, random times"
+    picoseconds = run([Contender("fidx.h", once, note=note)], setting.rounds)
+    seek = median(picoseconds, SEEK_C)
+    return Row(
+        "seek-c",
+        "one seek by fidx.h, 2 h (the slower track counts)",
+        {name: _nanoseconds(figure) for name, figure in picoseconds.items()},
+        [Want("≤ 200 ns a seek", seek and seek / 1000, 200, at_most=True, unit="ns")],
     )
 
 

@@ -36,6 +36,7 @@ ROWS: dict[str, Callable[[Setting], Row]] = {
     "memory": rows_memory.memory,
     "open-saved": rows_seek.open_saved,
     "seek": rows_seek.seek,
+    "seek-c": rows_seek.seek_in_c,
     "view-range": rows_views.view_range,
     "playlists": rows_views.playlists,
     "origin-segments": rows_views.origin_segments,

@@ -5,13 +5,29 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fragdex.formats.fidx_columns import TABLES
+from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import FragmentFlags
+from fragdex.fragments.track_info import (
+    Colour,
+    ContentLight,
+    DolbyVision,
+    Edit,
+    Encryption,
+    MasteringDisplay,
+    Movie,
+    SampleDefaults,
+    TrackInfo,
+)
+from fragdex.seeking.model import FileInfo, How
 
 PAGE = Path(__file__).parents[2] / "docs" / "index-format.md"
 EXAMPLE = Path(__file__).with_name("fidx_example.py")
@@ -24,6 +40,44 @@ def columns(table: str) -> str:
         f"| {column.unit or '–'} | {column.meaning} |"
         for column in TABLES[table].schema()
     )
+
+
+RECORDS: dict[str, Any] = {
+    "Member `source`": FileInfo,
+    "Member `how`": How,
+    "A `finding`": Finding,
+    "A `movie`": Movie,
+    "A `record`": TrackInfo,
+}
+"""Heading → the record that its table has to list, member by member."""
+INSIDE = (Edit, Encryption, SampleDefaults, Colour, MasteringDisplay, ContentLight, DolbyVision)
+
+
+def listed(heading: str) -> list[tuple[str, str]]:
+    """Member and default of each row of the table below a heading."""
+    text = PAGE.read_text(encoding="utf-8").split(f"### {heading}\n", 1)[1].split("\n#", 1)[0]
+    rows = [
+        re.split(r" *(?<!\\)\| *", line)[1:-1] for line in text.splitlines() if line[:3] == "| `"
+    ]
+    return [(row[0].strip("`"), row[2].strip("`*")) for row in rows]
+
+
+def members(kind: Any) -> list[tuple[str, str]]:
+    """The same of a record."""
+    return [(one.name, _default(one.default)) for one in fields(kind)]
+
+
+def _default(value: Any) -> str:
+    if value is MISSING:
+        return "must"
+    return "[]" if value == () else json.dumps(value)
+
+
+def set_columns() -> list[tuple[str, str]]:
+    """Name and type of each row of the table of the set."""
+    text = PAGE.read_text(encoding="utf-8").split("## The set", 1)[1].split("\n## ", 1)[0]
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    return [(row[0].strip("| `"), row[1]) for row in rows]
 
 
 def _escaped(text: str) -> str:

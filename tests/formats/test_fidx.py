@@ -8,10 +8,11 @@ import os
 import pickle
 import stat
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -355,3 +356,31 @@ def test_the_page_of_the_format_is_true() -> None:
     text = index_format_page.PAGE.read_text(encoding="utf-8")
     assert index_format_page.page(text) == text
     assert fidx.read(index_format_page.example()).track(1).seek(0).range.start == 700
+
+
+@pytest.mark.parametrize("heading", index_format_page.RECORDS)
+def test_the_page_lists_every_member(heading: str) -> None:
+    kind = index_format_page.RECORDS[heading]
+    assert index_format_page.listed(heading) == index_format_page.members(kind)
+
+
+def test_the_page_lists_the_members_of_what_is_inside() -> None:
+    text = index_format_page.PAGE.read_text(encoding="utf-8")
+    for kind in index_format_page.INSIDE:
+        names = ", ".join(name for name, _ in index_format_page.members(kind))
+        assert f"`{{{names}}}`" in text, kind
+
+
+def test_the_page_lists_the_columns_of_the_set() -> None:
+    pa = pytest.importorskip("pyarrow")
+    from fragdex.data.set_parts import schema
+
+    def flat(fields: Any, before: str = "") -> Iterator[tuple[str, str]]:
+        for one in fields:
+            is_list = pa.types.is_list(one.type)
+            yield before + one.name, "list" if is_list else str(one.type)
+            if is_list:
+                inner = one.type.value_type
+                yield from flat(map(inner.field, range(inner.num_fields)), f"{before}{one.name}.")
+
+    assert index_format_page.set_columns() == list(flat(schema()))

@@ -1,9 +1,11 @@
 /**
- * Frames of a film by number and time in a browser: reads `.fidx` files with samples
- * (docs/index-format.md) and answers as fragdex.Frames does. No dependency, no build step.
+ * Reads `.fidx` files (docs/index-format.md) in a browser: seeks, byte ranges of a span of time, and,
+ * where the file has samples, frames by number and time as fragdex.Frames has them. No dependency, no
+ * build step.
  *
  *     import { FrameIndex } from "./fidx.js";
  *     const index = await FrameIndex.load("movie.fidx");
+ *     index.seek(90.5), index.span(90, 120)
  *     const frames = index.frames();
  *     frames.length, frames.time(7), frames.numberAt(1.5), frames.range(7), frames.group(7)
  */
@@ -37,20 +39,27 @@ export class FrameIndex {
       throw new FrameIndexError("this is no .fidx file");
     }
     const major = view.getUint16(8, true);
-    if (major > 1) throw new FrameIndexError(`this .fidx has version ${major}; 1 can be read`);
+    if (major !== 1) throw new FrameIndexError(`this .fidx has version ${major}; 1 can be read`);
+    if (view.getUint32(12, true) !== 0x0a0b0c0d) throw new FrameIndexError("the .fidx file is damaged");
     const size = whole(view.getBigUint64(16, true));
     const textSize = whole(view.getBigUint64(24, true));
     const first = whole(view.getBigUint64(32, true));
-    if (size !== buffer.byteLength || 64 + textSize > first || first > size || first % 64) {
+    if (size !== buffer.byteLength || first !== Math.ceil((64 + textSize) / 64) * 64 || first > size) {
       throw new FrameIndexError("the .fidx file is cut off, or its parts do not fit together");
     }
     const text = new Uint8Array(buffer, 64, textSize);
     const sum = crc32(text, crc32(new Uint8Array(buffer, 0, 60)));
     if (sum !== view.getUint32(60, true)) throw new FrameIndexError("the .fidx file is damaged");
     this._columns = { buffer, first };
-    const plain = JSON.parse(new TextDecoder().decode(text));
-    this.source = plain.source ?? {};
-    this._periods = plain.periods ?? [];
+    try {
+      const plain = JSON.parse(new TextDecoder().decode(text));
+      this.source = plain.source;
+      this._periods = plain.periods;
+      checkPlaces(this._periods, size - first);
+    } catch (error) {
+      if (error instanceof FrameIndexError) throw error;
+      throw new FrameIndexError(`the JSON part of the .fidx is damaged (${error.message})`);
+    }
     this.tracks = this._periods.flatMap((period, number) =>
       (period.tracks ?? []).map((track) => {
         const info = typeof track.info === "number" ? period.movie.tracks[track.info] : track.info;
@@ -66,6 +75,47 @@ export class FrameIndex {
   /** Byte ranges of the initialization segment (ftyp and moov) of a period: `[start, stop)`. */
   init(period = 0) {
     return (this._periods[period]?.init ?? []).map(([start, stop]) => ({ start, stop }));
+  }
+
+  /**
+   * Where decoding must start to show a moment of a track: the last sync sample at or before it.
+   *
+   * `seconds`: presentation time, taken as the exact number that it is. `track`: track_ID, or one of
+   * `tracks`; left out: the first with pictures, else the first that can be seeked in. Gives the row
+   * of its `fragment` and the bytes of that (`start`, `stop`), the `sample` (null: the index has only
+   * fragments), `cts` and `dts` in ticks, `time` in seconds, and `clamped`: the moment is before the
+   * first sync sample, or at or after the end.
+   */
+  seek(seconds, { track } = {}) {
+    const able = this.tracks.filter(canSeek);
+    const found =
+      track === undefined
+        ? (able.find((one) => one.kind === "video") ?? able[0])
+        : this.tracks.find((one) => one === track || one.id === track);
+    if (!found) throw new FrameIndexError("there is no such track to seek in");
+    return this._tables(found).seek(seconds);
+  }
+
+  /**
+   * The bytes that play the span from `start` to `stop` (exclusive; Infinity: to the end), beside
+   * those of `init`: sorted, `[{ start, stop }]`. `tracks`: as `seek` takes one; left out: all.
+   */
+  span(start, stop, { tracks } = {}) {
+    if (!(stop >= start)) throw new RangeError(`the span ends (${stop}) before it starts (${start})`);
+    const chosen = this.tracks.filter((one) =>
+      tracks === undefined ? canSeek(one) : tracks.some((named) => named === one || named === one.id),
+    );
+    const periods = new Set(chosen.map((one) => one.period));
+    const beside = this.tracks.filter((one) => periods.has(one.period)).map((one) => this._tables(one));
+    return closed(
+      merged(chosen.flatMap((one) => this._tables(one).rowsOf(start, stop))),
+      beside,
+    );
+  }
+
+  _tables(track) {
+    track._parts.tables ??= new Tables(this, track);
+    return track._parts.tables;
   }
 
   /**
@@ -104,6 +154,162 @@ export class FrameIndex {
     return Float64Array.from(new BigInt64Array(buffer, start, places.rows), whole);
   }
 }
+
+/** The fragments and sync samples of a track. */
+class Tables {
+  constructor(index, track) {
+    this._track = track;
+    const columns = (table, names) =>
+      Object.fromEntries(names.map((name) => [name, index._column(track, table, name)]));
+    this.fragments = columns("fragments", [
+      "offset", "size", "moof_offset", "cts_min", "cts_end", "sample_start", "sample_count",
+    ]);
+    this._sync = columns("sync", Object.keys(TABLES.sync));
+    const { cts_min, cts_end, sample_count } = this.fragments;
+    this._end = cts_end.reduce((end, one, row) => (sample_count[row] ? Math.max(end, one) : end), UNKNOWN);
+    // for each row the least time of it and of all behind it, which only rise
+    this._starts = cts_min.map((one) => (one === UNKNOWN ? Infinity : one));
+    for (let row = this._starts.length - 2; row >= 0; row--) {
+      this._starts[row] = Math.min(this._starts[row], this._starts[row + 1]);
+    }
+  }
+
+  seek(seconds) {
+    if (Number.isNaN(seconds)) throw new RangeError("the time is not a number");
+    if (!this._track.timescale) throw new FrameIndexError("the track has no timescale");
+    const sync = this._sync;
+    if (!sync.cts.length) throw new FrameIndexError("the track has no sync sample to seek to");
+    const ticks = mediaTicks(this._track, seconds);
+    const found = after(sync.cts, (cts) => cts <= ticks) - 1;
+    const run = Math.max(found, 0);
+    const [first, step] = [sync.cts[run], sync.step[run]];
+    const last = sync.count[run] - 1;
+    let turn = ticks < first ? 0 : step ? Math.floor((ticks - first) / step) : last;
+    turn = Math.min(turn, last);
+    if (turn * step > ticks - first && turn) turn--;
+    let [sample, row] = [sync.sample[run], sync.fragment[run]];
+    if (turn) {
+      sample += turn * sync.sample_step[run];
+      row = after(this.fragments.sample_start, (start) => start <= sample) - 1;
+    }
+    const { offset, size, cts_end, sample_count } = this.fragments;
+    if (!(row >= 0 && row < offset.length)) {
+      throw new FrameIndexError("the sync samples of the .fidx do not fit its fragments");
+    }
+    let clamped = found < 0;
+    if (!clamped && (cts_end[row] <= ticks || !sample_count[row])) {
+      clamped = this._end !== UNKNOWN && ticks >= this._end;
+    }
+    const cts = first + turn * step;
+    return {
+      fragment: row, start: offset[row], stop: offset[row] + size[row],
+      sample: sample === UNKNOWN ? null : sample, cts,
+      dts: sync.dts[run] === UNKNOWN ? null : sync.dts[run] + turn * step,
+      time: secondsOf(this._track, cts), clamped,
+    };
+  }
+
+  /** The bytes of the fragments that play a span, row by row. */
+  rowsOf(start, stop) {
+    const { fragment, cts } = this.seek(start);
+    // a sample that starts exactly at `stop` is not played any more
+    const most = Math.max(cts, -1 - mediaTicks(this._track, -stop, -1n));
+    const behind = Math.max(fragment + 1, after(this._starts, (one) => one <= most));
+    const found = [];
+    for (let row = fragment; row < behind; row++) {
+      if (this.fragments.sample_count[row]) found.push(this.bytes(row));
+    }
+    return found;
+  }
+
+  bytes(row) {
+    const start = this.fragments.offset[row];
+    return { start, stop: start + this.fragments.size[row] };
+  }
+}
+
+const UNKNOWN = -(2 ** 63);
+const MOST_TURNS = 8; // times that ranges are widened one by one
+
+/** Sorted ranges that neither overlap nor touch; with `apart`, that do not overlap. */
+function merged(ranges, apart = false) {
+  const found = [];
+  for (const { start, stop } of ranges.toSorted((a, b) => a.start - b.start)) {
+    const last = found.at(-1);
+    if (last && (apart ? start < last.stop : start <= last.stop)) last.stop = Math.max(last.stop, stop);
+    else if (start < stop) found.push({ start, stop });
+  }
+  return found;
+}
+
+/** Ranges with what the moofs in them need, which may lie behind other moofs. */
+function closed(ranges, tables) {
+  const total = (all) => all.reduce((sum, { start, stop }) => sum + stop - start, 0);
+  for (let turn = 0; turn < MOST_TURNS; turn++) {
+    const more = [];
+    for (const one of tables) {
+      const { moof_offset, sample_count } = one.fragments;
+      for (const part of ranges) {
+        const last = after(moof_offset, (moof) => moof < part.stop);
+        for (let row = after(moof_offset, (moof) => moof < part.start); row < last; row++) {
+          const bytes = one.bytes(row);
+          const out = bytes.start < part.start || bytes.stop > part.stop;
+          if (out && sample_count[row]) more.push(bytes);
+        }
+      }
+    }
+    const wider = merged([...ranges, ...more]);
+    if (total(wider) === total(ranges)) return ranges;
+    ranges = wider;
+  }
+  // Each turn reaches into the next fragment: all that hang together are taken at once.
+  const rowsOfAll = tables.flatMap((one) => Array.from(one.fragments.offset, (_, row) => one.bytes(row)));
+  const groups = merged(rowsOfAll, true);
+  const touched = groups.filter(({ start, stop }) =>
+    ranges.some((part) => start < part.stop && stop > part.start),
+  );
+  return merged([...ranges, ...touched]);
+}
+
+function canSeek(track) {
+  return track.timescale > 0 && rows(track, "sync") > 0;
+}
+
+/** Refuses tables whose columns are missing, of another type, or outside of the file. */
+function checkPlaces(periods, space) {
+  let left = space;
+  for (const [number, { movie, tracks }] of periods.entries()) {
+    for (const { info, tables } of tracks) {
+      const record = typeof info === "object" ? info : movie.tracks[info];
+      let fits = periods[number].number === number && record?.timescale >= 0;
+      for (const [table, names] of Object.entries(TABLES)) {
+        const { rows = -1, columns = [] } = tables[table] ?? OPTIONAL[table] ?? {};
+        fits &&= Number.isSafeInteger(rows) && rows >= 0;
+        for (const [name, type] of Object.entries(tables[table] ? names : {})) {
+          const entries = columns.filter((one) => one[0] === name);
+          const [, found, offset] = entries[0] ?? [];
+          const bytes = rows * ITEM_SIZES[type];
+          fits &&= entries.length === 1 && found === type && Number.isSafeInteger(offset);
+          fits &&= offset >= 0 && offset % 64 === 0 && offset + bytes <= space;
+          left -= bytes;
+        }
+      }
+      if (!fits || left < 0) throw new FrameIndexError("the tables of the .fidx lead outside of it");
+    }
+  }
+}
+
+const numbers = (...names) => Object.fromEntries(names.map((name) => [name, "<i8"]));
+const TABLES = {
+  fragments: {
+    ...numbers("offset", "size", "moof_offset", "data_start", "data_stop", "dts", "duration"),
+    ...numbers("cts_min", "cts_end", "sample_start", "sample_count", "sync"), flags: "<u4",
+  },
+  sync: numbers("cts", "dts", "step", "count", "sample", "sample_step", "fragment"),
+  samples: { ...numbers("offset", "size", "dts", "cts", "duration"), sync: "|b1" },
+  groups: { grouping_type: "<u4", ...numbers("sample_start", "sample_count", "value") },
+};
+const OPTIONAL = { samples: { rows: 0 }, groups: { rows: 0 } };
 
 /** The frames of a track, numbered from 0. Made by `FrameIndex.frames`. */
 export class Frames {
@@ -156,7 +362,6 @@ export class Frames {
     this._byTime = byTime;
     this._numbers = new Array(places.length);
     places.forEach((place, number) => (this._numbers[place] = number));
-    this._shift = [numerator, denominator];
     this._syncs = [];
     for (let n = 0; n < cts.length; n++) if (this._sync[n]) this._syncs.push(n);
   }
@@ -180,7 +385,7 @@ export class Frames {
   numberAt(seconds) {
     if (!this.length) throw new RangeError("there are no frames");
     if (Number.isNaN(seconds)) throw new RangeError("the time is not a number");
-    const ticks = this._mediaTicks(seconds);
+    const ticks = mediaTicks(this.track, seconds);
     const place = after(this._byTime, (sample) => this._cts[sample] <= ticks) - 1;
     return this._numbers[Math.max(place, 0)];
   }
@@ -228,15 +433,6 @@ export class Frames {
     return number;
   }
 
-  /** The last whole tick of the media at or before a presentation time; doubles are exact. */
-  _mediaTicks(seconds) {
-    if (!Number.isFinite(seconds)) return seconds;
-    const [numerator, denominator] = this._shift;
-    const [over, under] = fraction(seconds);
-    const timescale = BigInt(this.track.timescale);
-    return Number(floorDivide(over * timescale * denominator - numerator * under, under * denominator));
-  }
-
   _startOf(sample) {
     const syncs = this._syncs;
     let place = after(syncs, (sync) => sync <= sample) - 1;
@@ -244,6 +440,21 @@ export class Frames {
     while (place > 0 && this._cts[sample] < this._cts[syncs[place]]) place--;
     return place < 0 || this._cts[sample] < this._cts[syncs[place]] ? 0 : syncs[place];
   }
+}
+
+/** The last whole tick of the media at or before a presentation time; doubles are exact. */
+function mediaTicks(track, seconds, sign = 1n) {
+  if (!Number.isFinite(seconds)) return seconds;
+  const [numerator, denominator] = track._parts.track.shift.map(BigInt);
+  const [over, under] = fraction(seconds);
+  const ticks = over * BigInt(track.timescale) * denominator - sign * numerator * under;
+  return Number(floorDivide(ticks, under * denominator));
+}
+
+/** Presentation time of a composition time, in seconds. */
+function secondsOf(track, cts) {
+  const [numerator, denominator] = track._parts.track.shift;
+  return (cts * denominator + numerator) / (denominator * track.timescale);
 }
 
 /** Whether any moment of a sample is in the edit list (ISO/IEC 14496-12, 8.6.6). */

@@ -405,7 +405,7 @@ def verify(
         return
     data = memoryview(_content(what)).cast("B")
     index, columns, text_end, start = _read(data, verifying=True)
-    gaps = [(text_end, start)]
+    gaps = [(text_end, start)] if columns.is_explained else []
     end = start
     for column in sorted(columns.placed, key=lambda placed: placed.offset):
         if zlib.crc32(column.array.data) != column.checksum:
@@ -417,10 +417,11 @@ def verify(
                 found=f"{zlib.crc32(column.array.data):08x}",
                 advice="build the index again",
             )
-        if column.array.nbytes:
+        if column.array.nbytes and columns.is_explained:
             gaps.append((end, start + column.offset))
             end = max(end, start + column.offset + column.array.nbytes)
-    gaps.append((end, len(data)))
+    if columns.is_explained:
+        gaps.append((end, len(data)))
     for gap_start, gap_stop in gaps:
         if any(data[gap_start:gap_stop]):
             raise DamagedIndex("the padding between the columns is not zero", offset=gap_start)
@@ -544,6 +545,8 @@ class _SavedTables:
             for name, kind, needed in _TABLES
             if needed or name in plain
         }
+        if plain.keys() - _NAMES:
+            columns.is_explained = False
 
     def unchecked(self) -> tuple[FragmentTable, SyncTable]:
         return self._table(FragmentTable), self._table(SyncTable)
@@ -571,6 +574,7 @@ _TABLES: tuple[tuple[str, type[Table], bool], ...] = (
 )
 
 
+_NAMES = {name for name, _, _ in _TABLES}
 _NO_SHIFT = Fraction(0)
 
 

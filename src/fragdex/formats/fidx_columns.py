@@ -172,6 +172,9 @@ class ColumnReader:
         space: all columns.
         verifying: keep what the JSON part says of each, so that `placed` can be asked.
 
+    Attributes:
+        is_explained: whether every column that was met is one of this version.
+
     >>> writer = ColumnWriter()
     >>> plain = writer.add(SampleTable.empty())
     >>> reader = ColumnReader(memoryview(b""))
@@ -184,6 +187,7 @@ class ColumnReader:
         self._whole: dict[str, npt.NDArray[Any]] = {}
         self._left = len(space)
         self._listed: list[_Listed] | None = [] if verifying else None
+        self.is_explained = True
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         """Pickled as the bytes of all columns; out of band, and not copied, where that is asked."""
@@ -269,6 +273,7 @@ class ColumnReader:
                 raise refuse(place, "[name, dtype, offset, crc32]", entry)
             form = forms.get(entry[0])
             if form is None:
+                self.is_explained = False
                 continue
             if entry[0] in results:
                 raise refuse(place, "each column once", entry[0])

@@ -1,6 +1,14 @@
 """What tests of media pipelines need: movies with known truth, checks, a range server."""
 
-from fragdex.testing.checks import Violation, check_bmff, check_cmaf, check_dash, check_hls
+from fragdex.testing.checks import (
+    Violation,
+    check_bmff,
+    check_cmaf,
+    check_dash,
+    check_fidx,
+    check_fidx_file,
+    check_hls,
+)
 from fragdex.testing.files import made_movie, make_file, movie
 from fragdex.testing.range_server import Faults, RangeServer
 from fragdex.testing.tracks import Made
@@ -13,6 +21,8 @@ __all__ = [
     "check_bmff",
     "check_cmaf",
     "check_dash",
+    "check_fidx",
+    "check_fidx_file",
     "check_hls",
     "made_movie",
     "make_file",

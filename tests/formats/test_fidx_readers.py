@@ -1,0 +1,132 @@
+"""Three readers of the binary index that share no code answer alike: Python, C, JavaScript.
+
+For every fixture, at every boundary of its fragments and sync samples, and for the test vectors.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fragdex
+from formats import fidx_programs as programs
+from formats import fidx_vectors as made
+from fragdex.errors import FragdexError
+from fragdex.formats import fidx
+from fragdex.testing import check_fidx, check_fidx_file
+from fragdex.testing.checks.fidx import ASKED, fidx_answers, fidx_vectors, is_same
+from strategies.indexes import indexes
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+OF_JS = ("tracks", "init", "seek", "span")
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """fidx_answers.c under the sanitizers."""
+    if programs.compiler() is None:
+        pytest.skip("no gcc and no clang")
+    target = tmp_path_factory.mktemp("fidx") / "answers"
+    programs.compiled(programs.HERE / "fidx_answers.c", target, *programs.SANITIZED)
+    if not programs.runs(target):
+        pytest.skip("no process runs under the sanitizers here")
+    return target
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """Name, bytes and questions for each fixture that has an index."""
+    found = []
+    for path in sorted([*FIXTURES.iterdir(), *(FIXTURES / "made").iterdir()]):
+        try:
+            index = fragdex.index(path, exact=True, partial=True)
+            data = fidx.write(index, samples=True)
+        except (FragdexError, IsADirectoryError):
+            continue
+        questions = made.questions(fidx.read(data), 16)
+        found.append((path.name, data, questions, fidx_answers(data, questions)))
+    assert len(found) > 120
+    return found
+
+
+def compare(asked, answers, kinds=ASKED):
+    for (name, _, questions, right), found in zip(asked, answers, strict=True):
+        chosen = [pair for pair in zip(questions, right, strict=True) if pair[0]["ask"] in kinds]
+        assert found is not None, name
+        for (question, expected), answer in zip(chosen, found, strict=True):
+            assert is_same(answer, expected), (name, question, answer, expected)
+
+
+def test_c_answers_as_the_library_does(program, asked):
+    compare(asked, programs.answered_by_c(program, [(data, q) for _, data, q, _ in asked]))
+
+
+@needs_node
+def test_javascript_answers_as_the_library_does(asked, tmp_path):
+    files = [(data, [q for q in qs if q["ask"] in OF_JS]) for _, data, qs, _ in asked]
+    compare(asked, programs.answered_by_js(tmp_path, files), OF_JS)
+
+
+@settings(max_examples=15)
+@given(files=st.lists(indexes(), min_size=1, max_size=5))
+def test_c_answers_alike_for_indexes_of_any_shape(program, files):
+    asked = []
+    for index in files:
+        data = fidx.write(index, samples=True)
+        questions = made.questions(fidx.read(data), 4)
+        asked.append(("drawn", data, questions, fidx_answers(data, questions)))
+    compare(asked, programs.answered_by_c(program, [(data, q) for _, data, q, _ in asked]))
+
+
+def test_the_vectors_are_those_that_the_script_makes():
+    with tarfile.open(made.PACKED) as archive:
+        packed = {one.name: archive.extractfile(one).read() for one in archive}
+    assert packed == made.content()
+
+
+def test_vectors_of_every_kind():
+    every = list(fidx_vectors())
+    assert sum(one.answers is None for one in every) > 30
+    assert {question["ask"] for one in every for question in one.questions} == set(ASKED)
+    hits = [a for one in every for a in one.answers or () if isinstance(a, dict) and "cts" in a]
+    assert any(one.get("clamped") for one in hits)
+    assert any(one.get("sample", 0) is None for one in hits)
+
+
+def test_all_readers_pass_the_vectors(program, tmp_path):
+    assert check_fidx(lambda data, asked: programs.answered_by_c(program, [(data, asked)])[0]) == []
+    every = {one.data: one for one in fidx_vectors()}
+    if shutil.which("node"):
+        files = [(d, [q for q in v.questions if q["ask"] in OF_JS]) for d, v in every.items()]
+        found = dict(zip(every, programs.answered_by_js(tmp_path, files), strict=True))
+        assert check_fidx(lambda data, _: found[data], asks=OF_JS) == []
+
+
+def test_a_wrong_reader_is_told():
+    def later(data, asked):
+        answers = fidx_answers(data, asked)
+        for question, answer in zip(asked, answers or (), strict=False):
+            if question["ask"] == "seek" and answer:
+                answer["cts"] += 1
+        return answers
+
+    assert {one.rule for one in check_fidx(later)} == {"fidx-answer"}
+    assert {one.rule for one in check_fidx(lambda data, asked: [])} == {"fidx-refused", "fidx-read"}
+    assert {one.rule for one in check_fidx(lambda data, asked: data.gone)} == {"fidx-reader"}
+    told = check_fidx(lambda data, asked: None)
+    assert {one.rule for one in told} == {"fidx-read"}
+    assert all("docs/index-format.md" in one.clause for one in told)
+
+
+def test_a_written_file_is_checked(tmp_path):
+    data = made.film("cmaf")
+    (tmp_path / "a.fidx").write_bytes(data)
+    assert check_fidx_file(tmp_path / "a.fidx") == []
+    (wrong,) = check_fidx_file(made.replaced("sync", "fragment", 0, 99))
+    assert "rows of the fragment table" in wrong.message
