@@ -19,6 +19,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 TOLD = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]
 RUN = ("README.md", "docs/tutorial.md", "docs/origin.md", "docs/frames.md", "docs/training.md")
 RUN += ("docs/labelling.md", "docs/notebooks.md", "docs/recordings.md", "docs/repair.md")
+RUN += ("docs/beside.md",)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -5,7 +5,9 @@ For every fixture, at every boundary of its fragments and sync samples, and for 
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -130,3 +132,43 @@ def test_a_written_file_is_checked(tmp_path):
     assert check_fidx_file(tmp_path / "a.fidx") == []
     (wrong,) = check_fidx_file(made.replaced("sync", "fragment", 0, 99))
     assert "rows of the fragment table" in wrong.message
+
+
+NUMBERS = """
+const text = readFileSync(process.argv[4], "utf8");
+const block = text.split("// Label Studio:")[1].split("```")[0];
+const names = "fromLabelStudio, toLabelStudio, fromCvat";
+const functions = new Function(`//${block}; return { ${names} };`)();
+const index = new FrameIndex(new Uint8Array(readFileSync(process.argv[3])).buffer);
+const frames = index.frames();
+const rate = frames.length / (frames.time(frames.length - 1) + frames.duration(frames.length - 1));
+const found = Array.from({ length: frames.length }, (_, number) => [
+  functions.fromLabelStudio(frames, functions.toLabelStudio(frames, number, 1000), 1000),
+  functions.fromCvat(number), functions.fromCvat(number, { first: 5, step: 2 }),
+]);
+const counted = Array.from({ length: frames.length }, (_, n) =>
+  functions.fromLabelStudio(frames, n + 1, rate));
+console.log(JSON.stringify({ found, counted }));
+"""
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["open-gop.mp4", "frag-variable-rate.mp4"])
+def test_numbers_of_labelling_tools(name, tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "labelling.md"
+    module = (tmp_path / "fidx.mjs").as_uri()
+    shutil.copy(programs.MODULE, tmp_path / "fidx.mjs")
+    index = fragdex.index(FIXTURES / name, exact=True)
+    (tmp_path / "a.fidx").write_bytes(fidx.write(index, samples=True))
+    head = f'import {{ readFileSync }} from "node:fs"; import {{ FrameIndex }} from "{module}";'
+    (tmp_path / "a.mjs").write_text(head + NUMBERS)
+    command = ["node", tmp_path / "a.mjs", "-", tmp_path / "a.fidx", page]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    count = len(told["found"])
+    assert told["found"] == [[n, n, 5 + 2 * n] for n in range(count)]
+    if name == "open-gop.mp4":  # of a constant rate
+        assert told["counted"] == list(range(count))
+    else:
+        assert told["counted"] != list(range(count))

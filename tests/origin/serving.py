@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import httpx
 import uvicorn
 
-from fragdex.origin.application import make_app
+from fragdex.origin.application import Origin
 
 
 @contextmanager
 def serving(titles, settings=None):
-    config = uvicorn.Config(make_app(titles, settings), port=0, log_level="error")
+    config = uvicorn.Config(Origin(titles, settings), port=0, log_level="error")
     server = uvicorn.Server(config)
     listening = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -168,3 +168,27 @@ def test_progressive_films_do_not_grow(tmp_path):
     (tmp_path / "future.mp4").write_bytes(movie(4))
     os.utime(tmp_path / "future.mp4", (written, written))
     assert titles.open(("future.mp4",)).growing is False
+
+
+def bytes_of(data, track):
+    places = zip(track.samples.offset, track.samples.size, strict=True)
+    return [data[start : start + size] for start, size in places]
+
+
+def test_a_classic_file_has_what_is_there(tmp_path):
+    whole = movie(6, tracks=2, samples=5, fps=5)
+    rows = fragdex.index(whole).tracks[0].fragments.offset.tolist()
+    tags = set()
+    with serving(Titles(tmp_path, growing=FOR_EVER)) as client:
+        for size in (rows[1] + 60, rows[3] + 10, len(whole)):
+            (tmp_path / "live.mp4").write_bytes(whole[:size])
+            answer = client.get("/live.mp4/faststart.mp4")
+            assert answer.headers["cache-control"] == "public, max-age=1"
+            tags.add(answer.headers["etag"])
+            assert [box.type for box in fragdex.parse(answer.content)] == ["ftyp", "moov", "mdat"]
+            known = fragdex.index(whole[:size], exact=True, partial=True)
+            made = fragdex.index(answer.content, exact=True)
+            for old, new in zip(known.tracks, made.tracks, strict=True):
+                assert len(old.samples) == len(new.samples)
+                assert bytes_of(answer.content, new) == bytes_of(whole, old)
+    assert len(tags) == 3

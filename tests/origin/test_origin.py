@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.parse import urljoin
 
 import pytest
 
@@ -18,13 +17,11 @@ import fragdex
 httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
 
-from starlette.applications import Starlette  # noqa: E402
 from starlette.datastructures import Headers  # noqa: E402
-from starlette.routing import Mount  # noqa: E402
 from starlette.testclient import TestClient  # noqa: E402
 
 from fragdex.origin.addresses import signed  # noqa: E402
-from fragdex.origin.application import Settings, make_app  # noqa: E402
+from fragdex.origin.application import Origin, Settings  # noqa: E402
 from fragdex.origin.titles import IndexFiles, Titles  # noqa: E402
 from fragdex.serving.answers import answer  # noqa: E402
 from fragdex.testing import RangeServer, movie  # noqa: E402
@@ -405,39 +402,10 @@ def test_the_command(folder):
             process.wait(20)
 
 
-PATHS = (
-    "frag-cmaf.mp4/hls/master.m3u8", "frag-cmaf.mp4/dash/manifest.mpd", "frag-cmaf.mp4/",
-    "frag-cmaf.mp4/clip.mp4?start=0&end=1", "frag-cmaf.mp4/fragmented.mp4", "healthz", "",
-    "frag-cmaf.mp4/thumbnail.jpg", "nothing.mp4/hls/master.m3u8",
-)  # fmt: skip
-
-
-def test_under_a_mount_it_answers_as_by_itself(tmp_path):
-    """Starlette passes the whole path, and where the application is mounted (ASGI: root_path)."""
-    shutil.copy(FIXTURES / "frag-cmaf.mp4", tmp_path)
-    alone, mounted = make_app(Titles(str(tmp_path))), make_app(Titles(str(tmp_path)))
-    outer = Starlette(routes=[Mount("/a/media", app=mounted)])
-    with TestClient(alone) as one, TestClient(outer) as other:
-        for path in PATHS:
-            expected, found = one.get(f"/{path}"), other.get(f"/a/media/{path}")
-            assert (found.status_code, found.content) == (expected.status_code, expected.content)
-        playlist = other.get("/a/media/frag-cmaf.mp4/hls/v1.m3u8").text
-        segment = next(line for line in playlist.splitlines() if line.endswith(".m4s"))
-        for _ in range(2):  # the second time from what is prepared
-            found = other.get(f"/a/media/frag-cmaf.mp4/hls/{segment}")
-            assert found.content == one.get(f"/frag-cmaf.mp4/hls/{segment}").content
-        for asked, place in (("/a/media", "/a/media/"), ("/a/media/frag-cmaf.mp4",) * 2):
-            moved = other.get(asked)
-            assert moved.status_code == 200
-            assert moved.url.path == f"{place.rstrip('/')}/"
-        home = re.search(r'href="([^"]+)">All films', other.get("/a/media/frag-cmaf.mp4/").text)[1]
-        assert urljoin("/a/media/frag-cmaf.mp4/", home) == "/a/media/"
-
-
 def test_faststart_of_a_fragmented_film_is_a_classic_file(tmp_path):
     """It was the input itself, fragments and all: its moov stands in front already."""
     shutil.copy(FIXTURES / "frag-cmaf.mp4", tmp_path)
-    with TestClient(make_app(Titles(str(tmp_path)))) as client:
+    with TestClient(Origin(Titles(str(tmp_path)))) as client:
         made = client.get("/frag-cmaf.mp4/faststart.mp4").content
     codes = [box.type for box in fragdex.parse(made)]
     assert "moof" not in codes
@@ -449,7 +417,7 @@ def test_faststart_of_a_fragmented_film_is_a_classic_file(tmp_path):
 
 def test_a_film_that_cannot_be_read_is_a_message(tmp_path):
     (tmp_path / "bad.mp4").write_bytes(b"no film at all")
-    with TestClient(make_app(Titles(str(tmp_path)))) as client:
+    with TestClient(Origin(Titles(str(tmp_path)))) as client:
         page = client.get("/bad.mp4/")
         assert page.status_code == 422
         assert "not an ISO base media file" in page.text

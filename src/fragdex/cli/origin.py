@@ -162,7 +162,7 @@ def origin(
     config = uvicorn.Config(
         make, http=BoundedConnection.within(limits), ws="none", limit_concurrency=CONNECTIONS,
         factory=True, workers=workers, log_level="warning", access_log=False,
-        server_header=False, timeout_graceful_shutdown=GRACE,
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     with _listening(host, port) as listening:
         where, number = listening.getsockname()[:2]
@@ -177,12 +177,12 @@ def origin(
 
 def _app(root: str, seconds: Any, *, settings: Settings, log: bool, **options: Any) -> ASGIApp:
     """The application, made in the process that serves it."""
-    from fragdex.origin.application import make_app
+    from fragdex.origin.application import Origin
     from fragdex.origin.titles import Titles
 
     if log:
         settings = replace(settings, log=partial(print, file=sys.stderr))
-    return make_app(Titles(root, segment_duration=seconds, **options), settings)
+    return Origin(Titles(root, segment_duration=seconds, **options), settings)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -171,6 +171,8 @@ class Settings:
         playlist_max_age: the same of playlists and manifests, which name what is there now.
         secret: that addresses are signed with; None: they need no signature.
         listed: whether `/` lists the films; with a secret, its signed address does.
+        prefix: a path such as `/films` that stands before all addresses in what is asked, and that
+            nobody takes away: neither a mount nor a proxy.
         log: called with a line for each request; None: nothing is logged.
         log_json: whether lines are JSON objects.
     """
@@ -179,44 +181,61 @@ class Settings:
     playlist_max_age: int = 60
     secret: str | None = None
     listed: bool = True
+    prefix: str = ""
     log: Callable[[str], None] | None = None
     log_json: bool = False
 
 
-def path_below(scope: Scope) -> str | None:
+def path_below(scope: Scope, prefix: str = "") -> str | None:
     """The path of a request below the place where the application is mounted, without its slash.
 
     None: it is that place itself, without a slash behind it.
 
+    Args:
+        scope: of the request.
+        prefix: what stands before the paths as well, where nobody has taken it away.
+
     >>> path_below({"path": "/media/a.mp4/", "root_path": "/media"}), path_below({"path": "/a/"})
     ('a.mp4/', 'a/')
+    >>> path_below({"path": "/media/films/a.mp4/", "root_path": "/media"}, "/films")
+    'a.mp4/'
     """
-    path, root = str(scope["path"]), str(scope.get("root_path") or "").rstrip("/")
-    if root and path == root:
-        return None
+    path = str(scope["path"])
     # a proxy may have taken the prefix away that a server tells of
-    return path[len(root) + 1 :] if root and path.startswith(f"{root}/") else path[1:]
+    for root in (str(scope.get("root_path") or "").rstrip("/"), prefix):
+        if root and path == root:
+            return None
+        if root and path.startswith(f"{root}/"):
+            path = path[len(root) :]
+    return path[1:]
+
+
+def _with_slash(scope: Scope) -> Response:
+    """Leads to the same path with a slash behind it, whatever a proxy has before it."""
+    name = quote(str(scope["path"]).rpartition("/")[2], safe=":")
+    query = scope["query_string"].decode("latin-1")
+    return RedirectResponse(f"./{name}/{f'?{query}' if query else ''}", 308, CORS)
 
 
 class NotSigned(Exception):
     """The address is not signed, or its time is over."""
 
 
-def make_app(titles: Titles, settings: Settings | None = None) -> ASGIApp:
+class Origin:
     """The application for an ASGI server.
+
+    It closes its films when the server ends it (ASGI's lifespan). A framework that mounts it passes
+    no such message on: `close` is then the framework's to call, where it ends.
 
     Args:
         titles: the films.
         settings: None: the usual ones.
     """
-    chosen = settings or Settings()
-    origin = _Origin(titles, chosen)
-    return origin if chosen.log is None else AccessLog(origin, chosen.log, json=chosen.log_json)
 
-
-class _Origin:
-    def __init__(self, titles: Titles, settings: Settings) -> None:
-        self._titles, self._settings = titles, settings
+    def __init__(self, titles: Titles, settings: Settings | None = None) -> None:
+        self._titles, self._settings = titles, settings or Settings()
+        log, in_json = self._settings.log, self._settings.log_json
+        self._serve = self._handle if log is None else AccessLog(self._handle, log, json=in_json)
         self._threads = ThreadPoolExecutor(_THREADS, "origin")
         self._previews = PreviewMaker()
         self._prepared: LRUCache[PreparedSegment] = LRUCache(_PREPARED)
@@ -224,13 +243,22 @@ class _Origin:
         self._lifespan = Starlette(lifespan=self._life)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request, or the message that a server starts or ends, as ASGI has it."""
+        await self._serve(scope, receive, send)
+
+    def close(self) -> None:
+        """Close all films; what is asked for afterwards opens them anew."""
+        self._previews.close()
+        self._titles.close()
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
             return
-        path = path_below(scope)
+        path = path_below(scope, self._settings.prefix)
         if path is None:
             # relative addresses of the list would lead beside the mount
-            await RedirectResponse(f"{scope['path']}/", 308, CORS)(scope, receive, send)
+            await _with_slash(scope)(scope, receive, send)
             return
         ready = self._at_once(scope, path)
         if ready is not None:
@@ -244,8 +272,7 @@ class _Origin:
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
         yield
-        self._previews.close()
-        self._titles.close()
+        self.close()
 
     # -- segments of local films that wait for nothing
 
@@ -349,7 +376,7 @@ class _Origin:
         address = parse_address(path)
         if address is None:
             self._titles.place(path)  # says where there is no such file
-            return RedirectResponse(f"{request.url.path}/", 308, CORS)
+            return _with_slash(request.scope)
         film = self._titles.open(address.names)
         try:
             return self._answer(request, address, film)

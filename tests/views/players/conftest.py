@@ -35,10 +35,10 @@ def script(player):
 @contextmanager
 def serving(folder, seconds, **options):
     """An origin of a folder; its address."""
-    from fragdex.origin.application import make_app
+    from fragdex.origin.application import Origin
     from fragdex.origin.titles import Titles
 
-    with listening(make_app(Titles(folder, segment_duration=seconds, **options))) as address:
+    with listening(Origin(Titles(folder, segment_duration=seconds, **options))) as address:
         yield address
 
 
