@@ -63,17 +63,18 @@ class CaptionLayout:
     max_duration_ms: int = 7_000
 
     def __post_init__(self) -> None:
-        bounds = {
-            "line_length": (10, 200), "max_lines": (1, 4), "reading_speed": (5, 100),
-            "min_duration_ms": (0, 10_000), "max_duration_ms": (1_000, 60_000),
-        }  # fmt: skip
-        for name, (low, high) in bounds.items():
+        for name, (low, high) in BOUNDS.items():
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} is {getattr(self, name)}: expected {low:,} to {high:,}")
         if self.min_duration_ms > self.max_duration_ms:
             raise ValueError("min_duration_ms is more than max_duration_ms")
 
 
+BOUNDS: Final = {
+    "line_length": (10, 200), "max_lines": (1, 4), "reading_speed": (5, 100),
+    "min_duration_ms": (0, 10_000), "max_duration_ms": (1_000, 60_000),
+}  # fmt: skip
+"""Least and most of each attribute of a layout."""
 USUAL: Final = CaptionLayout()
 
 

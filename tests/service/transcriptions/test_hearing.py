@@ -91,6 +91,12 @@ def test_captions_come_in_three_forms(transcriber, heard):
     assert head.status_code == 200
     assert head.headers["content-type"].startswith("application/x-subrip")
     assert transcriber.client.get(f"{at}.srt").text.startswith("1\n00:00:0")
+    narrow = transcriber.client.get(f"{at}.vtt?line_length=12&max_lines=1").text
+    lines = [line for line in narrow.splitlines()[2:] if line and "-->" not in line]
+    assert max(map(len, lines)) <= 12
+    assert " ".join(lines) == " ".join(text for text, *_ in words)
+    for wrong in ("line_length=9", "min_duration_ms=9000&max_duration_ms=8000"):
+        assert transcriber.client.get(f"{at}.vtt?{wrong}").status_code == 422
     document = transcriber.document(heard["id"])
     assert document["language"] == "en"
     assert document["text"].split() == [text for text, *_ in words]

@@ -306,14 +306,68 @@ def delete_transcription(id: str) -> Request[None]:
     return Request("DELETE", f"/api/v1/transcriptions/{segment(id)}", result=None)
 
 
-def download_transcription_json(id: str) -> Request[WholeTranscription]:
-    """The whole of a complete transcription as json."""
-    return Request("GET", f"/api/v1/transcriptions/{segment(id)}.json", result=WholeTranscription)
+def download_transcription_json(
+    id: str,
+    *,
+    line_length: int | None = None,
+    max_lines: int | None = None,
+    reading_speed: float | None = None,
+    min_duration_ms: int | None = None,
+    max_duration_ms: int | None = None,
+) -> Request[WholeTranscription]:
+    """The whole of a complete transcription as json.
+
+    Args:
+        line_length: characters of a line.
+        max_lines: lines of a caption.
+        reading_speed: characters a second.
+        min_duration_ms: a caption stays at least.
+        max_duration_ms: a caption stays at most.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/transcriptions/{segment(id)}.json",
+        query={
+            "line_length": line_length,
+            "max_lines": max_lines,
+            "reading_speed": reading_speed,
+            "min_duration_ms": min_duration_ms,
+            "max_duration_ms": max_duration_ms,
+        },
+        result=WholeTranscription,
+    )
 
 
-def head_transcription_json(id: str) -> Request[None]:
-    """The whole of a complete transcription as json."""
-    return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.json", result=None)
+def head_transcription_json(
+    id: str,
+    *,
+    line_length: int | None = None,
+    max_lines: int | None = None,
+    reading_speed: float | None = None,
+    min_duration_ms: int | None = None,
+    max_duration_ms: int | None = None,
+) -> Request[None]:
+    """The whole of a complete transcription as json.
+
+    Args:
+        line_length: characters of a line.
+        max_lines: lines of a caption.
+        reading_speed: characters a second.
+        min_duration_ms: a caption stays at least.
+        max_duration_ms: a caption stays at most.
+    """
+    return Request(
+        "HEAD",
+        f"/api/v1/transcriptions/{segment(id)}.json",
+        query={
+            "line_length": line_length,
+            "max_lines": max_lines,
+            "reading_speed": reading_speed,
+            "min_duration_ms": min_duration_ms,
+            "max_duration_ms": max_duration_ms,
+        },
+        result=None,
+    )
 
 
 def download_transcription_mp4(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
@@ -332,24 +386,132 @@ def head_transcription_mp4(id: str) -> Request[None]:
     return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.mp4", result=None)
 
 
-def download_transcription_srt(id: str) -> Request[bytes]:
-    """The whole of a complete transcription as srt."""
-    return Request("GET", f"/api/v1/transcriptions/{segment(id)}.srt", result=bytes)
+def download_transcription_srt(
+    id: str,
+    *,
+    line_length: int | None = None,
+    max_lines: int | None = None,
+    reading_speed: float | None = None,
+    min_duration_ms: int | None = None,
+    max_duration_ms: int | None = None,
+) -> Request[bytes]:
+    """The whole of a complete transcription as srt.
+
+    Args:
+        line_length: characters of a line.
+        max_lines: lines of a caption.
+        reading_speed: characters a second.
+        min_duration_ms: a caption stays at least.
+        max_duration_ms: a caption stays at most.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/transcriptions/{segment(id)}.srt",
+        query={
+            "line_length": line_length,
+            "max_lines": max_lines,
+            "reading_speed": reading_speed,
+            "min_duration_ms": min_duration_ms,
+            "max_duration_ms": max_duration_ms,
+        },
+        result=bytes,
+    )
 
 
-def head_transcription_srt(id: str) -> Request[None]:
-    """The whole of a complete transcription as srt."""
-    return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.srt", result=None)
+def head_transcription_srt(
+    id: str,
+    *,
+    line_length: int | None = None,
+    max_lines: int | None = None,
+    reading_speed: float | None = None,
+    min_duration_ms: int | None = None,
+    max_duration_ms: int | None = None,
+) -> Request[None]:
+    """The whole of a complete transcription as srt.
+
+    Args:
+        line_length: characters of a line.
+        max_lines: lines of a caption.
+        reading_speed: characters a second.
+        min_duration_ms: a caption stays at least.
+        max_duration_ms: a caption stays at most.
+    """
+    return Request(
+        "HEAD",
+        f"/api/v1/transcriptions/{segment(id)}.srt",
+        query={
+            "line_length": line_length,
+            "max_lines": max_lines,
+            "reading_speed": reading_speed,
+            "min_duration_ms": min_duration_ms,
+            "max_duration_ms": max_duration_ms,
+        },
+        result=None,
+    )
 
 
-def download_transcription_vtt(id: str) -> Request[bytes]:
-    """The whole of a complete transcription as vtt."""
-    return Request("GET", f"/api/v1/transcriptions/{segment(id)}.vtt", result=bytes)
+def download_transcription_vtt(
+    id: str,
+    *,
+    line_length: int | None = None,
+    max_lines: int | None = None,
+    reading_speed: float | None = None,
+    min_duration_ms: int | None = None,
+    max_duration_ms: int | None = None,
+) -> Request[bytes]:
+    """The whole of a complete transcription as vtt.
+
+    Args:
+        line_length: characters of a line.
+        max_lines: lines of a caption.
+        reading_speed: characters a second.
+        min_duration_ms: a caption stays at least.
+        max_duration_ms: a caption stays at most.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/transcriptions/{segment(id)}.vtt",
+        query={
+            "line_length": line_length,
+            "max_lines": max_lines,
+            "reading_speed": reading_speed,
+            "min_duration_ms": min_duration_ms,
+            "max_duration_ms": max_duration_ms,
+        },
+        result=bytes,
+    )
 
 
-def head_transcription_vtt(id: str) -> Request[None]:
-    """The whole of a complete transcription as vtt."""
-    return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.vtt", result=None)
+def head_transcription_vtt(
+    id: str,
+    *,
+    line_length: int | None = None,
+    max_lines: int | None = None,
+    reading_speed: float | None = None,
+    min_duration_ms: int | None = None,
+    max_duration_ms: int | None = None,
+) -> Request[None]:
+    """The whole of a complete transcription as vtt.
+
+    Args:
+        line_length: characters of a line.
+        max_lines: lines of a caption.
+        reading_speed: characters a second.
+        min_duration_ms: a caption stays at least.
+        max_duration_ms: a caption stays at most.
+    """
+    return Request(
+        "HEAD",
+        f"/api/v1/transcriptions/{segment(id)}.vtt",
+        query={
+            "line_length": line_length,
+            "max_lines": max_lines,
+            "reading_speed": reading_speed,
+            "min_duration_ms": min_duration_ms,
+            "max_duration_ms": max_duration_ms,
+        },
+        result=None,
+    )
 
 
 def cancel_transcription(id: str) -> Request[TranscriptionRecord]:

@@ -43,7 +43,7 @@ from fragdex.service.transcriptions.track_source import end_ms, need_sound_of
 from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.events import Event
-from fragdex.speech.captions import FORMS, as_document
+from fragdex.speech.captions import FORMS, CaptionLayout, as_document
 from fragdex.speech.engines import make_engine, need_language
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.words import merged
@@ -219,12 +219,17 @@ def fragment(
 
 
 def written(
-    context: ServiceContext, tenant_id: str, transcription_id: str, form: str
+    context: ServiceContext,
+    tenant_id: str,
+    transcription_id: str,
+    form: str,
+    layout: CaptionLayout,
 ) -> tuple[str, str]:
     """The whole of a transcription as captions, and their media type.
 
     Args:
-        form: of `writing.FORMS`.
+        form: of `captions.FORMS`.
+        layout: lengths of lines and of captions.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
@@ -234,7 +239,7 @@ def written(
     with context.database.read() as connection:
         row = _need_complete(TRANSCRIPTIONS.row(connection, tenant_id, transcription_id))
         transcript = transcript_of(connection, row)
-    return write(transcript), media_type
+    return write(transcript, layout), media_type
 
 
 def order_copy(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Any
 
-from fastapi import Body, Depends, Path, Request, Response
+from fastapi import Body, Depends, Path, Query, Request, Response
 
 from fragdex.errors import Conflict, NotReady, RecordNotFound, Unprocessable
 from fragdex.responses import has_already
@@ -31,7 +31,7 @@ from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import etag_of, media_answers, media_of
 from fragdex.service.web.routing import PREFIX, api_router, get_and_head
-from fragdex.speech.captions import FORMS
+from fragdex.speech.captions import BOUNDS, FORMS, CaptionLayout
 
 router = api_router("transcriptions")
 routes = Family(router, "/transcriptions", "transcription")
@@ -88,12 +88,39 @@ def get_transcription_fragment(
     return operations.fragment(context, caller.tenant_id, id, n)
 
 
+def _bounded(name: str, meaning: str) -> Any:
+    low, high = BOUNDS[name]
+    return Query(ge=low, le=high, allow_inf_nan=False, description=meaning)
+
+
+def _layout(
+    line_length: Annotated[int, _bounded("line_length", "characters of a line")] = 42,
+    max_lines: Annotated[int, _bounded("max_lines", "lines of a caption")] = 2,
+    reading_speed: Annotated[float, _bounded("reading_speed", "characters a second")] = 20,
+    min_duration_ms: Annotated[int, _bounded("min_duration_ms", "a caption stays at least")] = 1000,
+    max_duration_ms: Annotated[int, _bounded("max_duration_ms", "a caption stays at most")] = 7000,
+) -> CaptionLayout:
+    """How captions are laid out; 422 where the least duration is more than the most."""
+    try:
+        return CaptionLayout(
+            line_length, max_lines, reading_speed, min_duration_ms, max_duration_ms
+        )
+    except ValueError as error:
+        raise Unprocessable(str(error), pointer="min_duration_ms") from error
+
+
 def _captions(form: str) -> None:
     """GET of the whole under the suffix of a form."""
     _, media_type = FORMS[form]
 
-    def get(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
-        text, type_ = operations.written(context, caller.tenant_id, id, form)
+    def get(
+        id: RecordId,
+        request: Request,
+        caller: Asking,
+        context: InContext,
+        layout: Annotated[CaptionLayout, Depends(_layout)],
+    ) -> Response:
+        text, type_ = operations.written(context, caller.tenant_id, id, form, layout)
         content = text.encode()
         etag = etag_of(hashlib.md5(content, usedforsecurity=False).digest())
         headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
@@ -113,7 +140,7 @@ def _captions(form: str) -> None:
         f"/transcriptions/{{id}}.{form}",
         name=f"download_transcription_{form}",
         description=f"The whole of a complete transcription as {form}.",
-        responses={**answers(RecordNotFound, NotReady), **responses},
+        responses={**answers(RecordNotFound, NotReady, Unprocessable), **responses},
     )(get)
 
 
