@@ -34,6 +34,10 @@ also in `moov`, `trak` and `udta`, `sbgp` and `sgpd` also in `traf`, `free` anyw
 needs the **bold** codes: damage there is an error. Any other box that does not fit its declaration
 stays opaque, and `Box.misfit` says why; `parse(data, strict=True)` refuses it.
 
+- [Declared](#declared)
+- [Opaque on purpose](#opaque-on-purpose)
+- [Limits](#limits)
+
 ## Declared
 
 | Box | Inside | Name | Standard |

@@ -1,7 +1,7 @@
-"""Write docs/openapi.json and the tables of http-api.md, operations.md, renders.md and cli.md.
+"""Write docs/openapi.json and the tables of `PAGES`.
 
-Between `<!-- NAME -->` and `<!-- /NAME -->` stands what the program says of itself; all else is
-written by hand. `./dev docs` runs this.
+The program writes what is between `<!-- NAME -->` and `<!-- /NAME -->`; the rest is written by
+hand. `./dev docs` runs this.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from fragdex.service.web.documents import METHODS
 from fragdex.service.web.problems import HTTP, PROBLEMS
 
 HERE = Path(__file__).parent
-PAGES = tuple(HERE / name for name in ("http-api.md", "operations.md", "renders.md", "cli.md"))
+PAGES = tuple(
+    HERE / name
+    for name in ("http-api.md", "operations.md", "settings.md", "render-fields.md", "cli.md")
+)
 OPENAPI = HERE / "openapi.json"
 
 

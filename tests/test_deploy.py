@@ -75,7 +75,7 @@ def test_metrics_of_alerts_and_dashboard_exist(tmp_path):
     named = {name for one in expressions for name in re.findall(r"\b(?:fragdex|process)_\w+", one)}
     assert named
     assert named <= known
-    page = (DEPLOY.parent / "docs" / "operations.md").read_text("utf-8")
+    page = (DEPLOY.parent / "docs" / "monitoring.md").read_text("utf-8")
     parts = ("_bucket", "_sum", "_count", "_created", "fragdex_requests")
     own = {name for name in known if name.startswith("fragdex_") and not name.endswith(parts)}
     assert [name for name in sorted(own) if f"`{name}`" not in page] == []

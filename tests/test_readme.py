@@ -17,7 +17,14 @@ from fragdex.testing import movie
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TOLD = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]
-RUN = ("README.md", "docs/tutorial.md", "docs/origin.md", "docs/frames.md", "docs/training.md")
+RUN = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/library.md",
+    "docs/origin.md",
+    "docs/frames.md",
+    "docs/training.md",
+)
 RUN += ("docs/labelling.md", "docs/notebooks.md", "docs/recordings.md", "docs/repair.md")
 RUN += ("docs/beside.md",)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OPERATIONS = ROOT / "docs" / "operations.md"
-PAGES = (OPERATIONS, ROOT / "SECURITY.md")
+THREATS = ROOT / "docs" / "threat-model.md"
+PAGES = (THREATS, ROOT / "SECURITY.md")
 NAMED = re.compile(r"`(tests/[\w./-]+?\.py)(?:::(\w+))?`")
 
 
 def rows():
     """The cells of each row of the threat model."""
-    text = OPERATIONS.read_text(encoding="utf-8")
+    text = THREATS.read_text(encoding="utf-8")
     part = text.split("\n## Threat model\n", 1)[1].split("\n## ", 1)[0]
     found = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in found[2:]]

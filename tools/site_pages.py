@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 FROM_ROOT = {
     "README.md": "overview.md",  # README.md would be the page that index.md is
     "SECURITY.md": "SECURITY.md",
+    "deploy/README.md": "deploy/README.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "benchmarks/results.md": "benchmarks/results.md",
@@ -24,9 +25,23 @@ FROM_ROOT = {
     "benchmarks/transcribe/results.md": "benchmarks/transcribe/results.md",
 }
 """Pages outside docs/, and what they are called in the site."""
+OTHER_FILES = r"LICENSE|Dockerfile|openapi\.json|[\w-]+\.(?:ya?ml|service|html)"
+"""Files that pages link to in a checkout and that the site does not have."""
 PICTURES = ("benchmarks/fleet/fleet.svg",)
 """Those of the pages above."""
-REFERENCE = {"library": "fragdex", "client": "fragdex.client"}
+REFERENCE = {
+    "library": "fragdex",
+    "boxes": "fragdex.boxes",
+    "byterange": "fragdex.byterange",
+    "client": "fragdex.client",
+    "data": "fragdex.data",
+    "digest": "fragdex.digest",
+    "errors": "fragdex.errors",
+    "frames": "fragdex.frames",
+    "testing": "fragdex.testing",
+    "webhook_signature": "fragdex.webhook_signature",
+}
+"""The public modules, by the page of each below reference/."""
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -39,22 +54,18 @@ def on_files(files: Any, config: Any) -> Any:
     for name, module in REFERENCE.items():
         page = File.generated(config, f"reference/{name}.md", content=reference(module))
         files.append(page)
+    for file in files.documentation_pages():
+        if file.src_uri.startswith("decisions/0"):  # listed on a page of their own
+            file.inclusion = file.inclusion.NOT_IN_NAV
     return files
 
 
-def on_nav(nav: Any, config: Any, files: Any) -> Any:
-    """Decisions are many, and listed on a page of their own."""
-    for file in files.documentation_pages():
-        if file.src_uri.startswith("decisions/0"):
-            file.inclusion = file.inclusion.NOT_IN_NAV
-    return nav
-
-
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links lead to pages of the site, or to nothing that it has."""
+    """Links lead to pages of the site; a link to another file of the repository is its text."""
     folder = page.file.src_uri.rpartition("/")[0]
-    markdown = re.sub(r"<!-- /?\w+ -->\n?", "", markdown)
-    return re.sub(r"\]\((\.\./[^)#]+)", lambda m: f"]({_inside(m[1], folder)}", markdown)
+    markdown = re.sub(r"<!-- /?[\w-]+ -->\n?", "", markdown)
+    markdown = re.sub(r"\]\((\.\./[^)#]+)", lambda m: f"]({_inside(m[1], folder)}", markdown)
+    return re.sub(rf"(?<!!)\[([^][]*)\]\((?:[\w./-]+/)?(?:{OTHER_FILES})\)", r"\1", markdown)
 
 
 def _inside(link: str, folder: str) -> str:
@@ -68,14 +79,34 @@ def _inside(link: str, folder: str) -> str:
 
 
 def _from_root(text: str) -> str:
-    return re.sub(r"\]\(docs/", "](", text)
+    return re.sub(r"\]\((\.\./)?docs/", r"](\1", text)
 
 
 def reference(module: str) -> str:
-    """A page with all public names of a module, from their docstrings."""
-    path = ROOT / "src" / Path(*module.split(".")) / "__init__.py"
-    tree = ast.parse(path.read_text("utf-8"))
-    named = next(
+    """A page with all public names of a module, from their docstrings.
+
+    A name of `fragdex` that another page describes is a link to it.
+    """
+    elsewhere = {}
+    if module == "fragdex":
+        for page, other in REFERENCE.items():
+            if other != module:
+                elsewhere |= {name: (page, home) for name, home in public_names(other).items()}
+    entries = []
+    for name, home in public_names(module).items():
+        page, there = elsewhere.get(name, ("", ""))
+        if there == home:
+            entries.append(f"## {module}.{name}\n\nSee [{page}]({page}.md#{home}).")
+        else:
+            entries.append(f"::: {home}\n    options:\n      heading: {module}.{name}")
+    first = (ast.get_docstring(_tree(module)) or "").splitlines()[0]
+    return "\n\n".join([f"# `{module}`", first, *entries]) + "\n"
+
+
+def public_names(module: str) -> dict[str, str]:
+    """The names in `__all__`, and where each is defined; modules among them are left out."""
+    tree = _tree(module)
+    names = next(
         node.value
         for node in tree.body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
@@ -86,10 +117,14 @@ def reference(module: str) -> str:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    entries = [
-        f"::: {homes[name]}\n    options:\n      heading: {module}.{name}"
-        for name in ast.literal_eval(named)
-        if name != "api"
-    ]
-    first = (ast.get_docstring(tree) or "").splitlines()[0]
-    return "\n\n".join([f"# `{module}`", first, *entries]) + "\n"
+    found = {name: homes.get(name, f"{module}.{name}") for name in ast.literal_eval(names)}
+    return {name: home for name, home in found.items() if not _file(home).exists()}
+
+
+def _tree(module: str) -> ast.Module:
+    return ast.parse(_file(module).read_text("utf-8"))
+
+
+def _file(module: str) -> Path:
+    path = ROOT / "src" / Path(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

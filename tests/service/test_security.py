@@ -1,4 +1,4 @@
-"""Walls of the threat model (docs/operations.md) that no other test is about."""
+"""Walls of the threat model (docs/threat-model.md) that no other test is about."""
 
 import jwt
 

@@ -1,4 +1,4 @@
-"""What a browser plays of files like ours, and the table of docs/service.md that says so.
+"""What a browser plays of files like ours, and the table of docs/browsers.md that says so.
 
 `python tests/transcode/browsers.py` asks the Chromium of this machine and prints the table.
 """

@@ -10,7 +10,7 @@ from fragdex.transcode.playable import codec_name
 from fragdex.transcode.process import process_file
 from transcode import browsers
 
-DOCS = Path(__file__).parents[2] / "docs" / "service.md"
+DOCS = Path(__file__).parents[2] / "docs" / "browsers.md"
 MADE = [codec for codec in browsers.CODECS if codec.how is not None]
 
 

@@ -128,7 +128,7 @@ class RenderSpec:
         None, "rate", option="--page-fps", metavar="RATE", usual="as --fps",
         help="Call the page so often a second: a multiple of --fps, if it counts frames.",
         docs="how often a second `requestAnimationFrame` calls the page: a whole multiple of "
-        "`--fps`, for pages that [count frames](renders.md#libraries)",
+        "`--fps`, for pages that [count frames](pages.md#libraries)",
         request="how often a second requestAnimationFrame calls the page, 1 to 120: a whole "
         "multiple of fps, for pages that count frames",
         request_docs="how often a second `requestAnimationFrame` calls the page: a whole multiple "

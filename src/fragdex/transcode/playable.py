@@ -1,6 +1,6 @@
 """Which codecs browsers play from a fragmented MP4 through MediaSource, by what they say.
 
-The table in docs/service.md says what Chromium answers for each, and tests/transcode asks
+The table in docs/browsers.md says what Chromium answers for each, and tests/transcode asks
 it again. H.264 is kept to 8 bits and 4:2:0 although Chromium decodes more in software: decoders in
 hardware, which other browsers and devices use, do not. Whether HEVC plays is a matter of the
 viewer's machine.

@@ -1,4 +1,4 @@
-"""Pages that mean harm, or do it: each ends as docs/renders.md says, and nothing gets out."""
+"""Pages that mean harm, or do it: each ends as docs/pages.md says, and nothing gets out."""
 
 import contextlib
 import http.server

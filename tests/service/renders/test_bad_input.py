@@ -1,4 +1,4 @@
-"""Every row of the table of bad input in docs/renders.md, rendered side by side with a good page.
+"""Every row of the table of bad input in docs/pages.md, rendered side by side with a good page.
 
 All of them are asked for at once; each has to come to the answer that the table tells.
 """
@@ -17,7 +17,7 @@ from service.working import working
 
 pytestmark = pytest.mark.slow
 
-DOCS = Path(__file__).parents[3] / "docs" / "renders.md"
+DOCS = Path(__file__).parents[3] / "docs" / "pages.md"
 INDEX = ("index.html", b"<h1>Hi")
 
 

@@ -1,4 +1,4 @@
-"""The procedure of docs/operations.md, word by word, on a service that is in use meanwhile."""
+"""The procedure of docs/back-up.md, word by word, on a service that is in use meanwhile."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from processes import MIB, Site, announced_track, md5_of, next_byte, noise, send
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "back-up.md"
 
 
 def block(name):
