@@ -1,0 +1,89 @@
+"""Find words of tools/vocabulary.toml in the prose of the project; `./dev lint` runs this.
+
+Prose is the text of Markdown pages, docstrings, and string literals with a space in them, which are
+messages and help. Code blocks, inline code, links and doctests are not prose.
+
+    python tools/wording.py             # each place, what it says and what to say; 1 if there is one
+    python tools/wording.py PATH ...    # these files, pending ones as well
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+VOCABULARY = Path(__file__).with_name("vocabulary.toml")
+SUFFIXES = (".md", ".py", ".html", ".js")
+NOT_PROSE = re.compile(
+    r"^(?:```|~~~).*?^(?:```|~~~)$"  # code blocks
+    r"|^(?: {4,}|\t)[^\n]*$"  # indented ones
+    r"|``[^`]+``|`[^`\n]+(?:\n[^`\n]+)?`"  # inline code
+    r"|\]\([^)]*\)"  # targets of links
+    r"|<!--.*?-->|<[a-zA-Z/][^>\n]*>"  # comments and tags
+    r"|\bhttps?://\S+",
+    re.DOTALL | re.MULTILINE,
+)
+NOT_DOCSTRING = re.compile(r"^\s*(?:>>>|\.\.\.) ?.*$|``?[^`]+``?|\bhttps?://\S+", re.MULTILINE)
+
+
+def blank(pattern: re.Pattern[str], text: str) -> str:
+    """The text with all that a pattern finds as spaces, lines kept."""
+    return pattern.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """(number of the first line, text) of each piece of prose in a file."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".md":
+        yield 1, blank(NOT_PROSE, text)
+    elif path.suffix == ".html":
+        yield 1, blank(re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>|<!--.*?-->", re.DOTALL), text)
+    elif path.suffix == ".js":
+        for found in re.finditer(r'"[^"\n]* [^"\n]*"|`[^`]* [^`]*`', text):
+            yield text.count("\n", 0, found.start()) + 1, found[0]
+    else:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+                yield node.lineno, blank(NOT_DOCSTRING, node.value)
+
+
+def found_in(path: Path, say: dict[str, str]) -> Iterator[tuple[int, str, str]]:
+    """(line, the words, what to say) of each place in a file."""
+    rules = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), better) for words, better in say.items()]
+    for first, text in prose(path):
+        for pattern, better in rules:
+            for found in pattern.finditer(text):
+                yield first + text.count("\n", 0, found.start()), found[0], better
+
+
+def main(names: list[str]) -> int:
+    """The exit status: 1 if a word was found."""
+    vocabulary = tomllib.loads(VOCABULARY.read_text("utf-8"))
+    if names:
+        paths = [Path(name) for name in names]
+    else:
+        tracked = subprocess.run(
+            ["git", "ls-files", *vocabulary["where"]], cwd=ROOT, capture_output=True, check=True, text=True
+        ).stdout.split()
+        paths = [
+            ROOT / name
+            for name in tracked
+            if name.endswith(SUFFIXES) and not any(Path(name).match(one) for one in vocabulary["pending"])
+        ]
+    places = 0
+    for path in paths:
+        for line, words, better in sorted(found_in(path, vocabulary["say"])):
+            places += 1
+            shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+            print(f"{shown}:{line}: {' '.join(words.split())}: {better}")
+    return 1 if places else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
