@@ -3,23 +3,24 @@
 Prose is the text of Markdown pages, docstrings, and string literals with a space in them, which are
 messages and help. Code blocks, inline code, links and doctests are not prose.
 
-    python tools/wording.py             # each place, what it says and what to say; 1 if there is one
-    python tools/wording.py PATH ...    # these files, pending ones as well
+    python tools/wording.py             # each place with the words and a better wording
+    python tools/wording.py PATH ...    # these files, even if they are pending
 """
 
 from __future__ import annotations
 
 import ast
+import fnmatch
 import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 VOCABULARY = Path(__file__).with_name("vocabulary.toml")
-SUFFIXES = (".md", ".py", ".html", ".js")
 NOT_PROSE = re.compile(
     r"^(?:```|~~~).*?^(?:```|~~~)$"  # code blocks
     r"|^(?: {4,}|\t)[^\n]*$"  # indented ones
@@ -55,29 +56,30 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 def found_in(path: Path, say: dict[str, str]) -> Iterator[tuple[int, str, str]]:
     """(line, the words, what to say) of each place in a file."""
-    rules = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), better) for words, better in say.items()]
+    rules = [
+        (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), better) for words, better in say.items()
+    ]
     for first, text in prose(path):
         for pattern, better in rules:
             for found in pattern.finditer(text):
                 yield first + text.count("\n", 0, found.start()), found[0], better
 
 
+def files(vocabulary: dict[str, Any]) -> Iterator[Path]:
+    """The tracked files that are read, without those that are pending."""
+    command = ["git", "ls-files", *vocabulary["where"]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
+    pending = [re.compile(fnmatch.translate(one)) for one in vocabulary["pending"]]
+    for name in done.stdout.splitlines():
+        if not any(one.match(name) for one in pending):
+            yield ROOT / name
+
+
 def main(names: list[str]) -> int:
     """The exit status: 1 if a word was found."""
     vocabulary = tomllib.loads(VOCABULARY.read_text("utf-8"))
-    if names:
-        paths = [Path(name) for name in names]
-    else:
-        tracked = subprocess.run(
-            ["git", "ls-files", *vocabulary["where"]], cwd=ROOT, capture_output=True, check=True, text=True
-        ).stdout.split()
-        paths = [
-            ROOT / name
-            for name in tracked
-            if name.endswith(SUFFIXES) and not any(Path(name).match(one) for one in vocabulary["pending"])
-        ]
     places = 0
-    for path in paths:
+    for path in [Path(name) for name in names] or files(vocabulary):
         for line, words, better in sorted(found_in(path, vocabulary["say"])):
             places += 1
             shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path

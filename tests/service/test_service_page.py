@@ -13,6 +13,7 @@ import fragdex
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "service.md"
+TUTORIAL = ROOT / "docs" / "first-service.md"
 # Two tracks, so that there is something to process; small chunks, so that there are several.
 MOVIE = ROOT / "fixtures" / "frag-cmaf.mp4"
 CHUNK = ("CHUNK=1048576", "CHUNK=3000")
@@ -63,7 +64,10 @@ def followed(started, tmp_path):
         told = subprocess.run(
             ["sh", "-eu", "-c", script.replace(*change)],
             cwd=tmp_path,
-            env=os.environ | {"API": f"{url}/api/v1", "KEY": key, "NO_PROXY": "*", "no_proxy": "*"},
+            env=os.environ
+            | {"API": f"{url}/api/v1", "KEY": key, "FRAGDEX_URL": url, "FRAGDEX_KEY": key}
+            | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+            | {"NO_PROXY": "*", "no_proxy": "*"},
             capture_output=True,
             text=True,
             timeout=120,
@@ -99,3 +103,13 @@ def test_the_readme_works_with_curl_alone(followed, tmp_path):
     assert '"segments":' in told
     assert '"time_ms":' in told
     assert (tmp_path / "part").stat().st_size == 1000
+
+
+@pytest.mark.slow
+@pytest.mark.true_start
+def test_the_tutorial_of_the_service_works(followed, tmp_path):
+    told = followed(TUTORIAL)
+    assert "#EXTM3U" in told
+    assert '"time_ms":' in told
+    assert fragdex.index(tmp_path / "clip.mp4").tracks
+    assert (tmp_path / "still.jpg").read_bytes().startswith(b"\xff\xd8")

@@ -19,7 +19,7 @@ _NESTED = "parameter sets of further layers, in the forms of their own standards
 
 OPAQUE: tuple[tuple[str, str], ...] = (
     ("mdat", "media data: its meaning is in the boxes that point into it, or in the codec"),
-    ("imda", "media data of movie fragments, the same behind a number"),
+    ("imda", "media data of movie fragments, the same after a number"),
     ("idat", "data of items, addressed by iloc"),
     ("free", "free space: its content has no meaning"),
     ("skip", "free space: its content has no meaning"),

@@ -299,7 +299,7 @@ class FragmentTable(Table):
     data_stop: Int64 = column(
         "i8",
         "byte",
-        "behind the last byte of this track's samples; NULL where they have no bytes",
+        "one past the last byte of this track's samples; NULL where they have no bytes",
         nullable=True,
     )
     dts: Int64 = column("i8", "tick", "decode time of the first sample", nullable=True)
