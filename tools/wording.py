@@ -30,6 +30,9 @@ NOT_PROSE = re.compile(
     r"|\bhttps?://\S+",
     re.DOTALL | re.MULTILINE,
 )
+JS_TOKEN = re.compile(  # comments, and strings
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`", re.DOTALL
+)
 NOT_DOCSTRING = re.compile(r"^\s*(?:>>>|\.\.\.) ?.*$|``?[^`]+``?|\bhttps?://\S+", re.MULTILINE)
 
 
@@ -38,7 +41,7 @@ def blank(pattern: re.Pattern[str], text: str) -> str:
     return pattern.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
-def prose(path: Path) -> Iterator[tuple[int, str]]:
+def prose(path: Path, *, docstrings: bool = True) -> Iterator[tuple[int, str]]:
     """(number of the first line, text) of each piece of prose in a file."""
     text = path.read_text("utf-8")
     if path.suffix == ".md":
@@ -46,41 +49,55 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
     elif path.suffix == ".html":
         yield 1, blank(re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>|<!--.*?-->", re.DOTALL), text)
     elif path.suffix == ".js":
-        for found in re.finditer(r'"[^"\n]* [^"\n]*"|`[^`]* [^`]*`', text):
-            yield text.count("\n", 0, found.start()) + 1, found[0]
+        for found in JS_TOKEN.finditer(text):
+            if found[0][0] != "/" and " " in found[0]:
+                yield text.count("\n", 0, found.start()) + 1, found[0]
     else:
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+        tree = ast.parse(text)
+        alone = {  # a string that is a statement documents what it is below
+            id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
+        }
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            if " " in node.value and (docstrings or id(node) not in alone):
                 yield node.lineno, blank(NOT_DOCSTRING, node.value)
 
 
-def found_in(path: Path, say: dict[str, str]) -> Iterator[tuple[int, str, str]]:
+def found_in(
+    path: Path, say: dict[str, str], *, docstrings: bool = True
+) -> Iterator[tuple[int, str, str]]:
     """(line, the words, what to say) of each place in a file."""
     rules = [
         (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), better) for words, better in say.items()
     ]
-    for first, text in prose(path):
+    for first, text in prose(path, docstrings=docstrings):
         for pattern, better in rules:
             for found in pattern.finditer(text):
                 yield first + text.count("\n", 0, found.start()), found[0], better
 
 
-def files(vocabulary: dict[str, Any]) -> Iterator[Path]:
-    """The tracked files that are read, without those that are pending."""
+def files(vocabulary: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
+    """Each tracked file that is read, and whether its docstrings are.
+
+    Messages are read in all files; a page or docstrings that are pending are not.
+    """
     command = ["git", "ls-files", *vocabulary["where"]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
     pending = [re.compile(fnmatch.translate(one)) for one in vocabulary["pending"]]
     for name in done.stdout.splitlines():
-        if not any(one.match(name) for one in pending):
-            yield ROOT / name
+        waits = any(one.match(name) for one in pending)
+        if not (waits and name.endswith(".md")):
+            yield ROOT / name, not waits
 
 
 def main(names: list[str]) -> int:
     """The exit status: 1 if a word was found."""
     vocabulary = tomllib.loads(VOCABULARY.read_text("utf-8"))
     places = 0
-    for path in [Path(name) for name in names] or files(vocabulary):
-        for line, words, better in sorted(found_in(path, vocabulary["say"])):
+    for path, docstrings in [(Path(name), True) for name in names] or files(vocabulary):
+        found = found_in(path, vocabulary["say"], docstrings=docstrings)
+        for line, words, better in sorted(found):
             places += 1
             shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
             print(f"{shown}:{line}: {' '.join(words.split())}: {better}")

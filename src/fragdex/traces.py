@@ -81,7 +81,7 @@ class Traces:
         try:
             return cls(_provider(exporters))
         except ImportError:
-            log.warning("traces are asked for and cannot be sent: pip install 'fragdex[service]'")
+            log.warning("traces are enabled but cannot be sent: pip install 'fragdex[service]'")
         except ValueError as error:
             log.warning("traces are not sent: a variable of OpenTelemetry: %s", error)
         return cls()

@@ -198,7 +198,7 @@ def test_what_is_no_set_is_refused(tmp_path):
             VideoSet(tmp_path / name)
         with pytest.raises(DamagedIndex):
             write_set(FIXTURES / "open-gop.mp4", tmp_path / name)
-    with pytest.raises(SourceNotFound, match="no film"):
+    with pytest.raises(SourceNotFound, match="no video"):
         write_set(tmp_path, tmp_path / "c.parquet")
     with pytest.raises(FileNotFoundError):
         VideoSet(tmp_path / "d.parquet")
@@ -315,12 +315,12 @@ def test_the_command(folder, monkeypatch):
 
     done = call("films", "-o", "set.parquet", "--jobs", "2")
     assert done.returncode == 2
-    assert done.stdout == "set.parquet: 5 films, 4 indexed, 1 broken\n"
+    assert done.stdout == "set.parquet: 5 videos, 4 indexed, 1 broken\n"
     assert done.stderr.startswith("fragdex: films/broken.mp4: ")
     (folder / "broken.mp4").unlink()
     done = call("films/**", "-o", "set.parquet")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "set.parquet: 4 films, 0 indexed, 4 unchanged\n"
+    assert done.stdout == "set.parquet: 4 videos, 0 indexed, 4 unchanged\n"
     assert call("films", "-o", "set.parquet", "--samples").returncode == 2
 
 

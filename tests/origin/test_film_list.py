@@ -112,7 +112,7 @@ def test_the_list_of_signed_films_is_signed(folder):
         for one in found:
             film = client.get(at.url.join(one["url"]))
             assert film.status_code == 200
-            assert "All films" not in film.text
+            assert "All videos" not in film.text
         late = signed("secret", "", int(time.time()) - 1)
         other = signed("other", "", until)
         of_a_film = signed("secret", "a.mp4", until)

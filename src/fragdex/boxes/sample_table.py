@@ -239,7 +239,7 @@ def _pattern_width(shift: int) -> Callable[[Fields], int]:
 def _pattern_column(shift: int) -> Callable[[Fields], str]:
     def code(fields: Fields) -> str:
         if _pattern_width(shift)(fields) == 4:
-            raise MalformedBox("pattern numbers of 4 bits beside wider ones")
+            raise MalformedBox("pattern numbers of 4 bits mixed with wider ones")
         return f">u{_pattern_width(shift)(fields) // 8}"
 
     return code

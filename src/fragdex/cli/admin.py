@@ -152,7 +152,7 @@ def create_key(
     tenant: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="The tenant that the key is for; created if there is none."
+            metavar="NAME", help="The tenant that the key is for; created if it does not exist."
         ),
     ] = "default",
     name: Annotated[str, typer.Option(metavar="TEXT", help="What the key is for.")] = "",
@@ -519,7 +519,7 @@ def check_store(
     else:
         for fault in result.faults:
             print(fault.key, fault.table, fault.reason, sep="\t")
-        begin = f"; {result.begin_anew} unfinished uploads begin anew" if result.begin_anew else ""
+        begin = f"; {result.begin_anew} unfinished uploads start again" if result.begin_anew else ""
         complain(
             f"{result.objects} objects, {result.bytes} bytes of files: "
             f"{len(result.faults) or 'none'} missing or changed{begin}"

@@ -46,17 +46,17 @@ COMMANDS: dict[Callable[..., int], str] = {
     origin: "Serve a folder or bucket of MP4s as HLS, DASH and clips.",
     view: "Write a file in fragments, as a clip, or with its moov in front.",
     package: "Write HLS and DASH of one or several files.",
-    repair: "Mend a film whose index is lost or wrong.",
+    repair: "Repair a file whose index is lost or wrong.",
     thumbnail: "Make a picture of a moment.",
     storyboard: "Make sheets of small pictures for a player's timeline.",
     peaks: "Write the waveform of a track, as players draw it.",
     loudness: "Measure how loud a track is (EBU R 128).",
-    render: "Render a web page to a film or a still, frame by frame.",
-    compare: "Say which frames and samples of two films differ.",
+    render: "Render a web page to a video or a picture, frame by frame.",
+    compare: "Say which frames and samples of two files differ.",
     transcribe: "Turn speech into words with times, and captions.",
     push: "Send files to a service.",
     status: "Show what a service has, and how far its work is.",
-    pull: "Receive files, films and captions from a service.",
+    pull: "Download files, videos and captions from a service.",
 }
 """Each command and its line in the list of commands."""
 

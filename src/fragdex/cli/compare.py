@@ -23,7 +23,7 @@ _LOUDER = 4
 
 def compare(
     one: Annotated[
-        str, typer.Argument(metavar="FILE", help="A film, a still or sound.", show_default=False)
+        str, typer.Argument(metavar="FILE", help="A video, a picture or sound.", show_default=False)
     ],
     other: Annotated[str, typer.Argument(metavar="OTHER", help="Another one.", show_default=False)],
     output: Annotated[

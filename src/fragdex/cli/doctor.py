@@ -205,11 +205,11 @@ def _updates(package: SystemPackage | None) -> list[Requirement]:
     advice = f"apt-get update && apt-get install {package.name}"
     known = f"{package.name} {package.installed}"
     if package.is_behind:
-        summary = f"{known} is behind its updates: apt offers {package.candidate}"
+        summary = f"{known} is out of date: apt offers {package.candidate}"
         return [Requirement("updates", RequirementState.LIMITED, summary, advice)]
     if package.days is None or package.days > _STALE_DAYS:
         since = "not there" if package.days is None else f"{package.days:.0f} days old"
-        summary = f"{known} may be behind its updates: apt's package lists are {since}"
+        summary = f"{known} may be out of date: apt's package lists are {since}"
         return [Requirement("updates", RequirementState.LIMITED, summary, advice)]
     return [Requirement("updates", RequirementState.OK, f"{known}, the newest that apt offers")]
 

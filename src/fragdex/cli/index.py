@@ -95,7 +95,7 @@ def index(
         typer.Option(
             "--playlist",
             help=f"Which playlist to write ({_names('playlist')}). A master playlist for PATH.m3u8"
-            " names PATH-media.m3u8 and PATH-iframes.m3u8 beside it; all writes all three.",
+            " refers to PATH-media.m3u8 and PATH-iframes.m3u8; all writes all three.",
             show_default="media",
         ),
     ] = None,
@@ -149,7 +149,7 @@ def index(
             given,
         )  # fmt: skip
         if any(unused):
-            raise typer.BadParameter("a set of films takes no option but --jobs")
+            raise typer.BadParameter("a set of videos takes no option but --jobs")
         return index_set(files, output, jobs)
     known = EMBED_OPTIONS if form == EMBED else FORMS[form].options
     for option, is_given, names_of_it in (
@@ -416,7 +416,7 @@ def index_set(names: Sequence[str], output: str, jobs: int) -> int:
                 summary = write_set(names, output, jobs=jobs, executor=pool, each=each)
         else:
             summary = write_set(names, output, jobs=jobs, each=each)
-    counts = [f"{summary.films} films", f"{summary.indexed} indexed"]
+    counts = [f"{summary.films} videos", f"{summary.indexed} indexed"]
     for count, word in (
         (summary.unchanged, "unchanged"),
         (summary.gone, "gone"),

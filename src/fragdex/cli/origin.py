@@ -54,13 +54,13 @@ def origin(
         typer.Option(
             "--cache",
             metavar="DIR",
-            help="Keep the indexes of films here; without it they are made anew.",
+            help="Keep the indexes here; otherwise they are made at each start.",
             show_default=False,
         ),
     ] = None,
     beside: Annotated[
         bool,
-        typer.Option("--beside", help="Keep the indexes beside local films (film.mp4.fidx)."),
+        typer.Option("--beside", help="Keep the indexes next to local files (film.mp4.fidx)."),
     ] = False,
     max_age: Annotated[
         int,
@@ -69,7 +69,7 @@ def origin(
         ),
     ] = 3600,
     films: Annotated[
-        int, typer.Option("--films", min=1, metavar="N", help="Keep N films open in memory.")
+        int, typer.Option("--films", min=1, metavar="N", help="Keep N files open in memory.")
     ] = 16,
     max_bytes: Annotated[
         int | None,
@@ -77,7 +77,7 @@ def origin(
             "--max-bytes",
             min=0,
             metavar="N",
-            help="Read at most N bytes of a remote film to index it.",
+            help="Read at most N bytes of a remote file to index it.",
             show_default=False,
         ),
     ] = None,
@@ -87,7 +87,7 @@ def origin(
             "--trust",
             min=0,
             metavar="S",
-            help="Ask after S seconds whether a remote film is still the same.",
+            help="Check after S seconds whether a remote file is still the same.",
         ),
     ] = 60,
     growing: Annotated[
@@ -96,7 +96,7 @@ def origin(
             "--growing",
             min=0,
             metavar="S",
-            help="Fragmented local films grow until S seconds after the last write; 0: never.",
+            help="Fragmented local files grow until S seconds after the last write; 0: never.",
         ),
     ] = 10,
     workers: Annotated[

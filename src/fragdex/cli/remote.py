@@ -73,7 +73,7 @@ def cancelled_by_ctrl_c(client: Client, cancel: Request[Any], job: str) -> Itera
         try:
             client.send(cancel)
         except FragdexError as error:
-            complain(f"{job} may go on: {error}")
+            complain(f"{job} may still be running:  {error}")
         else:
             complain(f"{job} was cancelled")
         raise

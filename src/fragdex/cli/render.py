@@ -264,7 +264,7 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="FILE",
-        help="Data for the page, as window.fragdex.data: .json, or .csv for a film a row.",
+        help="Data for the page, as window.fragdex.data: .json, or .csv for a video per row.",
         show_default=False,
     ),
 ]
@@ -472,7 +472,7 @@ def _batch(
 ) -> int:  # fmt: skip
     """Make films of rows; 2 where one failed, 3 where a script of one did."""
     code = 0
-    with part_progress(f"{Path(page).name}, {len(films)} films", "frames") as progress:
+    with part_progress(f"{Path(page).name}, {len(films)} videos", "frames") as progress:
         for film in films.run(jobs, render_tools.Caps(max_seconds, max_cost, progress)):
             if film.error is not None:
                 complain(f"{film.path}: {film.error}")

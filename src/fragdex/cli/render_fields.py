@@ -163,7 +163,7 @@ def spec_of(kind: FileKind, options: Mapping[str, Any]) -> RenderSpec:
             continue
         if one.of == ("film" if is_still else "still") or one.name not in {**view, **stored}:
             instead = ": use --at" if one.option == "--duration" else ""
-            what = "a still" if is_still else "a film"
+            what = "a still" if is_still else "a video"
             raise typer.BadParameter(f"{one.option} does not apply to {what}{instead}")
         values.update(_read(one, value))
     settings = {name: values.pop(name) for name in stored if name in values}

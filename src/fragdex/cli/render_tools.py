@@ -33,7 +33,7 @@ Check = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="Make no film: draw a few frames twice, and say what would be wrong with it.",
+        help="Only check: draw a few frames twice, and report what would go wrong.",
     ),
 ]
 ContactSheet = Annotated[
@@ -41,7 +41,7 @@ ContactSheet = Annotated[
     typer.Option(
         "--contact-sheet",
         metavar="CxR",
-        help="Make a picture of the film's frames in a grid of columns and rows, with their times.",
+        help="Make one picture with a grid of frames in columns and rows, with their times.",
         show_default=False,
     ),
 ]
@@ -49,12 +49,12 @@ Estimate = Annotated[
     bool,
     typer.Option(
         "--estimate",
-        help="Make no film: draw a few frames, and say what time, memory and disk it needs.",
+        help="Only estimate: draw a few frames, and report the time, memory and disk needed.",
     ),
 ]
 Preview = Annotated[
     bool,
-    typer.Option("--preview", help="Make no film: show it in a browser, as it would be drawn."),
+    typer.Option("--preview", help="Only show it in a browser, as it would be drawn."),
 ]
 Port = Annotated[
     int | None,
@@ -73,7 +73,7 @@ MaxSeconds = Annotated[
         "--max-seconds",
         min=0.1,
         metavar="S",
-        help="End a render that takes longer, or that is foreseen to.",
+        help="Stop a render that takes longer, or is expected to.",
         show_default=False,
     ),
 ]
@@ -266,9 +266,9 @@ def estimate_page(
     say(
         f"{name}: {len(cost.frames):,} frames of {width}×{height}: about {_time(cost.seconds)} with"
         f" {many}{alone}, {_time(cost.processor_seconds)} of processor time,"
-        f" {_size(cost.memory_bytes)} of memory, a film of"
+        f" {_size(cost.memory_bytes)} of memory, a video of"
         f" {_size(cost.film_bytes)} without its sound, {_size(cost.disk_bytes)} of disk meanwhile;"
-        f" foreseen from {cost.drawn} frames\n"
+        f" estimated from {cost.drawn} frames\n"
     )
     return 0
 

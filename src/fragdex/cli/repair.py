@@ -24,7 +24,7 @@ def repair(
         typer.Option(
             "--like",
             metavar="GOOD",
-            help="A good film of the same camera with the same settings.",
+            help="A good file from the same camera with the same settings.",
             show_default=False,
         ),
     ] = None,
@@ -33,13 +33,13 @@ def repair(
         typer.Option(
             "--rate",
             metavar="FPS",
-            help="Pictures a second, where no good film and no stream says it: 25, 30000/1001.",
+            help="Frames a second, if neither a good file nor the stream says it: 25, 30000/1001.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
         str | None,
-        options.placed("Write the mended film there: a file, a folder, or - for stdout."),
+        options.placed("Write the repaired file there: a file, a folder, or - for stdout."),
     ] = None,
     spans: Annotated[
         bool, typer.Option("--spans", help="Show what became of each byte of FILE.")

@@ -175,7 +175,7 @@ def transcribe(
         wanted |= {"work_slice_ms": round(slice_seconds * 1000)}
         return _remotely(file, form, output, server, key, wanted, json=json)
     if form == "mp4" and opening["period"] is not None:
-        raise typer.BadParameter("--period does not go with captions inside a film: write .vtt")
+        raise typer.BadParameter("--period cannot be used with captions inside a file: write .vtt")
     with extra("speech"):
         from fragdex.speech.captions import CaptionLayout
         from fragdex.speech.engines import EngineChoice, default_engine, make_engine

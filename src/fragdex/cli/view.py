@@ -89,7 +89,7 @@ def view(
             metavar="TIMES",
             help="Where files begin on the timeline, with commas between them; source: at their"
             " own times, so that gaps stay.",
-            show_default="each behind the one before",
+            show_default="each after the previous one",
         ),
     ] = None,
     json: options.Json = False,
@@ -371,7 +371,7 @@ def package(
         typer.Option(
             "--captions",
             metavar="[LANG=]FILE",
-            help="Subtitles beside the film: WebVTT, SubRip or JSON; may be repeated. "
+            help="Subtitles of the file: WebVTT, SubRip or JSON; may be repeated. "
             "The language is in the name (film.fr.srt), or given as fr=FILE.",
             show_default=False,
         ),

@@ -61,7 +61,7 @@ def listed(
         several = list(_films(os.fspath(name), store, filesystem))
         if not several:
             raise SourceNotFound(
-                f"there is no film in {name}",
+                f"there is no video in {name}",
                 expected="files that end in " + ", ".join(FILM_SUFFIXES),
                 advice="name the files, or give a glob",
             )

@@ -249,7 +249,7 @@ def opened_set(path: str) -> Any:
     if version != str(VERSION).encode() or not opened.schema_arrow.equals(wanted):
         opened.close()
         raise DamagedIndex(
-            f"{path} is no set of films that this version reads",
+            f"{path} is not a set of videos that this version can read",
             expected=f"fragdex.set {VERSION} in the metadata of its schema",
             found="nothing" if version is None else version.decode("ascii", "replace"),
             advice="write another file (fragdex index FOLDER -o NAME.parquet)",

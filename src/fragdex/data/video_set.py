@@ -234,9 +234,9 @@ class VideoSet(Sequence[Video]):
         if not self._follow and not lies_below(path, self._root):
             raise SourceError(
                 f"the set names {path}, which lies outside of {self._root}",
-                expected="a film below the folder of the set, or below root",
-                advice="VideoSet(…, root=…) says where its films are; if the set is to be trusted,"
-                " follow=True opens all that it names",
+                expected="a file below the folder of the set, or below root",
+                advice="VideoSet(…, root=…) says where its files are; if you trust the set,"
+                " follow=True opens every file that it names",
             )
         if "://" in path or os.path.isabs(path):
             return path
@@ -258,4 +258,4 @@ class VideoSet(Sequence[Video]):
 
     def __repr__(self) -> str:
         frames = sum(video.frames for video in self._videos)
-        return f"<VideoSet {self._path!r}: {len(self)} films of {frames} frames>"
+        return f"<VideoSet {self._path!r}: {len(self)} videos with {frames} frames>"

@@ -290,7 +290,7 @@ class Windows(Sequence[Sample]):
         self._films.close()
 
     def __repr__(self) -> str:
-        return f"<Windows of {self.length} frames: {len(self)} of {len(self.videos)} films>"
+        return f"<Windows of {self.length} frames: {len(self)} of {len(self.videos)} videos>"
 
 
 class Costs:

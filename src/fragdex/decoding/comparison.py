@@ -139,7 +139,7 @@ def _opened(path: str, kind: str) -> Iterator[Iterator[Any]]:
     try:
         import av
     except ModuleNotFoundError:
-        raise MissingExtra("comparing films needs PyAV", extra="media") from None
+        raise MissingExtra("comparing videos needs PyAV", extra="media") from None
     # a file, not its name: libav would take some names for protocols
     with open(path, "rb") as file, _understood(path), av.open(file, "r") as container:
         stream: Any = next((one for one in container.streams if one.type == kind), None)

@@ -571,7 +571,7 @@ class Frames(FrameTimes):
             return np.arange(*key.indices(count), dtype=np.int64), False
         array = np.asarray(key)
         if array.ndim > 1 or (array.size and array.dtype.kind not in "iu"):
-            raise TypeError("frames are asked for by whole numbers, slices or lists of numbers")
+            raise TypeError("frames are selected by whole numbers, slices or lists of numbers")
         numbers = array.astype(np.int64).reshape(-1)
         wrong = (numbers >= count) | (numbers < -count)
         if wrong.any():
@@ -618,7 +618,7 @@ class Frames(FrameTimes):
             f"frames {shown} of track {self.track.id} cannot be decoded: {reasons[min(reasons)]}",
             start=float(times.min()),
             stop=float(ends.max()),
-            advice='ask for others, or give damaged="blank"',
+            advice='choose others, or pass damaged="blank"',
         )
 
     # -- processes

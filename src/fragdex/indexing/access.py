@@ -82,7 +82,7 @@ class SampleBytes:
             raise CannotTell("it is encrypted")
         if not self._start <= at <= stop <= self._start + len(self._held):
             if self._reads == MOST_READS:
-                raise CannotTell("its first picture lies behind too many other units")
+                raise CannotTell("too many other units come before its first picture")
             self._reads += 1
             self._start = at
             self._held = self._read(at, min(max(stop, at + CHUNK), self.size))

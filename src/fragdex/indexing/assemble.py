@@ -224,7 +224,7 @@ def _note_nothing(scan: Scan, findings: Findings) -> None:
     begin = int(film["offset"] + film["header"])
     findings.add(
         "film-inside",
-        "this is a picture with a film inside, an MP4 of its own: it begins at byte "
+        "this is a picture with a complete MP4 inside, which begins at byte "
         f"{begin:,} and has {int(film['size'] - film['header']):,} bytes",
         offset=begin,
         path="mpvd",

@@ -262,7 +262,7 @@ def _approximate(
         other = next((one for one, _ in rest.movies if known and one.offset not in known), None)
         if other is not None:
             # One movie or two: only both parts together tell.
-            message = f"a moov comes behind the part that the {method} covers"
+            message = f"a moov comes after the part that the {method} covers"
             head.doubts += (Finding(f"{method}-part", message, offset=other.offset),)
             return None
         more = assemble(rest, size, known=findings.all(), init=moov)

@@ -150,7 +150,7 @@ def finished(
             if begin is None:
                 raise
             raise NotISOBMFF(
-                "this is a JPEG picture with a film behind it, an MP4 of its own",
+                "this is a JPEG picture followed by a complete MP4",
                 offset=begin,
                 advice=f"index the bytes from {begin:,} on",
             ) from error

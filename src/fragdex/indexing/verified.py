@@ -317,8 +317,8 @@ class Verifier:
             return bool(access_of(data, info.format, info.codec, info.nal_length_size))
         except CannotTell as reason:
             raise UnverifiedSync(
-                f"whether a decoder can start at sample {sample} of track {self._track.id} cannot "
-                f"be told: {reason}",
+                f"it is unknown whether a decoder can start at sample {sample} of track "
+                f"{self._track.id}: {reason}",
                 offset=offset,
                 advice="seek without verified",
             ) from reason

@@ -342,7 +342,7 @@ class Origin:
             except TooManyWaiting:
                 return _refusal(503, "too many pictures and sounds wait to be decoded", retry=True)
             except NotYet as error:
-                return _refusal(503, f"the film is still being written: {error}", retry=True)
+                return _refusal(503, f"the file is still being written:  {error}", retry=True)
             except NotSigned:
                 return _refusal(403, "the address is not signed, or its time is over")
             except FragdexError as error:
@@ -350,7 +350,7 @@ class Origin:
             except (ValueError, IndexError) as error:
                 return _refusal(400, error)
             except KeyError as error:
-                return _refusal(404, f"the film has no {error.args[0]}")
+                return _refusal(404, f"the file has no {error.args[0]}")
         raise AssertionError("two turns end in an answer")
 
     def _checked(self, path: str) -> str:
@@ -398,7 +398,7 @@ class Origin:
         """The films; where addresses are signed, for who has a signed one of the list."""
         secret = self._settings.secret
         if not self._settings.listed or (secret is not None and not path):
-            return _refusal(404, "films are not listed here")
+            return _refusal(404, "the list is not available here")
         scope = "public" if secret is None else "private"
         fields = {**CORS, "Cache-Control": f"{scope}, max-age={self._settings.playlist_max_age}"}
         until = int(path.partition("/")[0] or 0)

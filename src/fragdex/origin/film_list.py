@@ -70,7 +70,7 @@ def film_list(
         files = list_folder(root, after=after, most=_LOOKED_AT)
     elif root.lower().startswith(("http://", "https://")):
         raise SourceNotFound(
-            "web servers do not list their files", advice="ask for films by their names"
+            "web servers do not list their files", advice="request files by their names"
         )
     else:
         files = list_objects(root, after=after, **options)
@@ -128,8 +128,8 @@ def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
         f'src="{escape(address)}thumbnail.jpg?w=240"><em hidden>No picture</em> {escape(name)}</a>'
         for name, address in films
     )
-    further = "" if more is None else f'<p><a href="{escape(more)}" rel="next">More films</a></p>'
-    none = "" if further else "<p>There are no films here.</p>"
+    further = "" if more is None else f'<p><a href="{escape(more)}" rel="next">More videos</a></p>'
+    none = "" if further else "<p>There are no videos here.</p>"
     return _page("Films", (f'<ul class="films">{lines}</ul>' if lines else none) + further)
 
 
@@ -161,8 +161,8 @@ def player(name: str, home: str | None = "/") -> str:
     video = (
         '<video controls preload="metadata" src="fragmented.mp4" '
         'onerror="this.hidden=true;this.nextElementSibling.hidden=false"></video>'
-        "<p hidden>This film cannot be played here: "
-        '<a href="fragmented.mp4">its address says why</a>, or the browser plays no such codec.</p>'
+        "<p hidden>This video cannot be played here: "
+        '<a href="fragmented.mp4">its address says why</a>, or the browser lacks the codec.</p>'
     )
-    every = "" if home is None else f'<p><a href="{escape(home)}">All films</a></p>'
+    every = "" if home is None else f'<p><a href="{escape(home)}">All videos</a></p>'
     return _page(name, f"{video}<dl>{rows}</dl>{every}")

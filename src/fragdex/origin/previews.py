@@ -252,7 +252,7 @@ def _track(index: Index, track: int | None, kind: str) -> Track:
     for one in index.tracks:
         if one.kind == kind and track in (None, one.id):
             return one
-    raise TrackNotFound(f"the film has no {kind} track" + (f" {track}" if track else ""))
+    raise TrackNotFound(f"the file has no {kind} track" + (f" {track}" if track else ""))
 
 
 MAX_BYTES: Final = 64 << 20

@@ -388,11 +388,11 @@ def _renumbered(unit: bytes, number: int) -> bytes:
         ValueError: it is none, or of another kind than those meant here.
     """
     if not unit.startswith(_START) or unit[4] & 31 != _NON_IDR or _START[1:] in unit[4:]:
-        raise ValueError("the encoder gave another kind of picture than was asked for")
+        raise ValueError("the encoder returned another kind of picture than requested")
     body = bytearray(unit[4:].replace(b"\0\0\3", b"\0\0"))
     head = int.from_bytes(body[:3])
     if head >> 9 & 0x7F != _P_SLICE:
-        raise ValueError("the encoder gave another kind of slice than was asked for")
+        raise ValueError("the encoder returned another kind of slice than requested")
     head = head & ~(0xF << _SHIFT) | number % _FRAME_NUMS << _SHIFT
     body[:3] = head.to_bytes(3)
     return _START + _EMULATED.sub(b"\0\0\3", bytes(body))

@@ -188,7 +188,7 @@ def _of_notes(notes: Notes, reads: Mapping[str, str | None]) -> Iterator[PageFin
     for line in missing_fonts(notes.glyphs):
         yield PageFinding("fonts", line)
     for url in notes.late:
-        yield PageFinding("late", f"{url}: came after the frame that asked for it")
+        yield PageFinding("late", f"{url}: arrived after the frame that requested it")
     for line in notes.uses:
         yield PageFinding("varies", line)
 

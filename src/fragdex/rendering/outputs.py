@@ -77,7 +77,7 @@ CONTAINERS: Final[Mapping[str, Container]] = {
     _MOV: Container(
         group="film", media_type="video/quicktime", suffixes=(".mov",), is_isobmff=True,
         video="h264", audio="aac", settings=("sound", "transparency"),
-        schema="Mov", about="The same as a QuickTime film.",
+        schema="Mov", about="The same as a QuickTime file.",
     ),
     _WEBM: Container(
         group="film", media_type="video/webm", suffixes=(".webm",),
@@ -229,7 +229,7 @@ _QUALITY: Final[Mapping[str, Any]] = {
 _TRANSPARENCY: Final[Mapping[str, Any]] = {
     "kind": "flag", "option": "--transparent", "in_slices": True,
     "help": "Leave unpainted parts transparent: stills, .gif, VP9, ProRes, FFV1.",
-    "docs": "what the page leaves unpainted stays transparent: `.png`, `.webp`, `.gif`, and films "
+    "docs": "what the page leaves unpainted stays transparent: `.png`, `.webp`, `.gif`, and videos "
     "in VP9, ProRes or FFV1",
     "json": "output/transparency", "request": "the page without its white ground",
 }  # fmt: skip
@@ -307,7 +307,7 @@ class Film:
     container: str = _MP4
     codec: str | None = declared(
         None, "choice", option="--codec", metavar="NAME", json="output/video/codec",
-        help=f"Of a film: {', '.join(VIDEO_CODECS)}.", usual="h264; in .webm vp9",
+        help=f"Of a video:  {', '.join(VIDEO_CODECS)}.", usual="h264; in .webm vp9",
     )  # fmt: skip
     crf: int | None = declared(
         None, "count", option="--crf", metavar="N", in_slices=True,

@@ -84,13 +84,13 @@ class RenderSpec:
 
     width: int | None = declared(
         None, "count", option="--size", metavar="WxH", sets=("width", "height"),
-        help="Of the page's window, in pixels.",
-        usual=f"what the page says, or {DEFAULT_WIDTH}x{DEFAULT_HEIGHT}",
-        docs="the page's window, in pixels; a film has even sides, so an odd one gets a pixel more",
+        help="Size of the page's window, in pixels.",
+        usual=f"the page's own size, or {DEFAULT_WIDTH}x{DEFAULT_HEIGHT}",
+        docs="the page's window, in pixels; a video has even sides, so odd ones grow by a pixel",
         least=2, most=MAX_SIDE, request="in CSS pixels; times scale, it is even for mp4",
         request_docs="of the page's window, 2 to 7680 pixels; times `scale`, even for MP4",
         request_default=f"the page's root element, or {DEFAULT_WIDTH}",
-        record="CSS pixels; null until the page has said",
+        record="CSS pixels; null until the page has reported it",
     )  # fmt: skip
     height: int | None = declared(
         None, "count", least=2, most=MAX_SIDE, request="as width",
@@ -107,11 +107,11 @@ class RenderSpec:
         None, "time", option="--duration", metavar="TIME", of="film",
         help="Duration: seconds, or 1:02.5.", usual="the page's longest animation or media",
         docs="how long: seconds, or a clock", least=1, most=MAX_DURATION_MS,
-        request="of a film",
+        request="of a video",
         request_docs="1 ms to one hour; the pixels of all frames are limited by "
         "`max_render_pixel_frames`",
         request_default="`window.fragdex.duration`, or the longest animation or media of the page "
-        "that ends", record="of the whole film; null until it is known, and of stills",
+        "that ends", record="of the whole video; null until it is known, and for pictures",
     )  # fmt: skip
     scale: float = declared(
         1.0, "scale", option="--scale", metavar="N", usual="1",
@@ -138,28 +138,28 @@ class RenderSpec:
     )  # fmt: skip
     crop: Crop | None = declared(
         None, "crop", option="--crop", metavar="X,Y,W,H",
-        help="Keep only this of the page's window, in its pixels.",
-        docs="keep only this of the window, in its pixels; the page does not notice",
-        least=0, most=MAX_SIDE, request="what is kept of the window",
-        request_docs='`{"x": 0, "y": 90, "width": 640, "height": 360}`: what is kept of the '
-        "window, in its pixels; times `scale`, whole pixels, even ones in a film",
-        request_default="all of it", record="what is kept of the window; null: all",
+        help="Draw only this part of the page's window, in its pixels.",
+        docs="draw only this part of the window, in its pixels; the page does not notice",
+        least=0, most=MAX_SIDE, request="the part of the window that is drawn",
+        request_docs='`{"x": 0, "y": 90, "width": 640, "height": 360}`: the part of the '
+        "window that is drawn, in its pixels; times `scale`, whole pixels, even ones in a video",
+        request_default="all of it", record="the part of the window that is drawn; null: all",
     )  # fmt: skip
     from_ms: int | None = declared(
-        None, "time", option="--from", metavar="TIME", of="film", help="Begin there in the film.",
-        usual="0", docs="only what is behind this of the film, with its sound: the frames and "
-        "samples are those that the whole film has there", most=MAX_DURATION_MS,
-        request="of a film: begin with the frame of this moment",
-        request_docs="of a film: begin with the frame of this moment, to the nearest millisecond; "
-        "the page runs from its beginning, the sound is cut alike",
-        request_default="0", record="of a film: the moment that it begins with",
+        None, "time", option="--from", metavar="TIME", of="film", help="Begin there in the video.",
+        usual="0", docs="begin there, with the sound: the frames and "
+        "samples are those of the whole video", most=MAX_DURATION_MS,
+        request="of a video: begin with the frame at this time",
+        request_docs="of a video: begin with the frame at this time, to the nearest millisecond; "
+        "the page runs from its beginning, and the sound is cut as well",
+        request_default="0", record="of a video: the time at which it begins",
     )  # fmt: skip
     to_ms: int | None = declared(
         None, "time", option="--to", metavar="TIME", of="film", help="End there.",
-        usual="the film's end", docs="end there; without `--duration` that is where the film ends",
-        least=1, most=MAX_DURATION_MS, request="of a film: end before the frame of this moment",
-        request_default="the film's end; without `duration_ms` the film ends here",
-        record="of a film: the moment before which it ends",
+        usual="the end", docs="end there; without `--duration` the video ends there",
+        least=1, most=MAX_DURATION_MS, request="of a video: end before the frame at this time",
+        request_default="the end; without `duration_ms` the video ends here",
+        record="of a video: the time at which it ends, exclusive",
     )  # fmt: skip
     time_ms: int = declared(
         0, "time", option="--at", metavar="TIME", of="still", help="The time of a still.",
@@ -278,7 +278,7 @@ class RenderSpec:
         if any(length % 1 for length in scaled):
             raise ValueError(f"{text} times {self.scale:g} is not whole: {pixels} pixels")
         if self.still is None and (scaled[2] % 2 or scaled[3] % 2):
-            raise ValueError(f"a film has even sides, not {scaled[2]:g} × {scaled[3]:g} pixels")
+            raise ValueError(f"a video has even sides, not {scaled[2]:g} × {scaled[3]:g} pixels")
         left, top, wide, high = self.crop
         if (width is not None and left + wide > width) or (
             height is not None and top + high > height
@@ -348,7 +348,7 @@ def frames_of(spec: RenderSpec, duration_ms: int | None) -> range:
         return spec.frames(duration_ms)
     except ValueError as error:
         raise PageFailed(
-            f"{error}: the film is {duration_ms} ms long",
+            f"{error}: the video is {duration_ms} ms long",
             advice="begin the range before that, or set a longer duration",
         ) from None
 

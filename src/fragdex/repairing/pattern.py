@@ -91,10 +91,10 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
         return "it is encrypted"
     stsd = trak.find("mdia/minf/stbl/stsd")
     if stsd is None or not stsd.children:
-        return "the good film has no sample entry for it"
+        return "the good file has no sample entry for it"
     samples = first_samples(track) if track.sample_count else SampleTable.empty()
     if not len(samples) and (tried or track.info.format == "Opus"):
-        return "the good film has no samples of it"
+        return "the good file has no samples of it"
     if len(samples) and (samples.size == samples.size[0]).all() and track.kind == "audio":
         framed = _sound(track, stsd.children[0])
         if framed is None or not isinstance(framed, (MpegAudio, Ac3)):
@@ -117,7 +117,7 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
         syntax.open_sync = _marks_open_pictures(syntax, samples, source)
     wrong = _misread(syntax, samples, source)
     if wrong:
-        return f"{wrong} of its samples in the good film are not as its codec says"
+        return f"{wrong} of its samples in the good file are not as its codec says"
     return syntax
 
 

@@ -226,12 +226,12 @@ class _Model:
     def of(cls, source: Source) -> _Model:
         reference = index(source, exact=True, partial=True)
         if not reference.periods or not reference.periods[0].init:
-            raise Unprocessable("the good film has no moov")
+            raise Unprocessable("the good file has no moov")
         init = plain_init(b"".join(source.read(part) for part in reference.periods[0].init))
         boxes = parse(init)
         moov = find(boxes, "moov")
         if moov is None:
-            raise Unprocessable("the good film has no moov")
+            raise Unprocessable("the good file has no moov")
         return cls(reference, boxes, moov)
 
     @classmethod
@@ -293,7 +293,7 @@ def _by_tables(
     spans = _spans(size, stretches, result.tracks, proofs, result.lost)
     several = len(own.index.periods)
     if several > 1:
-        result.findings.append(f"the file holds {several} movies: the first one is mended")
+        result.findings.append(f"the file holds {several} movies: the first one is repaired")
     findings = [*result.findings, *(str(finding) for finding in own.index.findings)]
     return Repair(view, tracks, tuple(spans), tuple(findings), size)
 
@@ -346,7 +346,7 @@ def _by_walk(
             lanes.append(Lane(syntax))
     if not lanes:
         raise Unprocessable(
-            f"no track can be looked for: {'; '.join(findings) or 'the good film has no samples'}"
+            f"no track can be looked for: {'; '.join(findings) or 'the good file has no samples'}"
         )
     pace = None
     for pattern, lane in zip(patterns, lanes, strict=True):
@@ -368,12 +368,12 @@ def _by_stream(
     if syntax is None:
         raise Unprocessable(
             "nothing says which codecs the tracks have: there are no parameter sets among samples",
-            advice="give a good film of the same camera: like=",
+            advice="give a good file from the same camera: like=",
         )
     frame_rate = rate or rate_in(syntax)
     lanes = [Lane(syntax)]
     lost = _walk(source, size, stretches, lanes, None, progress)
-    findings = ["sound is not looked for: no good film says what it is"]
+    findings = ["sound is not searched for: no good file says what it is"]
     if frame_rate is None:
         findings.append(f"no rate is known: {DEFAULT_RATE} pictures a second are taken")
     # only now: parameter sets may come late
@@ -415,8 +415,8 @@ def _made(
     present = [n for n, lane in enumerate(lanes) if len(lane.offset)]
     if not present:
         raise Unprocessable(
-            "no sample was found that is like those of the good film",
-            advice="give a film of the same camera with the same settings: like=",
+            "no sample like those of the good file was found",
+            advice="give a file from the same camera with the same settings: like=",
         )
     findings += (
         f"track {pattern.track.id}: no sample was found"
@@ -466,7 +466,7 @@ def _doubts(
         name = f"track {one.pattern.track.id}"
         if not one.pattern.steady:
             doubts.append(
-                f"{name}: durations vary in the good film, each sample is taken to last"
+                f"{name}: durations vary in the good file, so each sample is assumed to last"
                 f" {one.pattern.duration} ticks"
             )
         if not lane.syntax.delimited:
@@ -474,8 +474,8 @@ def _doubts(
     if lost:
         size = sum(one.stop - one.start for one in lost)
         doubts.append(
-            f"{size:,} bytes in {len(lost):,} places are in no sample; the film goes on after as"
-            " much time as they would take"
+            f"{size:,} bytes in {len(lost):,} places are in no sample; the video continues after"
+            " the time that they would take"
         )
     return doubts
 

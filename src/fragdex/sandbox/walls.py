@@ -39,7 +39,7 @@ _READABLE_OF_PROGRAMS: Final = (
     "/usr/bin", "/bin", "/etc/chromium", "/etc/chromium.d", "/sys", "/etc/dconf",
 )  # fmt: skip
 _WRITABLE_OF_PROGRAMS: Final = ("/proc", "/dev/shm", "/dev/ptmx", "/dev/pts")
-_AS_ROOT: Final = "it runs as root: no other user can be had, or read Python and its packages"
+_AS_ROOT: Final = "it runs as root: no other user can be used that can read Python and its packages"
 _GRACE_SECONDS: Final = 5
 _DEVICES: Final = ("nvidia", "dri", "kfd")
 

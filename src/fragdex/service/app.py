@@ -274,7 +274,7 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
             log.warning("housekeeping waits: %s", explained(error))
         except Exception:
             # A thread that dies would leave everything to lie for ever.
-            log.exception("housekeeping goes on after an error")
+            log.exception("housekeeping continues after an error")
         _wait(context.settings, ended, wait)
     with suppress(FragdexError):
         context.part(KeyUses).write(context.database)

@@ -131,7 +131,7 @@ class Settings(BaseSettings):
     max_render_pixel_frames: int = Field(
         1_000_000_000_000,
         ge=4,
-        description="width × height × frames of a film; the default: 67 minutes of 3840×2160 at 30",
+        description="width × height × frames of a video; default: 67 minutes of 3840×2160 at 30",
     )
     max_render_work_seconds: float = Field(
         21_600, gt=0, description="time that workers may spend on the slices of a render in all"
@@ -228,7 +228,7 @@ class Settings(BaseSettings):
     poll_seconds: float = Field(
         0.1,
         gt=0,
-        description="how often a worker with a free slot asks for jobs; half as often for slices, "
+        description="how often a worker with a free slot polls for jobs; half as often for slices, "
         "a fifth as often for work that waits for other work",
     )
     max_tenant_jobs: int = Field(

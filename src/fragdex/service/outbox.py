@@ -25,13 +25,13 @@ PING: Final = "webhook.ping"
 EVENT_TYPES: Final = {
     "file.uploaded": "the last byte of an image, caption file, video or audio file has come",
     "file.ready": "a file can be used: a video has its tracks and its index",
-    "file.failed": "a file is none, or its processing failed; `problem` says why",
+    "file.failed": "a file is invalid, or its processing failed; `problem` says why",
     "render.completed": "the result of a render can be downloaded",
     "render.failed": "a render failed; `problem` says why",
     "render.cancelled": "a render was cancelled",
     "transcription.completed": "the words of a track can be read",
     "transcription.failed": "a transcription failed or was cancelled; `problem` says why",
-    PING: "somebody asked for a test event",
+    PING: "a test event was requested",
 }
 """Every type of event, and when it is sent."""
 

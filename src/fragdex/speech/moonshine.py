@@ -145,7 +145,7 @@ class Moonshine:
         if folder is None:
             raise EngineUnavailable(
                 f"moonshine-voice {self.version} carries no model",
-                expected="a version up to 0.0.73, which fragdex[speech] asks for",
+                expected="a version up to 0.0.73, which fragdex[speech] installs",
                 advice="pip install 'fragdex[speech]', or give the folder of a model",
             )
         names = [path.name for path in model_files(str(folder), *_FILES)]

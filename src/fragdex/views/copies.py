@@ -179,7 +179,7 @@ def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
         return []
     if "moof" in types:
         raise BuildError(
-            "the moov stands behind fragments, and only a progressive file is put in order so",
+            "the moov comes after fragments; only a progressive file can be reordered",
             path="moov",
             offset=boxes[moov][1].start,
             advice="make a fragmented view instead",

@@ -260,7 +260,7 @@ def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | Non
     for piece in pieces:
         if piece.number not in lead.members:
             raise BuildError(
-                f"{piece.name} has no {lead.first.kind}, and the files beside it have",
+                f"{piece.name} has no {lead.first.kind}, and the other files have",
                 path="moov/trak",
                 advice="leave those tracks out (tracks=), or that file",
             )
@@ -474,7 +474,7 @@ class _Placed:
         media = replace(media, decode=decode, durations=durations)
         if (media.decode > media.presentation).any():
             raise BuildError(
-                f"{piece.name} hides so many pictures at its start that they have no place behind "
+                f"{piece.name} hides so many pictures at its start that they do not fit after "
                 f"{last.name}",
                 path="moov/trak/edts/elst",
                 expected=f"at most {lasts} on track {self._track.id}",

@@ -63,8 +63,8 @@ POLICY = "chromium:\n  Installed: 150.0-1\n  Candidate: {}\n  Version table:\n *
     ("candidate", "days", "state", "said"),
     [
         ("150.0-1", 1, "ok", "the newest that apt offers"),
-        ("156.0-1", 1, "limited", "behind its updates: apt offers 156.0-1"),
-        ("156.0-1", None, "limited", "behind its updates: apt offers 156.0-1"),
+        ("156.0-1", 1, "limited", "out of date: apt offers 156.0-1"),
+        ("156.0-1", None, "limited", "out of date: apt offers 156.0-1"),
         ("(none)", 1, "ok", "the newest that apt offers"),
         ("150.0-1", 30, "limited", "package lists are 30 days old"),
         ("150.0-1", None, "limited", "package lists are not there"),

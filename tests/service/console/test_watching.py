@@ -44,14 +44,14 @@ def captioned(opened, film):
 
 def test_what_is_said_leads_to_its_moment_and_is_corrected(captioned):
     page = captioned.page
-    said = page.get_by_label("What is said", exact=True)
+    said = page.get_by_label("Phrases", exact=True)
     said.get_by_text("Then others").click()
     assert captioned.shown() == (10, number_at(10))
     said.locator("[aria-current]", has_text="Then others").wait_for()
-    page.get_by_label("Search what is said").fill("FIRST")
+    page.get_by_label("Search the transcript").fill("FIRST")
     page.get_by_text("1 of 2").wait_for()
     assert said.locator("li:visible").count() == 1
-    page.get_by_label("Search what is said").fill("")
+    page.get_by_label("Search the transcript").fill("")
     page.keyboard.press("Escape")
     page.get_by_label("Captions", exact=True).select_option("en")
     showing = "document.querySelector('track')?.track.mode"

@@ -97,7 +97,7 @@ class ApiKeyList(msgspec.Struct, frozen=True, kw_only=True):
 
     keys: tuple[ApiKey, ...]
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +191,7 @@ def create_url_token(
 
     Args:
         params: parameters that the query of each request must have, once each, with these
-            values; others may be beside them.
+            values; other parameters are allowed.
         seconds: how long it opens the URL, at most `max_url_token_seconds`; default:
             `url_token_seconds`. A token ends with the key that signed it.
         url: absolute, or a path of this service.
@@ -210,7 +210,7 @@ def get_usage() -> Request[Usage]:
 
 
 def get_health() -> Request[Health]:
-    """Whether the process answers; asks nobody else."""
+    """200 while the process runs; checks nothing else."""
     return Request("GET", "/healthz", result=Health)
 
 

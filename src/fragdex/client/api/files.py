@@ -119,7 +119,7 @@ class AnyFileList(msgspec.Struct, frozen=True, kw_only=True):
 
     files: tuple[AnyFile, ...]
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
 
 
 def list_files(

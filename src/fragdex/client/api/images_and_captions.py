@@ -81,7 +81,7 @@ class CaptionList(msgspec.Struct, frozen=True, kw_only=True):
 
     caption_files: tuple[CaptionRecord, ...]
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
 
 
 class ImageList(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ class ImageList(msgspec.Struct, frozen=True, kw_only=True):
 
     image_files: tuple[ImageRecord, ...]
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
 
 
 def list_image_files(

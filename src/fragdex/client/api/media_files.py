@@ -56,7 +56,7 @@ class FileList(msgspec.Struct, frozen=True, kw_only=True):
 
     isobmff_files: tuple[FileRecord, ...]
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
 
 
 class FileWithTracks(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class UnprocessedFile(msgspec.Struct, frozen=True, kw_only=True):
     """It is an ISO base media file, and its index was made while it came."""
     id: str
     md5: str | None
-    """Dashed; null until it is told or known."""
+    """Dashed; null until it is known."""
     next_byte: int
     """Bytes before this one are here to stay."""
     problem: Problem | None
@@ -141,7 +141,7 @@ class ProcessList(msgspec.Struct, frozen=True, kw_only=True):
     """Processes, newest first."""
 
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
     processes: tuple[ProcessRecord, ...]
 
 
@@ -149,7 +149,7 @@ class UnprocessedFileList(msgspec.Struct, frozen=True, kw_only=True):
     """Unprocessed files, newest first."""
 
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
     unprocessed_files: tuple[UnprocessedFile, ...]
 
 
@@ -418,7 +418,7 @@ def seek_isobmff_file(
 
     Args:
         track: default: the first video track, or else the first audio track.
-        end_ms: exclusive; asks for `ranges`.
+        end_ms: exclusive; adds `ranges`.
         verified: look at the pictures, and go back to one that a decoder can start at, whatever
             the flags of the file say.
     """

@@ -103,7 +103,7 @@ class TrackRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A track of a file."""
 
     byte_size: int | None
-    """Null for a track that the index alone tells of."""
+    """Null for a track that only the index has."""
     codec_name: str | None
     complete: bool
     completed_at: datetime | None

@@ -92,13 +92,13 @@ class RenderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the page wrote and threw, the first lines of it."""
     created_at: datetime
     crop: RenderCrop | None
-    """What is kept of the window; null: all."""
+    """The part of the window that is drawn; null: all."""
     data: Mapping[str, Any] | None
     """That the page was given; null where it is long."""
     data_sha256: str | None
     """Of the data, as the page read them: JSON."""
     duration_ms: int | None
-    """Of the whole film; null until it is known, and of stills."""
+    """Of the whole video; null until it is known, and for pictures."""
     failed_at: datetime | None
     fps: float
     """Frames a second."""
@@ -108,7 +108,7 @@ class RenderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Null until it is known how many there are."""
     frames_done: int
     from_ms: int | None
-    """Of a film: the moment that it begins with."""
+    """Of a video: the time at which it begins."""
     height: int | None
     """As width."""
     id: str
@@ -117,14 +117,14 @@ class RenderRecord(msgspec.Struct, frozen=True, kw_only=True):
     should.
     """
     loudness: RenderLoudness | None
-    """Null where none was asked for."""
+    """Null if none was requested."""
     md5: str | None
     """The client's own identifier, dashed."""
     media_type: str
     """Of the result."""
     metadata: Mapping[str, str]
     next_byte: int | None
-    """Of an upload that is going on."""
+    """Of a running upload."""
     output: Mapping[str, Any]
     page_fps: float
     """Calls of the page by requestAnimationFrame a second."""
@@ -146,9 +146,9 @@ class RenderRecord(msgspec.Struct, frozen=True, kw_only=True):
     time_ms: int | None
     """Of a still: the moment it shows."""
     to_ms: int | None
-    """Of a film: the moment before which it ends."""
+    """Of a video: the time at which it ends, exclusive."""
     width: int | None
-    """CSS pixels; null until the page has said."""
+    """CSS pixels; null until the page has reported it."""
     work_slice_ms: int
 
 
@@ -162,7 +162,7 @@ class RenderList(msgspec.Struct, frozen=True, kw_only=True):
     """Renders, newest first."""
 
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
     renders: tuple[RenderRecord, ...]
 
 
@@ -217,13 +217,13 @@ def create_render(
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
         backend: tolerated, without effect.
-        crop: what is kept of the window; default: all of it.
+        crop: the part of the window that is drawn; default: all of it.
         data: given to the page, as `window.fragdex.data`.
-        duration_ms: of a film; default: window.fragdex.duration, or the longest animation or
+        duration_ms: of a video; default: window.fragdex.duration, or the longest animation or
             media of the page that ends.
         fps: 1 to 120 frames a second; 29.97 means 30000/1001, which may be written out;
             default: 30.
-        from_ms: of a film: begin with the frame of this moment; default: 0.
+        from_ms: of a video: begin with the frame at this time; default: 0.
         height: as width; default: the page's root element, or 720.
         html: the page; without it, a site has to be uploaded.
         md5: the client's own identifier, to find the render by.
@@ -232,8 +232,8 @@ def create_render(
             multiple of fps, for pages that count frames; default: fps.
         scale: pixels for each CSS pixel of a side, the page's devicePixelRatio; default: 1.
         time_ms: of a still: when; default: 0.
-        to_ms: of a film: end before the frame of this moment; default: the film's end; without
-            duration_ms the film ends here.
+        to_ms: of a video: end before the frame at this time; default: the end; without
+            duration_ms the video ends here.
         width: in CSS pixels; times scale, it is even for mp4; default: the page's root element,
             or 1280.
         work_slice_ms: the page is rendered in slices of so long; default 4000.
@@ -295,12 +295,12 @@ def create_render_batch(
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
         backend: tolerated, without effect.
-        crop: what is kept of the window; default: all of it.
-        duration_ms: of a film; default: window.fragdex.duration, or the longest animation or
+        crop: the part of the window that is drawn; default: all of it.
+        duration_ms: of a video; default: window.fragdex.duration, or the longest animation or
             media of the page that ends.
         fps: 1 to 120 frames a second; 29.97 means 30000/1001, which may be written out;
             default: 30.
-        from_ms: of a film: begin with the frame of this moment; default: 0.
+        from_ms: of a video: begin with the frame at this time; default: 0.
         height: as width; default: the page's root element, or 720.
         html: the page.
         md5: the client's own identifier, to find the render by.
@@ -310,8 +310,8 @@ def create_render_batch(
         rows: the data of each render.
         scale: pixels for each CSS pixel of a side, the page's devicePixelRatio; default: 1.
         time_ms: of a still: when; default: 0.
-        to_ms: of a film: end before the frame of this moment; default: the film's end; without
-            duration_ms the film ends here.
+        to_ms: of a video: end before the frame at this time; default: the end; without
+            duration_ms the video ends here.
         width: in CSS pixels; times scale, it is even for mp4; default: the page's root element,
             or 1280.
         work_slice_ms: the page is rendered in slices of so long; default 4000.
@@ -427,7 +427,7 @@ def cancel_render(id: str) -> Request[RenderRecord]:
 
 
 def get_render_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
-    """How far a render is, as events; without `Last-Event-ID` the whole is told again.
+    """The progress of a render as events; without `Last-Event-ID` from the beginning.
 
     Args:
         last_event_id: The `id` of the last event received; the stream continues after it.

@@ -152,7 +152,7 @@ def get_file_dash_segment(
 
 
 def get_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The file as it came, with its moov in front.
+    """The uploaded file, with its moov first.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
@@ -371,7 +371,7 @@ def get_isobmff_file_dash_segment(
 
 
 def get_isobmff_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The file as it came, with its moov in front.
+    """The uploaded file, with its moov first.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.

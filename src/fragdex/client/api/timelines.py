@@ -50,7 +50,7 @@ class TimelineList(msgspec.Struct, frozen=True, kw_only=True):
     """Timelines, newest first."""
 
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
     timelines: tuple[TimelineRecord, ...]
 
 

@@ -141,7 +141,7 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     completed_at: datetime | None
     copy_with_captions: Copy | None
-    """Null until one is asked for."""
+    """Null until one is requested."""
     created_at: datetime
     engine: str
     engine_version: str | None
@@ -151,7 +151,7 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     isobmff_track: HeardTrack
     language: str | None
-    """As asked for, then as heard; null: nobody knows."""
+    """As requested, then as detected; null if unknown."""
     missing: tuple[Gap, ...]
     """What could not be heard, once it is complete."""
     model: str | None
@@ -176,7 +176,7 @@ class TranscriptionList(msgspec.Struct, frozen=True, kw_only=True):
     """Transcriptions, newest first."""
 
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
     transcriptions: tuple[TranscriptionRecord, ...]
 
 
@@ -371,7 +371,7 @@ def head_transcription_json(
 
 
 def download_transcription_mp4(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The copy of the file with the captions in it; 404 where none was asked for.
+    """The copy of the file with the captions in it; 404 if none was requested.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
@@ -382,7 +382,7 @@ def download_transcription_mp4(id: str, *, range: ByteRange | None = None) -> Re
 
 
 def head_transcription_mp4(id: str) -> Request[None]:
-    """The copy of the file with the captions in it; 404 where none was asked for."""
+    """The copy of the file with the captions in it; 404 if none was requested."""
     return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.mp4", result=None)
 
 
@@ -538,7 +538,7 @@ def get_transcription_fragment(id: str, n: str) -> Request[FragmentWords]:
 
 
 def get_transcription_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
-    """How far a transcription is, as events; without `Last-Event-ID` the whole is told again.
+    """The progress of a transcription as events; without `Last-Event-ID` from the beginning.
 
     Args:
         last_event_id: The `id` of the last event received; the stream continues after it.

@@ -102,14 +102,14 @@ class DeliveryList(msgspec.Struct, frozen=True, kw_only=True):
 
     deliveries: tuple[Delivery, ...]
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
 
 
 class WebhookList(msgspec.Struct, frozen=True, kw_only=True):
     """Webhooks, newest first."""
 
     next_cursor: str | None
-    """Asks for the next page; null on the last."""
+    """Returns the next page; null on the last."""
     webhooks: tuple[Webhook, ...]
 
 

@@ -226,7 +226,7 @@ class Stage:
         if self.view.scale < 1:
             raise PageFailed(
                 f"a page that renders itself cannot be drawn at a scale of {self.view.scale:g}",
-                advice="draw it at 1 or more, and make the film smaller",
+                advice="draw it at 1 or more, and make the video smaller",
             )
         with self._telling():
             self._set_window(self.view.height + LINE)

@@ -83,7 +83,7 @@
       while (reached.call(this.context) * RATE < target - 0.5 && left > 0) left -= 1;
       if (left === 0) {
         this.over = true;
-        room.refuse("an AudioContext that does not go on");
+        room.refuse("an AudioContext that does not advance");
         return null;
       }
       const count = target - this.done;

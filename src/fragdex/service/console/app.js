@@ -110,7 +110,7 @@ for (const name of ["dragenter", "dragover", "dragleave", "drop"]) {
     if (name === "drop") depth = 0;
     $("drop").hidden = depth <= 0 || !key();
     $("drop").firstElementChild.textContent = here().startsWith("files/")
-      ? "Drop films, images, or captions of this film" : "Drop films, images, captions, or a page to render";
+      ? "Drop videos, images, or captions of this video" : "Drop videos, images, captions, or a page to render";
     if (name === "drop" && key()) dropped(event.dataTransfer);
   });
 }

@@ -52,7 +52,7 @@ export async function show(view, { id, query, signal }) {
     save.hidden = file.status !== "ready";
     if (file.status === "ready") await open(film, file, place, query, state, signal);
     else {
-      film.append(empty("film", "Not all here yet", "Bytes of this file are missing. Drop it again to go on with its upload."));
+      film.append(empty("film", "Not all here yet", "Bytes of this file are missing. Drop it again to resume its upload."));
       comes(file, signal);
     }
   } catch (error) {
@@ -122,7 +122,7 @@ async function open(film, file, place, query, state, signal) {
   const at = indexTab(video, seek, signal);
   const range = h("div.range", { "aria-hidden": "true", hidden: true });
   const clip = clipTab(video, file, place, range, signal);
-  const below = tabs("About this film", [["clip", "Clip", clip.element],
+  const below = tabs("About this video", [["clip", "Clip", clip.element],
     ["links", "Links", linksTab(video, file, place).element], ["index", "Index", at.element]]);
   const said = transcript(video, file, { select: tools.captions, seek, sounds: sounds.length > 0 }, signal);
   const bar = h("div.line", {}, range, tools.line, picture && storyboard(tools.line, video, place, signal));
@@ -131,7 +131,7 @@ async function open(film, file, place, query, state, signal) {
   said.refresh().catch(complain);
   // sound that is not decoded here is played all the same
   if (!picture && sounds.length) waveform(screen, place, sounds[0], signal).catch(() => {});
-  if (!lanes.some((lane) => lane.count)) throw new Error("The index tells of no segments.");
+  if (!lanes.some((lane) => lane.count)) throw new Error("The index has no segments.");
   at.show(lanes);
   keepMoment(video, signal);
 

@@ -45,7 +45,7 @@ function small(one) {
 function captions(view, signal) {
   return collection(view, {
     name: "Captions", path: "caption_files", field: "caption_files", heads: ["Name", "Kind", "Bytes", ""],
-    empty: ["words", "No captions yet", "Drop a .vtt or .srt file on a film, or edit its transcript."],
+    empty: ["words", "No captions yet", "Drop a .vtt or .srt file on a video, or edit its transcript."],
     moving: (one) => !one.complete,
     row: (one, refresh) => {
       const { name, rename } = named(one, refresh);

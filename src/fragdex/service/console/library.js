@@ -30,7 +30,7 @@ export async function show(view, { query, signal }) {
     STATES.map(([value, name]) => h("option", { value }, name)));
   state.value = STATES.some(([value]) => value === query.get("status")) ? query.get("status") ?? "" : "";
   const kind = h("select", { "aria-label": "Kind" },
-    h("option", { value: "" }, "Films and sound"), h("option", { value: "video" }, "Films"),
+    h("option", { value: "" }, "Video and sound"), h("option", { value: "video" }, "Films"),
     h("option", { value: "audio" }, "Sound"));
   if (["video", "audio"].includes(query.get("kind"))) kind.value = query.get("kind");
   const order = h("select", { "aria-label": "Order" },
@@ -127,7 +127,7 @@ function nothing(all, cursor) {
 
 function welcome() {
   return [icon("film"), h("h2", {}, "Nothing here yet"),
-    h("p", {}, "Drop a film or a sound anywhere on this page, or choose one."),
+    h("p", {}, "Drop a video or sound file anywhere on this page, or choose one."),
     h("button", { type: "button", onclick: () => $("file").click() }, "Choose files")];
 }
 

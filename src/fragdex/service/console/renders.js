@@ -10,7 +10,7 @@ export const RUNNING = ["created", "pending", "rendering"];
 export function show(view, { signal }) {
   return collection(view, {
     name: "Renders", path: "renders", field: "renders", heads: ["Render", "State", "Frames", "Result", ""],
-    empty: ["film", "No renders yet", "A render makes a film or a picture of a web page. Drop an .html file or a folder, or write a page."],
+    empty: ["film", "No renders yet", "A render turns a web page into a video or a picture. Drop an .html file or a folder, or write a page."],
     tools: [h("a.button.writes", { href: "renders/new" }, "New render")],
     moving: (one) => RUNNING.includes(one.status),
     row: (one, refresh) => [

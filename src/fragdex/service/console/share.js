@@ -57,12 +57,12 @@ export function linksTab(video, file, place) {
   const lasts = h("select#lasts", { "aria-label": "How long links open it" },
     LASTS.map(([seconds, words]) => h("option", { value: seconds }, words)));
   const element = h("div.lines", {},
-    h("p.soft", {}, "Whoever has one of these addresses can read this film, and nothing else, without a key, for ", lasts, "."), rows);
+    h("p.soft", {}, "Anyone who has one of these addresses can read this video, and nothing else, without a key, for ", lasts, "."), rows);
   // Addresses are signed when they are wanted.
   const address = (below) => signed(`${place}/${below}`, place, Number(lasts.value));
   const moment = () => `thumbnail.jpg?exact=true&t=${video.currentTime.toFixed(3)}`;
   const kinds = [["HLS", () => address("hls/master.m3u8")], ["DASH", () => address("dash/manifest.mpd")],
-    ["Film as one file", () => address("fragmented.mp4")], ["Picture of this moment", () => address(moment())],
+    ["Video as one file", () => address("fragmented.mp4")], ["Picture of this moment", () => address(moment())],
     ["For a web page", async () => embed(file, await address("fragmented.mp4"), await address(moment()))]];
 
   for (const [name, made] of kinds) {

@@ -8,7 +8,7 @@ import { title } from "./router.js";
 
 const NEWEST = 200; // files that are looked through
 const LARGEST = 10;
-const KINDS = { video: "Film or sound", image: "Image", caption: "Captions" };
+const KINDS = { video: "Video or sound", image: "Image", caption: "Captions" };
 
 export async function show(view, { signal }) {
   title("Storage");

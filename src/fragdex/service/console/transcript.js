@@ -16,8 +16,8 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   let segments = [];
   let words = [];
   let here = null;
-  const list = h("ol#said", { tabIndex: 0, "aria-label": "What is said" });
-  const search = h("input", { type: "search", placeholder: "Search what is said", "aria-label": "Search what is said" });
+  const list = h("ol#said", { tabIndex: 0, "aria-label": "Phrases" });
+  const search = h("input", { type: "search", placeholder: "Search the transcript", "aria-label": "Search the transcript" });
   const found = h("p.soft", { role: "status" });
   const edit = h("button.quiet.writes", { type: "button", onclick: () => correct() }, "Edit");
   const stop = h("button.quiet", { type: "button", hidden: true, onclick: () => end() }, "Cancel");

@@ -65,7 +65,7 @@ async function send(file, values, { item, bar, words, stop }, signal) {
     became(record.id, values.type, item, words);
   } catch (error) {
     bar.remove();
-    words.textContent = signal.aborted ? "Stopped. Drop it again to go on." : error.message;
+    words.textContent = signal.aborted ? "Stopped. Drop it again to resume." : error.message;
     words.className = signal.aborted ? "soft" : "wrong";
     stop.replaceWith(dismissing(item));
     if (!signal.aborted) say(`${file.name}: ${error.message}`);

@@ -32,7 +32,7 @@ function webhooks(view, signal) {
     h("label", {}, h("span", {}, "Events (all, if empty)"), types), h("button", { type: "submit" }, "Add webhook"));
   const coming = collection(view, {
     name: "Webhooks", path: "webhooks", field: "webhooks", heads: ["URL", "Events", "State", ""],
-    empty: ["send", "No webhooks yet", "A webhook is a URL that is told when files are ready, renders end and transcriptions come."], above: [form, secret],
+    empty: ["send", "No webhooks yet", "A webhook is a URL that is notified when files are ready and when renders and transcriptions end."], above: [form, secret],
     row: (one, refresh) => [
       [h("a", { href: `webhooks/${one.id}` }, one.url), one.disabled_because && h("div.wrong", {}, one.disabled_because)],
       one.types.filter((type) => type !== "*").join(", ") || "All",

@@ -63,7 +63,7 @@ def sampled(
         package(combined, source=source)["master.m3u8"]
     if time.process_time() - began > MOST_SECONDS:
         raise LimitExceeded(
-            "the structure of the file is too large to be packaged when it is asked for",
+            "the structure of the file is too large to be packaged on request",
             expected=f"{MOST_SECONDS:g} s of the processor at most",
         )
     return {}

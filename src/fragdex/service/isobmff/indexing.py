@@ -179,7 +179,7 @@ def _binary(
 
 def _need_tracks(index: Index) -> None:
     if not index.tracks:
-        raise Unprocessable("the index tells of no track", pointer="")
+        raise Unprocessable("the index has no track", pointer="")
 
 
 def _inside(index: Index, sizes: Sizes) -> None:
@@ -194,7 +194,7 @@ def _inside(index: Index, sizes: Sizes) -> None:
         last = max(int(ends.max()) if len(ends) else 0, *(part.stop for part in init), 0)
         if last > size:
             raise Unprocessable(
-                f"track {track.id} has bytes behind the end of its file",
+                f"track {track.id} has bytes after the end of its file",
                 pointer=f"/tracks/{number}",
                 expected=f"bytes before {size}",
                 found=last,

@@ -98,7 +98,7 @@ class TrackRecord(ApiModel):
     type: str
     codec_name: str | None
     duration_ms: int | None
-    byte_size: int | None = Field(description="null for a track that the index alone tells of")
+    byte_size: int | None = Field(description="null for a track that only the index has")
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
     md5: str | None = Field(description="of the track's own bytes, dashed; null until all are here")

@@ -81,7 +81,7 @@ def chosen_track(index: Index, track_id: int | None) -> Track:
         for track in tracks:
             if track.kind == kind:
                 return track
-    raise TrackNotFound("the index tells of no video and no audio track")
+    raise TrackNotFound("the index has no video and no audio track")
 
 
 def alone(context: ServiceContext, keys: IndexKeys, track_id: int, apart: bool) -> Index:

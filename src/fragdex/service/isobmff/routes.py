@@ -221,7 +221,7 @@ def seek_isobmff_file(
     track: TrackId = None,
     end_ms: Annotated[
         float | None,
-        Query(ge=-1e15, le=1e15, allow_inf_nan=False, description="exclusive; asks for `ranges`"),
+        Query(ge=-1e15, le=1e15, allow_inf_nan=False, description="exclusive; adds `ranges`"),
     ] = None,
     verified: Annotated[
         bool,

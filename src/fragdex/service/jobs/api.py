@@ -131,7 +131,7 @@ class Jobs:
         limit = limits_of(connection, tenant_id).max_jobs or self.options.tenant_jobs
         count = self.unfinished(connection, tenant_id)
         if count + wanted > limit:
-            more = f", {wanted} more are asked for" if wanted > 1 else ""
+            more = f", {wanted} more were requested" if wanted > 1 else ""
             raise TooManyRequests(
                 f"{count} jobs of this tenant are not over{more}, and no more than {limit} may be",
                 more={"limit": limit}, retry_after=_ROOM_SECONDS,

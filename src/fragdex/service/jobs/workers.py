@@ -210,4 +210,4 @@ class Detector:
                 logger.warning("the failure detector waits: %s", explained(error))
             except Exception:
                 # A watcher that dies would leave work to lie for ever.
-                logger.exception("the failure detector goes on after an error")
+                logger.exception("the failure detector continues after an error")

@@ -182,7 +182,7 @@ def _model(names: Sequence[str]) -> Any:
     for name in container.settings:
         fields[declared[name].json.split("/")[-1]] = _setting(declared[name], container)
     if is_usual:
-        no_effect = "as films are that are not fragmented; of no effect"
+        no_effect = "videos that are not fragmented have it; no effect"
         fields["faststart"] = (bool, Field(False, description=no_effect, exclude_if=_absent))
     return model_of(container.schema, Output, fields, container.about)
 
@@ -383,7 +383,7 @@ def need_budget(settings: Settings, pixels: int, frames: int) -> None:
             f"of {limit}",
             pointer="/duration_ms",
             more={"limit": limit},
-            advice="make the film shorter or smaller, or ask for fewer frames a second",
+            advice="make the video shorter or smaller, or request fewer frames a second",
         )
 
 
@@ -607,7 +607,7 @@ class RenderRecord(_RecordFields):
     )
     media_type: str = Field(description="of the result")
     byte_size: int | None = Field(description="of the result")
-    next_byte: int | None = Field(description="of an upload that is going on")
+    next_byte: int | None = Field(description="of a running upload")
     problem: Problem | None
     data: RenderData | None = Field(description="that the page was given; null where it is long")
     data_sha256: str | None = Field(description="of the data, as the page read them: JSON")
@@ -618,7 +618,7 @@ class RenderRecord(_RecordFields):
     console: list[str] = Field(description="what the page wrote and threw, the first lines of it")
     blocked: list[BlockedRequest] = Field(description="requests that were not made, and why")
     refused: list[str] = Field(description="what the page tried to use and was refused")
-    loudness: RenderLoudness | None = Field(description="null where none was asked for")
+    loudness: RenderLoudness | None = Field(description="null if none was requested")
     browser: list[str] = Field(description="how it ran, where it was not as it should be")
     browser_versions: list[str] = Field(
         description="of the browsers that drew it; one, unless workers have different ones"

@@ -159,7 +159,7 @@ def get_render_upload(id: RecordId, caller: Asking, context: InContext) -> Rende
 def get_render_progress(
     id: RecordId, request: Request, caller: Asking, context: InContext, after: LastEventId = None
 ) -> Response:
-    """How far a render is, as events; without `Last-Event-ID` the whole is told again."""
+    """The progress of a render as events; without `Last-Event-ID` from the beginning."""
     return progress_of(request, context, caller.tenant_id, id, after, progress, counted)
 
 

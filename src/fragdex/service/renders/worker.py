@@ -278,7 +278,7 @@ class _Budget:
             f"the slices of the render took more than {most:g} {unit} ({name}); {done or 0} of"
             f" {whole or 0} frames were done",
             more={"limit": most},
-            advice="make the film shorter or smaller, or the page cheaper to draw",
+            advice="make the video shorter or smaller, or the page cheaper to draw",
         )
 
 

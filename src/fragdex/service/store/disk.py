@@ -288,7 +288,7 @@ class DiskDraft:
             opened = self._opened(make=start == 0)
             descriptor, end = opened or (-1, 0)
             if opened is None or not 0 <= start <= end:
-                raise ValueError(f"a draft of {end} bytes cannot go on at byte {start}")
+                raise ValueError(f"a draft of {end} bytes cannot continue at byte {start}")
             if start < end:
                 os.ftruncate(descriptor, start)
                 self._flushed = None if self._flushed is None else min(self._flushed, start)

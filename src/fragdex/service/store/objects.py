@@ -228,7 +228,7 @@ class ObjectDraft:
         """Put `data` at byte `start`; what stood there and after is gone."""
         end = self._durable() + self._waiting_size
         if not 0 <= start <= end:
-            raise ValueError(f"a draft of {end} bytes cannot go on at byte {start}")
+            raise ValueError(f"a draft of {end} bytes cannot continue at byte {start}")
         if start < end:
             self._cut(start)
         if len(data):

@@ -92,7 +92,7 @@ class RemoteTitles(SingleFlightCache[RemoteTitle]):
     """The remote films that a process keeps; a film that changed is indexed anew."""
 
     def __init__(self) -> None:
-        super().__init__("the film at this URL")
+        super().__init__("the file at this URL")
         self._hosts: AllowedHosts | None = None
 
     def use(

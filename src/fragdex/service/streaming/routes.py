@@ -456,7 +456,7 @@ def _original_routes(router: APIRouter, place: str, noun: str, find: FindStored)
     router.get(
         f"{place}/faststart.mp4",
         name=f"get_{noun}_faststart",
-        description="The file as it came, with its moov in front.",
+        description="The uploaded file, with its moov first.",
         response_class=Response,
         responses=_media(*_MP4),
     )(faststart)

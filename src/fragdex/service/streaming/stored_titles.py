@@ -199,7 +199,7 @@ class StoredTitles(SingleFlightCache[StoredTitle]):
     """The titles that a process keeps, each made once."""
 
     def __init__(self) -> None:
-        super().__init__("the film")
+        super().__init__("the file")
 
     def title(
         self, context: ServiceContext, tenant_id: str, media: tuple[Blob, ...]

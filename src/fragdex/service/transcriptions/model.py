@@ -114,7 +114,7 @@ class TranscriptionRecord(ApiModel):
     engine: str
     engine_version: str | None = Field(description="null until a worker has opened it")
     model: str | None = Field(description="of the engine; null until a worker has opened it")
-    language: str | None = Field(description="as asked for, then as heard; null: nobody knows")
+    language: str | None = Field(description="as requested, then as detected; null if unknown")
     work_slice_ms: int
     isobmff_track: HeardTrack
     slices: int | None = Field(description="null until the track is parted")
@@ -126,7 +126,7 @@ class TranscriptionRecord(ApiModel):
         "slices cost together"
     )
     problem: Problem | None
-    copy_with_captions: Copy | None = Field(description="null until one is asked for")
+    copy_with_captions: Copy | None = Field(description="null until one is requested")
     created_at: str
     started_at: str | None
     completed_at: str | None

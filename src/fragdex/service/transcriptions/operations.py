@@ -282,7 +282,7 @@ def copy_of(context: ServiceContext, tenant_id: str, transcription_id: str) -> S
         row = TRANSCRIPTIONS.row(connection, tenant_id, transcription_id)
         if row.copy_status is None:
             _need_complete(row)
-            raise RecordNotFound("no copy with captions was asked for")
+            raise RecordNotFound("no copy with captions was requested")
         if row.copy_status != TranscriptionStatus.COMPLETE:
             raise NotReady(f"the copy is {row.copy_status}", more={"state": row.copy_status})
         file = connection.execute(

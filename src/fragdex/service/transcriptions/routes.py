@@ -66,8 +66,8 @@ routes.progress(
     counted,
     "`size {size}` once the number of slices is known, `completion {count}` for slices that were "
     "transcribed since, then `complete` or `error`",
-    description="How far a transcription is, as events; without `Last-Event-ID` the whole is told "
-    "again.",
+    description="The progress of a transcription as events; without `Last-Event-ID` from the "
+    "beginning.",
 )
 
 
@@ -164,7 +164,7 @@ def copy_transcription(id: RecordId, caller: Asking, context: InContext) -> Tran
 def download_transcription_mp4(
     id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> Response:
-    """The copy of the file with the captions in it; 404 where none was asked for."""
+    """The copy of the file with the captions in it; 404 if none was requested."""
     return media_of(request, operations.copy_of(context, caller.tenant_id, id))
 
 

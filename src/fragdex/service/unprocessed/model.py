@@ -67,7 +67,7 @@ class UnprocessedFile(ApiModel):
 
     id: str
     filename: str
-    md5: str | None = Field(description="dashed; null until it is told or known")
+    md5: str | None = Field(description="dashed; null until it is known")
     byte_size: int
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool

@@ -318,7 +318,7 @@ class WantedToken(ApiModel):
     params: Annotated[dict[str, ParamValue], Field(max_length=MOST_PARAMS)] = Field(
         {},
         description="parameters that the query of each request must have, once each, with these "
-        "values; others may be beside them",
+        "values; other parameters are allowed",
         examples=[{"src": "film.mp4"}],
     )
 

@@ -223,4 +223,4 @@ class ApiModel(BaseModel):
 class Listed(ApiModel):
     """A page of a list, newest first."""
 
-    next_cursor: str | None = Field(description="asks for the next page; null on the last")
+    next_cursor: str | None = Field(description="returns the next page; null on the last")

@@ -54,7 +54,7 @@ class Readiness(ApiModel):
     responses={200: {"description": "The process answers", "model": Health}},
 )
 async def healthz() -> Response:
-    """Whether the process answers; asks nobody else."""
+    """200 while the process runs; checks nothing else."""
     return JSONResponse({"status": "ok"})
 
 

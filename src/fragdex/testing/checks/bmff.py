@@ -194,10 +194,10 @@ def _tiling(place: Place, boxes: tuple[Box, ...], size: int) -> Iterator[Violati
         if box.offset != at:
             yield place.wrong("box-size", "14496-12, 4.2", f"it begins at {box.offset}", box)
         if box.stop > size:
-            yield place.wrong("box-size", "14496-12, 4.2", "it ends behind the file", box)
+            yield place.wrong("box-size", "14496-12, 4.2", "it ends after the file", box)
         at = box.stop
     if at < size:
-        yield place.wrong("box-size", "14496-12, 4.2", f"{size - at} bytes behind the last box")
+        yield place.wrong("box-size", "14496-12, 4.2", f"{size - at} bytes after the last box")
 
 
 def _counted(place: Place, of: str, boxes: tuple[Box, ...]) -> Iterator[Violation]:
@@ -333,7 +333,7 @@ def _fragments(place: Place, moov: Box, boxes: tuple[Box, ...]) -> Iterator[Viol
         mfhd = moof.find("mfhd")
         number = int(mfhd["sequence_number"]) if mfhd is not None else before + 1
         if number <= before:
-            message = f"sequence_number {number} behind {before}"
+            message = f"sequence_number {number} after {before}"
             yield place.wrong("sequence-number", "14496-12, 8.8.5", message, mfhd)
         before = number
         at = moof.offset
@@ -427,5 +427,5 @@ def _pointers(place: Place, boxes: tuple[Box, ...], size: int) -> Iterator[Viola
         for tfra in mfra.find_all("tfra"):
             lost = [int(at) for at in tfra["entries"]["moof_offset"] if int(at) not in moofs]
             if lost:
-                message = f"a moof at {lost[0]}, where there is none"
+                message = f"no moof at {lost[0]}"
                 yield place.wrong("tfra", "14496-12, 8.8.10", message, tfra)

@@ -141,7 +141,7 @@ def _samples(
         if sequence_number is None:
             yield place.wrong("mfhd", "14496-12, 8.8.5", "no mfhd", moof)
         elif state.number is not None and sequence_number <= state.number:
-            message = f"sequence_number {sequence_number} behind {state.number}"
+            message = f"sequence_number {sequence_number} after {state.number}"
             yield place.wrong("sequence-number", "14496-12, 8.8.5", message, header)
         state.number = sequence_number if sequence_number is not None else state.number
         mdats = tuple(itertools.takewhile(lambda box: box.type == "mdat", boxes[number + 1 :]))
@@ -176,7 +176,7 @@ def _data(
     for sample in samples:
         stop = sample.offset + sample.size
         if not any(first <= sample.offset and stop <= last for first, last in inside):
-            message = f"a sample at {sample.offset} of {sample.size} bytes is in no mdat behind it"
+            message = f"a sample at {sample.offset} of {sample.size} bytes is in no mdat after it"
             yield place.wrong("sample-place", "23000-19, 7.3.2.3", message, moof)
             return
         if sample.offset < at:

@@ -433,7 +433,7 @@ def timeline_rules(timeline: Place) -> Iterator[Violation]:
             message = f"@t {time}, the segments before end at {at}"
             yield run.wrong("timeline-overlap", "5.3.9.6.2", message)
         if not has_time and at is None:
-            message = "no @t behind a run with @r -1"
+            message = "no @t after a run with @r -1"
             yield run.wrong("timeline-open", "5.3.9.6.2", message)
         begin = time if has_time else at or 0
         at = begin + length * (repeat + 1) if repeat >= 0 else None

@@ -120,7 +120,7 @@ def _variants(
     pending: Line | None = None
     for line in lines:
         if pending is not None and line.tag:
-            message = "the line behind EXT-X-STREAM-INF is no URI"
+            message = "the line after EXT-X-STREAM-INF is not a URI"
             violations.append(pending.violation("stream-uri", "4.3.4.2", message))
             pending = None
         if not line.tag:
@@ -141,7 +141,7 @@ def _variants(
                 violations.append(line.violation("iframe-attributes", "4.3.4.3", message))
             yield Variant(line, line.attributes.get("URI", ""), ())
     if pending is not None:
-        message = "no URI behind EXT-X-STREAM-INF"
+        message = "no URI after EXT-X-STREAM-INF"
         violations.append(pending.violation("stream-uri", "4.3.4.2", message))
 
 
@@ -310,7 +310,7 @@ class _Media:
     ) -> tuple[MediaSegment, InitTrack, list[SegmentSample]] | None:
         line = Line(segment.line, "", segment.uri)
         if segment.part is not None and len(data) < segment.part[1] - segment.part[0]:
-            message = "the range ends behind the resource"
+            message = "the range ends after the resource"
             violations.append(line.violation("byterange-end", "4.3.2.2", message))
         if segment.init is None or self.playlist.images:
             return None

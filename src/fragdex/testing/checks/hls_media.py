@@ -251,10 +251,10 @@ def _head(lines: list[Line], first: dict[str, Line]) -> Iterator[Violation]:
         behind |= line.tag in ("EXTINF", "")
         discontinuity |= line.tag == "EXT-X-DISCONTINUITY"
         if line.tag in ("EXT-X-MEDIA-SEQUENCE", "EXT-X-DISCONTINUITY-SEQUENCE") and behind:
-            message = f"{line.tag} stands behind the first segment"
+            message = f"{line.tag} is after the first segment"
             yield line.violation("sequence-late", NUMBERS[line.tag], message)
         elif line.tag == "EXT-X-DISCONTINUITY-SEQUENCE" and discontinuity:
-            message = f"{line.tag} stands behind an EXT-X-DISCONTINUITY"
+            message = f"{line.tag} is after an EXT-X-DISCONTINUITY"
             yield line.violation("sequence-late", "4.3.3.3", message)
         if line.tag == "EXT-X-PROGRAM-DATE-TIME" and not _DATE.fullmatch(line.value):
             yield line.violation("date", "4.3.2.6", f"{line.value!r} is no ISO 8601 date and time")
@@ -328,7 +328,7 @@ def _segments(
         pending = {}
     for tag in ("EXTINF", "EXT-X-BYTERANGE"):
         if tag in pending:
-            message = f"{tag} without a segment behind it"
+            message = f"{tag} without a segment after it"
             violations.append(pending[tag].violation("tag-of-segment", "4.3.2", message))
 
 

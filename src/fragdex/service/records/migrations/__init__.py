@@ -84,7 +84,7 @@ def _need_known(version: str | None) -> None:
         f"the database was made by {'an unreleased' if older else 'a newer'} version of fragdex",
         expected=f"one of {', '.join(known)}",
         found=version,
-        advice="begin with a new database, or go on with the version that made this one"
+        advice="start with a new database, or keep using the version that made this one"
         if older
         else "upgrade fragdex",
     )
