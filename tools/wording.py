@@ -33,7 +33,9 @@ NOT_PROSE = re.compile(
 JS_TOKEN = re.compile(  # comments, and strings
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`", re.DOTALL
 )
-NOT_DOCSTRING = re.compile(r"^\s*(?:>>>|\.\.\.) ?.*$|``?[^`]+``?|\bhttps?://\S+", re.MULTILINE)
+NOT_DOCSTRING = re.compile(  # doctests with their output, code, addresses
+    r"^ *>>> .*(?:\n *\S.*)*|``?[^`]+``?|\bhttps?://\S+", re.MULTILINE
+)
 
 
 def blank(pattern: re.Pattern[str], text: str) -> str:

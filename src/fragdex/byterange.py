@@ -115,7 +115,7 @@ class ByteRange:
         return max(self.start, other.start) < min(self.stop, other.stop)
 
     def intersection(self, other: ByteRange) -> ByteRange | None:
-        """Return the bytes that are in both, or None where there are none.
+        """Return the bytes that are in both, or None if there are no such bytes.
 
         >>> ByteRange(0, 10).intersection(ByteRange(5, 20))
         ByteRange(start=5, stop=10)
@@ -284,7 +284,7 @@ def parse_range(
 ) -> tuple[ByteRange, ...] | Literal[RangeVerdict.IGNORE] | Literal[RangeVerdict.UNSATISFIABLE]:
     """Read the value of an HTTP `Range` field against content of `size` bytes.
 
-    Returns one of three: the ranges to send, in the order asked for, never empty ones, cut at
+    Returns one of three: the ranges to send, in the requested order, never empty ones, cut at
     `size` (206); `RangeVerdict.IGNORE` (200); `RangeVerdict.UNSATISFIABLE` (416). Never raises for
     what the field holds, and reads it once, however long it is.
 

@@ -20,11 +20,11 @@
     ├── TrackNotFound               no such track, or one in each of several periods
     ├── InexactIndex                the answer needs samples that this index does not hold
     ├── NoSyncSample                the track has no sample at which decoding could start
-    ├── UnverifiedSync              whether decoding can start at a sample cannot be told
+        ├── UnverifiedSync              it is unknown whether decoding can start at a sample
     ├── IndexMismatch               the index does not describe this file
     ├── UndecodableMedia            samples that cannot be decoded, or that are encrypted
     ├── MissingExtra                an optional package is not installed
-    └── ServiceError                what an engine or the service was asked for fails
+        └── ServiceError                a request to an engine or the service fails
         ├── RecordNotFound          no such record of this tenant
         ├── Unauthenticated         no key, an unknown one, or a revoked one
         ├── Forbidden               a URL token or key that does not allow this
@@ -38,7 +38,7 @@
         │   ├── UploadGap           a chunk that starts beyond the bytes that are here
         │   ├── UploadOffsetMismatch bytes of a resumable upload that begin elsewhere
         │   ├── UploadCompleted     a resumable upload that takes no more bytes
-        │   ├── UploadBusy          another upload of the same bytes is going on
+        │   ├── UploadBusy          another upload of the same bytes is running
         │   └── NotReady            the result is not there yet
         ├── TooLarge                over a limit of this service
         │   └── QuotaExceeded       the tenant stores as much as it may
@@ -152,9 +152,9 @@ class FragdexError(Exception):
         message: one sentence, without the position.
         path: the box path (`moov/trak[2]/mdia`), or None.
         offset: bytes from the start of the file, or None.
-        expected: what the rule asks for, or None.
-        found: what is there, or None.
-        advice: what the reader can do about it, or None.
+        expected: what the rule requires, or None.
+        found: the actual content, or None.
+        advice: what to do about it, or None.
 
     >>> error = FragdexError("the run is too long", path="moof/traf/trun", offset=96)
     >>> str(error)
@@ -354,7 +354,7 @@ class NoSyncSample(FragdexError, LookupError):
 
 
 class UnverifiedSync(FragdexError):
-    """Whether a decoder can start at a sample cannot be told from its bytes.
+    """The bytes of a sample do not show whether a decoder can start there.
 
     >>> raise UnverifiedSync("it is encrypted")
     Traceback (most recent call last):
@@ -490,7 +490,7 @@ class Conflict(ServiceError):
 
 
 class UploadGap(Conflict):
-    """The chunk starts beyond the bytes that are here; `more["next_byte"]` says where to go on."""
+    """The chunk starts after a gap; resume at `more["next_byte"]`."""
 
 
 class UploadOffsetMismatch(Conflict):
@@ -506,7 +506,7 @@ class UploadBusy(Conflict):
 
 
 class NotReady(Conflict):
-    """What is asked for is being made, or will never be; `more["state"]` says which."""
+    """The requested result is being made, or will never exist; `more["state"]` says which."""
 
 
 class TooLarge(ServiceError):

@@ -1,8 +1,8 @@
 """Signatures of webhooks, as the Standard Webhooks specification has them; no I/O.
 
-A delivery carries `webhook-id`, `webhook-timestamp` and `webhook-signature`. What is signed is
-`ID.TIMESTAMP.BODY`, by HMAC-SHA256 with the bytes behind `whsec_`. While a secret is rotated there
-are two signatures, apart by a blank; one that fits is enough.
+A delivery carries `webhook-id`, `webhook-timestamp` and `webhook-signature`. The signature is the
+HMAC-SHA256 of `ID.TIMESTAMP.BODY`, with the bytes after `whsec_` as the key. While a secret is
+rotated there are two signatures, separated by a space; one valid signature is enough.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def signature_problem(
     now: float,
     tolerance: float = TOLERANCE_SECONDS,
 ) -> str | None:
-    """Why a delivery is not to be believed; None where it is.
+    """Why a delivery is invalid; None if it is valid.
 
     Args:
         headers: of the request; names in any case.
-        body: as it came, byte for byte.
+        body: as received, byte for byte.
         secrets: any of them will do.
         now: seconds since 1970.
         tolerance: seconds that the delivery's time may be away from `now`.

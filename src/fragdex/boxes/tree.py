@@ -301,7 +301,7 @@ for _entry in _ENTRIES:
 
 
 def layout_of(code: str, parent: str | None = None) -> BoxLayout | None:
-    """The declaration of a box, or None where there is none and it stays opaque.
+    """The declaration of a box; None if it has none and stays opaque.
 
     Args:
         code: four-letter code, or a user type as 32 hex digits (dashes allowed).

@@ -12,7 +12,7 @@ from fragdex.errors import BuildError
 
 
 def build(boxes: Box | Iterable[Box], *, parent: str | None = None) -> bytes:
-    """The bytes of a box, or of boxes one behind the other, from their fields alone.
+    """The bytes of a box, or of a sequence of boxes, from their fields alone.
 
     `build(parse(x)) == x` for every input that `parse` takes whole.
 

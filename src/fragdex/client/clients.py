@@ -211,10 +211,10 @@ class Client(Connection):
         progress: Progress | None = None,
         **fields: Any,
     ) -> api.RenderRecord:
-        """Have a page rendered; gives its record, which is queued then.
+        """Render a page; returns its record, which is then queued.
 
         Args:
-            page: an HTML file, sent with the files beside it that it names; a folder with an
+            page: an HTML file, sent with the files of its folder that it names; a folder with an
                 index.html, or a .tar.gz or .zip of one; None: `html` is given.
             progress: of sending it, as in `push`.
             fields: those of `api.create_render`.

@@ -40,7 +40,7 @@ def segment(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T_co]):
-    """What is asked of the service.
+    """A request to the service.
 
     Attributes:
         method: of HTTP.

@@ -25,7 +25,7 @@ def verify_webhook(
 
     Args:
         headers: of the request; names in any case.
-        body: as it came, byte for byte: not parsed and written again.
+        body: as received, byte for byte: not parsed and serialized again.
         secret: as the service showed it, `whsec_…`.
         tolerance: seconds that the signature may be older or newer than now.
         now: seconds since 1970; the clock where it is None.

@@ -1,7 +1,7 @@
-"""Data sets of many films: an index of all in one Parquet file, and windows of frames to train on.
+"""Data sets of many videos: one Parquet file with all indexes, and windows of frames for training.
 
-film_listing   folders, globs, URLs and buckets to names of films
-set_parts      films to rows: tracks, groups of pictures, indexes; rows to a set, in parallel
+film_listing   folders, globs, URLs and buckets to names of files
+set_parts      files to rows: tracks, groups of pictures, indexes; rows to a set, in parallel
 video_set      a set, opened
 windows        windows of frames: map-style, by number, and what they cost; iterable, by a sampler
 

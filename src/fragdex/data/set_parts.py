@@ -426,14 +426,14 @@ _AHEAD: Final = 4
 
 @dataclass(slots=True)
 class SetSummary:
-    """What came of writing a set.
+    """The result of writing a set.
 
     Attributes:
-        films: names in the set, broken ones too.
-        indexed: films that were indexed.
-        unchanged: films that were as the set knew them.
-        gone: films that the set had, and that are no longer named.
-        broken: name → what is wrong with it; the set has these rows, without an index.
+        films: names in the set, including broken ones.
+        indexed: how many were indexed.
+        unchanged: how many had not changed since the last run.
+        gone: how many were in the set, and are no longer named.
+        broken: name → problem; these have rows without an index.
 
     >>> SetSummary(films=2, indexed=1, unchanged=1)
     SetSummary(films=2, indexed=1, unchanged=1, gone=0, broken={})
@@ -455,26 +455,25 @@ def write_set(
     each: Callable[[str, str | None], object] | None = None,
     **options: Unpack[SourceOptions],
 ) -> SetSummary:
-    """Index many films into one Parquet file, a row a film.
+    """Index many videos into one Parquet file, one row per video.
 
-    A film that the file has already, of the same size and of the same entity tag or date, is not
-    indexed again; one that was broken is tried again. What is done is saved every few films in a
-    folder beside the file, so that a run that was ended goes on there. The file itself is replaced
-    at the end.
+    A video that is already in the file, with the same size and entity tag or date, is not indexed
+    again; a broken one is tried again. Progress is saved every few videos in a folder next to the
+    file, so that an interrupted run resumes. The file itself is replaced at the end.
 
     Args:
-        what: paths, folders (all films below them), globs with `**`, URLs, and the same for
+        what: paths, folders (all videos below them), globs with `**`, URLs, and the same for
             buckets (`s3://bucket/folder/`, `s3://bucket/**/*.mp4`).
-        path: of the set. Paths of films are written as they are seen from there.
-        jobs: films that are indexed at once; None: twice the processors.
+        path: of the set. Paths of videos are written relative to it.
+        jobs: videos that are indexed at once; None: twice the processors.
         executor: where they are indexed, such as a `ProcessPoolExecutor`; None: in `jobs` threads.
-        each: called with the name of each film once it is done, and with what is wrong with it.
+        each: called with the name of each finished video, and with its problem or None.
         options: passed on to `open_source`; with `store` or `filesystem`, names are looked up
             there.
 
     Raises:
-        SourceNotFound: a folder or glob has no film.
-        DamagedIndex: the file is there, and is no set.
+        SourceNotFound: a folder or glob has no video.
+        DamagedIndex: the file exists, and is not a set.
         MissingExtra: pyarrow is not installed.
         OSError: the file cannot be written.
 

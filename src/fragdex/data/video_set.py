@@ -31,18 +31,18 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """A film of a set, and its first track of pictures.
+    """A video of a set, and its first track of pictures.
 
     Attributes:
-        path: as the set has it.
+        path: as in the set.
         size: bytes.
         track: track_ID.
         codec: its RFC 6381 string, or None.
         width, height: as coded, or None.
         frames: how many there are.
         timescale: ticks a second.
-        start, end: ticks of presentation time at which the first frame begins to be shown, and the
-            last one ends.
+        start, end: ticks of presentation time at which the first frame begins, and the last one
+            ends.
         row: of the set.
 
     >>> Video("a.mp4", 1000, 1, "avc1.64001f", 640, 360, 50, 25, 0, 50, 0).duration
@@ -81,21 +81,21 @@ class _SetFrames(Frames):
 
 
 class VideoSet(Sequence[Video]):
-    """The films of a set that have frames, by path.
+    """The videos of a set that have frames, by path.
 
     Args:
         path: of the Parquet file that `write_set` or `fragdex index` wrote.
-        root: folder or URL that relative paths of films are seen from; None: where the set is.
-        follow: open films that the set names outside of root, too: by paths or URLs that lead to
-            other folders or hosts. None: only where this process wrote the set. A set from a
-            stranger could name anything that you may read.
+        root: folder or URL that relative paths of videos start from; None: that of the set.
+        follow: open videos outside of root as well, in other folders or on other hosts. None: only
+            if this process wrote the set. A set from a stranger could name anything that you may
+            read.
         options: passed on to `open_source`.
 
     Attributes:
-        broken: path → what is wrong with it, of films that could not be indexed.
+        broken: path → problem, for videos that could not be indexed.
 
-    Small when it is pickled: only the path of the set and the choice of films go to another
-    process. The indexes of films are read one by one, when they are opened.
+    A pickle is small: it has only the path of the set and the selection of videos. The index of a
+    video is read when it is opened.
 
     Raises:
         DamagedIndex: the file is no set.
@@ -164,10 +164,10 @@ class VideoSet(Sequence[Video]):
         return iter(self._videos)
 
     def select(self, wanted: Callable[[Video], bool] | Sequence[int]) -> VideoSet:
-        """A set of some of the films.
+        """A set of some of the videos.
 
         Args:
-            wanted: whether a video is wanted, or the numbers of those that are.
+            wanted: a function that accepts or rejects a video, or the numbers of the accepted ones.
         """
         if callable(wanted):
             keep = [number for number, video in enumerate(self._videos) if wanted(video)]
@@ -181,20 +181,20 @@ class VideoSet(Sequence[Video]):
         return chosen
 
     def groups(self, number: int) -> Groups:
-        """The groups of pictures of a film, in file order."""
+        """The groups of pictures of a video, in file order."""
         column = "tracks.list.element.gops.list.element"
         row = self._row(self._videos[number].row, [f"{column}.{name}" for name in Groups._fields])
         gops = row["tracks"][0]["gops"]
         return Groups(*(np.array([one[name] for one in gops], np.int64) for name in Groups._fields))
 
     def frames(self, number: int, **options: Any) -> Frames:
-        """The frames of a film.
+        """The frames of a video.
 
         Args:
-            options: as `fragdex.Frames` takes them.
+            options: those of `fragdex.Frames`.
 
-        Raises: as `fragdex.Frames`; SourceError where the film lies outside of root, and is not to
-            be followed; SourceChanged where the film is not the one that was indexed.
+        Raises: as `fragdex.Frames`; SourceError if the video is outside of root and `follow` does
+            not allow it; SourceChanged if it has changed since it was indexed.
         """
         video = self._videos[number]
         index, init = self._index(video)

@@ -97,40 +97,40 @@ OPEN_FILMS: Final = 8
 
 
 class Windows(Sequence[Sample]):
-    """All windows of n frames of the films of a set: a map-style data set.
+    """All windows of n frames of the videos of a set: a map-style data set.
 
     A window is a dict of what torch's default collation puts into batches:
 
     | Key | Value |
     |---|---|
-    | `frames` | the pixels, as `fragdex.Frames` gives them: (n, height, width, channels) |
+    | `frames` | the pixels, as from `fragdex.Frames`: (n, height, width, channels) |
     | `times` | when each frame is shown, seconds, float64 |
-    | `numbers` | of the frames in their film, int64 |
-    | `video`, `window` | number of the film in the set, and of the window in this data set |
+    | `numbers` | of the frames in their video, int64 |
+    | `video`, `window` | number of the video in the set, and of the window in this data set |
     | `cost` | int64: decoded frames, bytes, requests; the first of those read together has all |
     | `valid` | only with `damaged="blank"`: bool, whether each frame could be decoded |
 
     Args:
         videos: the set.
         frames: n.
-        stride: every so many frames of the film, or of the rate.
-        step: frames (of the film, or of the rate) from the start of a window to that of the next;
-            None: n × stride, so that windows of a film follow one another.
-        fps: None: the frames of the film; else frames a second, each the one that is shown then.
-        transform: called with each window, gives what is handed out in its place.
-        format, size, rotate, damaged, device, output: as `fragdex.Frames` takes them. Films of
-            several sizes need `size` to be put into batches. CUDA does not survive a fork: workers
+        stride: distance between frames, in frames of the video or of the rate.
+        step: frames (of the video, or of the rate) from the start of a window to that of the next;
+            None: n × stride, so that windows of a video follow one another.
+        fps: None: the frames of the video; otherwise frames a second, each the one shown then.
+        transform: called with each window; its result replaces the window.
+        format, size, rotate, damaged, device, output: as in `fragdex.Frames`. Videos of
+            several sizes need `size` for batches. CUDA does not survive a fork: workers
             that decode on it are started by `spawn` or `forkserver`.
-        threads: that decode; 1 where several workers do.
-        cache: bytes of pictures and samples that are held in each process.
-        open_films: films whose files are open in each process, and decoders that are kept.
+        threads: that decode; use 1 with several workers.
+        cache: bytes of pictures and samples that are kept in each process.
+        open_films: files that are open in each process, and decoders that are kept.
 
-    It goes to other processes, by fork too; each opens films for itself. `[i]` gives one window;
-    `__getitems__`, which torch's loader calls, several, and frames that windows share or that lie
-    in one group of pictures are decoded once.
+    It can be sent to other processes, by fork as well; each opens the files itself. `[i]` returns
+    one window; `__getitems__`, which torch's loader calls, returns several, and decodes frames that
+    windows share, or that are in one group of pictures, only once.
 
     Raises:
-        ValueError: a number that is none.
+        ValueError: an invalid number.
 
     >>> import os, tempfile
     >>> from fragdex.data import VideoSet, write_set
@@ -219,13 +219,13 @@ class Windows(Sequence[Sample]):
         return samples if self._transform is None else [self._transform(one) for one in samples]
 
     def video_of(self, number: int) -> int:
-        """The number of the film that a window is of."""
+        """The number of the video that a window belongs to."""
         return int(np.searchsorted(self._ends, number, side="right"))
 
     def groups(self) -> npt.NDArray[np.int64]:
-        """For each window, which group of pictures its first frame is in; counted over all films.
+        """For each window, the group of pictures of its first frame; counted over all videos.
 
-        Reads the groups of each film from the set.
+        Reads the groups of each video from the set.
         """
         spans = []
         before = 0
@@ -286,7 +286,7 @@ class Windows(Sequence[Sample]):
         return at
 
     def close(self) -> None:
-        """Close the films that are open in this process."""
+        """Close the files that are open in this process."""
         self._films.close()
 
     def __repr__(self) -> str:
@@ -342,10 +342,10 @@ TOGETHER: Final = 4
 class WindowSampler:
     """The numbers of windows in a shuffled order, as a sampler of torch's DataLoader.
 
-    Neighbouring windows that begin in one group of pictures come one behind the other, up to
-    `together` of them, so that the frames before them are decoded once for all; these runs are
-    shuffled over all films. The order follows from the seed, the epoch and the windows alone, on
-    every machine. Each rank has a part of its own of the same length.
+    Up to `together` neighbouring windows that begin in one group of pictures stay in sequence, so
+    that the frames before them are decoded once for all; these runs are shuffled over all videos.
+    The order depends only on the seed, the epoch and the windows, on every machine. Each rank gets
+    its own part of the same length.
 
     Args:
         windows: the data set.
@@ -358,7 +358,7 @@ class WindowSampler:
             of the order, or `repeat` its first ones.
 
     Raises:
-        ValueError: a number or word that is none.
+        ValueError: an invalid number or word.
 
     A loop over it goes through one epoch; the next loop is the next epoch, unless `set_epoch`
     says which one.
@@ -397,7 +397,7 @@ class WindowSampler:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the loop that goes on, or of the next one."""
+        """The epoch of the current loop, or of the next one."""
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
@@ -447,7 +447,7 @@ class WindowSampler:
         return {"epoch": epoch, "taken": position, "of": self._of()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another one was.
+        """Resume where another one was.
 
         Raises:
             ValueError: its order was another one: of other windows, seed, ranks or options.
@@ -497,9 +497,9 @@ class WindowStream:
     Args:
         windows: the data set.
         sampler: their order; None: `WindowSampler(windows)`.
-        batch: None: windows; else dicts of so many of them, arrays stacked; what is left at the
-            end is a smaller batch.
-        drop_last: leave that one out.
+        batch: None: windows; otherwise dicts of this many, with stacked arrays. The last batch may
+            be smaller.
+        drop_last: leave out a smaller last batch.
 
     In a worker of torch's DataLoader it gives every n-th batch (without `batch`, every n-th run of
     windows that are kept together). With `batch` and `DataLoader(stream.dataset(),
@@ -592,7 +592,7 @@ class WindowStream:
         return {"sampler": self.sampler.state_dict(), "given": self._given, "workers": shard[1]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another one was.
+        """Resume where another one was.
 
         Raises:
             ValueError: its order was another one, or it was divided among more or fewer workers.

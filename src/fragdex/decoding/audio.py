@@ -74,8 +74,8 @@ def audio(
     Raises:
         TrackNotFound: no such track, or it is not audio.
         UndecodableMedia: the track is encrypted, its codec is unknown, or nothing of the span
-            could be decoded; `start` and `stop` are the span. Damaged parts beside sound are
-            silence; `AudioReader` tells of them.
+            could be decoded; `start` and `stop` are the span. Damaged parts next to sound are
+            silence; `AudioReader` reports them.
         ValueError: stop lies before start, or a rate, number of channels or dtype that is not
             supported.
         MissingExtra: PyAV is not installed (extra `media`).

@@ -374,18 +374,17 @@ def storyboard(
     track: int | None = None,
     init: bytes | None = None,
 ) -> Storyboard:
-    """Small pictures of a whole film on sprite sheets, and the lists that players find them by.
+    """Small pictures of a whole video on sprite sheets, and the lists for players.
 
-    Tile n stands for the time from `start` + n × `every` on, and shows the key frame nearest to it:
-    the bytes of those key frames are read and decoded, and no others. Where key frames are further
-    apart, neighbours show the same one. All sheets but a single one are full; what is left over on
-    the last one is black.
+    Tile n covers the time from `start` + n × `every` on, and shows the nearest key frame. Only
+    these key frames are read and decoded. If key frames are further apart, neighbouring tiles show
+    the same one. All sheets except the last are full; its unused tiles are black.
 
     Args:
         index: of the file.
         source: the file, in any form that `fragdex.open_source` takes.
         every: seconds from one tile to the next.
-        width: pixels of a tile; its height follows from the film.
+        width: pixels of a tile; its height follows from the video.
         columns, rows: tiles on a sheet; fewer if one sheet has room for all.
         format: `jpeg`, `webp`, `avif` or `png`.
         quality: 1 to 100; PNG ignores it.
@@ -398,7 +397,7 @@ def storyboard(
         UndecodableMedia: it is encrypted, or of an unknown codec.
         InexactIndex: the index does not say when the track ends.
         LimitExceeded: more than 100,000 tiles, or sheets of more than 67 million pixels.
-        ValueError: a distance, size, number, format or quality that is none.
+        ValueError: invalid distance, size, number, format or quality.
         MissingExtra: PyAV or Pillow is not installed (extra `media`).
 
     >>> import fragdex

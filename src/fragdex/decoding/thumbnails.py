@@ -58,12 +58,12 @@ def thumbnail(
     track: int | None = None,
     init: bytes | None = None,
 ) -> Thumbnail:
-    """The picture of a moment as JPEG, WebP, AVIF or PNG.
+    """The picture at a time as JPEG, WebP, AVIF or PNG.
 
-    By default the key frame nearest to the moment: its bytes alone are read, by one request,
-    beside those of the initialization segment. It is turned as the track header says (ISO/IEC
-    14496-12, 8.3.2), and its pixels are made square (pasp, 12.1.4). PQ and HLG stay as they are
-    decoded: nothing is mapped to the range of an ordinary screen.
+    By default this is the key frame nearest to the time: one request reads its bytes, another those
+    of the initialization segment. It is rotated as the track header says (ISO/IEC 14496-12, 8.3.2),
+    and its pixels are made square (pasp, 12.1.4). PQ and HLG stay as they are decoded, without tone
+    mapping.
 
     Args:
         index: of the file.
@@ -84,8 +84,8 @@ def thumbnail(
         TrackNotFound: there is no such track of pictures.
         NoSyncSample: the track has no sync sample.
         UndecodableMedia: it is encrypted, damaged here, too large, or of an unknown codec.
-        LimitExceeded: the picture that is asked for is too large.
-        ValueError: a time, size, fit, format or quality that is none.
+        LimitExceeded: the requested picture is too large.
+        ValueError: invalid time, size, fit, format or quality.
         MissingExtra: PyAV or Pillow is not installed (extra `media`).
 
     >>> import fragdex

@@ -4,7 +4,7 @@ frames        all of it together: `fragdex.Frames`, which reads ahead, several r
 frame_batch   what is handed out, and how a notebook shows it
 frame_track   a track that is open: its source, samples, numbers and decoders
 decode_runs   wanted frames to runs of samples, and those to pictures
-decoders      contexts of the decoder, used again and again by films that are coded alike
+decoders      contexts of the decoder, reused by videos with the same coding
 pixels        decoded pictures to arrays
 """
 

@@ -214,10 +214,10 @@ class FrameCache:
     Attributes:
         limit: bytes.
         size: bytes of what is held.
-        decoders: of films that are coded alike.
+        decoders: those of videos with the same coding.
 
     Args:
-        decoders: how many wait at most; None: as many as one film may need.
+        decoders: how many are kept at most; None: as many as one video may need.
 
     >>> cache = FrameCache(10)
     >>> cache.put("a", 1, 6)

@@ -172,7 +172,7 @@ class Frame(_Exchanged):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrameBatch(_Exchanged):
-    """Frames in the order that was asked for.
+    """Frames in the requested order.
 
     Attributes:
         data: uint8 of shape (frames, height, width, channels), or what `format=` of `Frames` says.

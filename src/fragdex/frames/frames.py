@@ -307,29 +307,29 @@ class Frames(FrameTimes):
     """The frames of one track, exact, by number and by time.
 
     Every frame has the pixels that decoding the whole track in order gives. A call finds the sync
-    samples that its frames need, reads their bytes in few requests, decodes each once, several
-    side by side, and gives the frames in the order that was asked for.
+    samples that its frames need, reads their bytes in few requests, decodes each group once,
+    several in parallel, and returns the frames in the requested order.
 
     Args:
         what: the file: path, bytes, seekable file, URL, or an open `Source`, which stays open.
-        index: of the file, or the path of a saved one (`.fidx`); None: it is made.
+        index: of the file, or the path of a saved one (`.fidx`); None: one is built.
         track: track_ID, or a track of the index; None: the first with pictures.
         format: `rgb` and `gray` are uint8, `rgb16` and `gray16` uint16 over the full range, each
             of shape (frames, height, width, channels); `yuv` are the decoded planes, a tuple of
             arrays (frames, height, width), uint16 where they have more than 8 bits.
-        size: width and height that frames are scaled to; None: as they are coded. Pixels that are
-            not square stay so.
-        rotate: turn frames as the track header says (ISO/IEC 14496-12, 8.3.2).
+        size: width and height that frames are scaled to; None: as they are coded. Non-square
+            pixels stay non-square.
+        rotate: rotate frames as the track header says (ISO/IEC 14496-12, 8.3.2).
         period: number of the period, in a file of several moovs; None: there is only one.
         order: of the numbers: `presentation`, or `decode`.
-        hidden: whether what the edit list hides has numbers, too.
+        hidden: whether frames that the edit list hides are numbered as well.
         damaged: `raise` UndecodableMedia, or `blank`: pixels of 0, named by `batch.missing`.
         threads: that decode; None: one a processor, 8 at most; 4 on a device whose pictures come to
             main memory.
         cache: bytes of pictures and samples that are held for the next call, or a `FrameCache`
             (`fragdex.frames`) that several share, and decoders with it.
         device: hardware that decodes, `cuda`, `vaapi` or `videotoolbox`; None: the processor.
-            Where it cannot, a RuntimeWarning says why, and the processor decodes.
+            If that is not possible, a RuntimeWarning says why, and the processor decodes.
         output: whose arrays the pixels are: `numpy`; or `torch`, `cupy`: with `device="cuda"` they
             stay on it, in the CUDA context of that library and ordered before what its current
             stream does next. The same pixels, whichever decodes.
@@ -337,16 +337,16 @@ class Frames(FrameTimes):
         max_bytes, max_requests: budget of the reads, as of `open_source`.
         options: passed on to `open_source`.
 
-    A context manager. Several threads may use it, one after the other. It can be pickled and goes
-    over a fork where `what` is a path, a URL or bytes: the other process opens the file anew.
+    A context manager. Several threads may use it, one after the other. It can be pickled and works
+    after a fork if `what` is a path, a URL or bytes: the other process opens the file again.
 
     Raises:
         TrackNotFound: there is no such track of pictures, or there are pictures in several periods.
         UndecodableMedia: it is encrypted, or there is no decoder for it.
         SourceChanged: the index is of another file.
         MissingExtra: PyAV is not installed (`pip install 'fragdex[media]'`).
-        ValueError: an option that is none.
-        And what indexing and reading the source raise.
+        ValueError: an invalid option.
+        And the errors of indexing and reading the source.
 
     >>> import fragdex
     >>> frames = fragdex.Frames("fixtures/open-gop.mp4")

@@ -102,13 +102,13 @@ class RepairedTrack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repair:
-    """What was found in a broken film, and the mended film.
+    """The samples found in a broken file, and the repaired file.
 
     Attributes:
-        view: the mended film; nothing of the source is copied.
-        tracks: those of the mended film.
-        spans: what became of each byte of the source, in order.
-        findings: what was guessed and what is lost, as sentences.
+        view: the repaired file; nothing of the source is copied.
+        tracks: those of the repaired file.
+        spans: for each byte of the source, in order, whether it is proved, guessed or lost.
+        findings: guesses and losses, as sentences.
         size: bytes of the source.
 
     >>> import fragdex
@@ -129,10 +129,10 @@ class Repair:
         return sum(span.stop - span.start for span in self.spans if span.state == "lost")
 
     def index(self, source: Any = None) -> Index:
-        """The index of the mended film.
+        """The index of the repaired file.
 
         Args:
-            source: the broken film, where it has no name.
+            source: the broken file, if it has no name.
         """
         with self.view.as_source(source=source) as opened:
             return index(opened)
@@ -146,21 +146,21 @@ def repair(
     progress: Callable[[int, int], object] | None = None,
     **options: Unpack[SourceOptions],
 ) -> Repair:
-    """Find the samples of a film whose moov is lost, and describe the mended film.
+    """Find the samples of a file whose moov is lost, and describe the repaired file.
 
     Args:
-        what: the broken film: path, bytes, seekable binary file, URL or an open `Source`. It is
-            read, and never written.
-        like: a good film of the same camera or recorder with the same settings, in any of these
-            forms: it says what codecs the tracks have, and how their times go on.
-        rate: pictures a second (25, "30000/1001"), where no good film and no stream says it.
-        progress: called with the bytes that are done and all of them.
+        what: the broken file: path, bytes, seekable binary file, URL or an open `Source`. It is
+            never written to.
+        like: a good file from the same camera or recorder with the same settings, in any of these
+            forms: it provides the codecs of the tracks, and the pattern of their times.
+        rate: frames a second (25, "30000/1001"), if neither a good file nor the stream says it.
+        progress: called with the number of bytes done, and of all bytes.
         options: passed on to `open_source`.
 
     Raises:
-        Unprocessable: no sample was found, or nothing says what to look for.
+        Unprocessable: no sample was found, or it is unknown what to search for.
         SourceError: one of them could not be read.
-        NotISOBMFF, TruncatedInput: the good film cannot be indexed.
+        NotISOBMFF, TruncatedInput: the good file cannot be indexed.
 
     >>> import fragdex
     >>> mended = fragdex.repair("fixtures/cut-moov-last.mp4", "fixtures/moov-last.mp4")

@@ -160,7 +160,7 @@ class Index(Exporting):
             which: a track_ID, or a kind: video, audio, text, metadata, timecode, hint or other.
 
         Raises:
-            TrackNotFound: there is none, or, of an id, one in each of several periods; then ask
+            TrackNotFound: there is no such track, or the id is in several periods; then use
                 `index.of_period(i).track(id)`.
             ValueError: there is no such kind.
         """
@@ -184,12 +184,12 @@ class Index(Exporting):
 
     @property
     def video(self) -> Track | None:
-        """The first track of video; None where there is none."""
+        """The first video track, or None."""
         return next((track for track in self.tracks if track.kind == "video"), None)
 
     @property
     def audio(self) -> Track | None:
-        """The first track of audio; None where there is none."""
+        """The first audio track, or None."""
         return next((track for track in self.tracks if track.kind == "audio"), None)
 
     def seek(self, time: TimeLike, *, verified: bool = False, source: Any = None) -> Hit:
@@ -281,8 +281,8 @@ class Index(Exporting):
             max_gap: ranges at most so many bytes apart are merged.
 
         Returns: a `Span`: `init` (ranges of the initialization segment), `media` (merged ranges in
-        file order), `clamped` (the span is longer than the presentation), `plays` (whether these
-        bytes, one behind the other, play alone) and `obstacle` (why not, and which view does).
+        file order), `clamped` (the span is longer than the presentation), `plays` (whether
+        these bytes, concatenated, play alone) and `obstacle` (why not, and which view does).
 
         Raises: as `Track.seek`; ValueError where stop lies before start.
         """

@@ -65,11 +65,11 @@ class Span:
     Attributes:
         init: ranges of the initialization segment, to be fetched first.
         media: merged ranges of whole fragments, in file order.
-        clamped: the span begins before what there is to play, or ends behind it (an infinite end
-            does not). Where nothing of it can be played, `media` plays the nearest time.
-        obstacle: why the bytes of `init` and then `media`, one behind the other, do not play
-            alone, and what does; "" where they do. They do of a fragmented file. An index from a
-            sidx or mfra has not read the fragments, and supposes it.
+        clamped: the span begins before the presentation, or ends after it (an infinite end does
+            not). If the span is entirely outside, `media` plays the nearest time.
+        obstacle: why the bytes of `init` and then `media`, concatenated, do not play alone, and
+            what does; "" if they do, as those of a fragmented file. An index from a sidx or mfra
+            has not read the fragments, and assumes that they do.
         file: what the index knows of its file.
         media_type: `video/mp4`, or `audio/mp4` where there is no track of video.
 
@@ -118,10 +118,10 @@ class Span:
     def chunks(
         self, range: ByteRange, *, source: SourceLike | None = None
     ) -> Generator[bytes, None, None]:
-        """Bytes of what `read` gives, piece by piece, in bounded memory; raises as that.
+        """The bytes of `read` in pieces, in bounded memory; raises as `read`.
 
         Args:
-            range: bytes of it, counted from 0; behind its end there are none.
+            range: bytes of the span, counted from 0; bytes after its end are left out.
             source: as of `read`; open until the last piece is taken, or `close()`.
         """
         if source is None and self.file.name[:1] in ("", "<"):

@@ -152,7 +152,7 @@ class Track:
         period: number of the period it belongs to, from 0.
         fragments: `FragmentTable`, one row a fragment, in file order.
         sync_samples: `SyncTable`, the sync samples in presentation order.
-        groups: `rap ` and `roll` sample groups, beside `sync_samples` and never mixed with it.
+        groups: `rap ` and `roll` sample groups, separate from `sync_samples`.
         shift: ticks to add to a composition time to get the presentation time.
         movie_timescale: ticks a second of the durations in `info.edits`; 0: unknown.
         exact: whether every sample is known.
@@ -224,15 +224,14 @@ class Track:
         exact: bool,
         movie_timescale: int = 0,
     ) -> Track:
-        """A track whose tables are asked for when they are first used.
+        """A track whose tables are loaded on first use.
 
         Args:
             info, shift, period, exact, movie_timescale: as the attributes.
-            tables: asked until it answers, and not again; what it raises (`DamagedIndex`) is raised
-                by whatever asks for a table. Two threads that ask at the same moment may both ask
-                it.
+            tables: called until it returns, and not again; its error (`DamagedIndex`) is raised by
+                any use of a table. Two threads at the same moment may both call it.
 
-        `seek` looks into tables that are not checked, and checks what it reads.
+        `seek` reads tables that are not checked as a whole, and checks the rows that it uses.
         """
         track = cls.__new__(cls)
         track.info, track.shift, track.period, track.exact = info, shift, period, exact
@@ -323,12 +322,12 @@ class Track:
 
     @property
     def has_samples(self) -> bool:
-        """Whether `samples` can be had."""
+        """Whether `samples` is available."""
         return self._samples is not None or self._load is not None
 
     @property
     def samples_ready(self) -> bool:
-        """Whether `samples` are in memory or in the saved index, and need not be read anew."""
+        """Whether `samples` is in memory or in the saved index, and need not be read again."""
         return self._samples is not None
 
     @property
@@ -374,7 +373,7 @@ class Track:
 
     @property
     def rates(self) -> Rates:
-        """Pictures and bits a second, counted anew at each call."""
+        """Pictures and bits a second, computed at each call."""
         return rates_of(self)
 
     def presentation(self, cts: int) -> Time:

@@ -97,7 +97,7 @@ class Source(ABC):
         return data
 
     def read_many(self, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Return what `read_up_to` gives for each range, in the order asked for.
+        """Return the result of `read_up_to` for each range, in the requested order.
 
         Sources over a network have up to `connections` reads under way at once, or ask for several
         ranges in one request. No thread is left when it returns or raises. BudgetExceeded before
@@ -130,8 +130,8 @@ class Source(ABC):
     ) -> Iterator[bytes | memoryview]:
         """Yield the bytes of `range` (default: everything) in order, at most `size` at a time.
 
-        A piece is valid until the next one is asked for: the buffer of a file is used again, and a
-        piece kept longer raises ValueError when touched. Raises TruncatedInput if the source ends
+        A piece is valid until the next one is requested: the buffer of a file is reused, and an
+        older piece raises ValueError when touched. Raises TruncatedInput if the source ends
         before the range does.
 
         >>> from fragdex.sources import open_source

@@ -201,7 +201,7 @@ Part: TypeAlias = Brand | Moov | Fragment | Chunks | Sidx | Mfra | Other
 def make_file(*parts: Part) -> Made:
     """Write a file from its parts.
 
-    Fragments before the first moov are governed by it, as those behind it are.
+    The first moov also applies to fragments before it.
 
     >>> from fragdex.testing.tracks import Run, Sample, Traf
     >>> from fragdex.testing.tracks import Track

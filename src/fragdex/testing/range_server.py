@@ -233,8 +233,8 @@ class RangeServer:
     `content` is bytes, served at `url`, or a mapping of paths to bytes, each at `at(path)`. GET
     and HEAD; one range or several, If-Range and If-None-Match as in RFC 9110. `requests` holds
     every request so far, `most_at_once` how many were ever under way together. `faults` and
-    `content` may be set anew at any time; where `faults_for` is set, it says the faults of each
-    request. A context manager: the port is open from entering to leaving.
+    `content` may be replaced at any time; `faults_for`, if set, returns the faults of each request.
+    A context manager: the port is open from entering to leaving.
 
     >>> from fragdex.sources import open_source
     >>> from fragdex.byterange import ByteRange

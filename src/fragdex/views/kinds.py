@@ -49,18 +49,18 @@ def view(
         index: of the source; for a timeline those of several, in their order.
         kind: what it is:
 
-            - `faststart`: the file with its moov in front, so that players begin at once; of a
-              fragmented file a progressive one, which has no fragments;
+            - `faststart`: the file with its moov first, so that players begin at once; a
+              fragmented file becomes progressive;
             - `fragmented`: its samples in fragments that begin with a sync sample, with a sidx;
             - `clip`: from `start` to `stop` (exclusive), as `fragdex extract` makes it;
             - `tracks`: a choice of tracks as a progressive file;
             - `init`, `segment`: what a playlist names: the initialization segment and one media
               segment;
-            - `timeline`: several files one behind the other, or the periods of one, as a
-              fragmented file. Tracks of one kind (and language, where they have it) are joined;
-              what an edit list hides in between is cut at access units or shown for a tick.
+            - `timeline`: several files one after the other, or the periods of one, as a
+              fragmented file. Tracks of the same kind and language are joined; content that
+              an edit list hides in between is cut at access units, or shown for a tick.
 
-        source: the media in any form that `fragdex.open_source` takes, of a timeline one for each
+        source: the media in any form that `fragdex.open_source` takes, for a timeline one per
             index; None: the files that the indexes were made from. Only moovs are read here.
         tracks: track ids; None: all, of fragments those of video, audio and text.
         start, stop: of a clip, presentation times as `Track.seek` takes them.
@@ -69,13 +69,12 @@ def view(
         segment_duration: wanted length of fragments and segments; None: one for each sync sample.
         number: of the segment, from 0.
         period: number of the period; needed where there are several, but for a timeline.
-        starts: where files begin on a timeline: None: each behind the one before, so that gaps
-            close; "source": at their own presentation times, less that of the first, so that gaps
-            stay; or a time for each.
+        starts: where files begin on a timeline: None: each after the previous one, without gaps;
+            "source": at their own presentation times, relative to the first, with gaps; or a
+            time for each.
 
     Raises:
-        ValueError: there is no such kind, a time is none, or there are several indexes for a kind
-            of one.
+        ValueError: an unknown kind, an invalid time, or several indexes for a kind of one.
         TrackNotFound, NoSyncSample: there is no such track, no sample to show or to begin with.
         BuildError: the view cannot say what the source does; the message says what and why.
         InexactIndex: the index does not know the samples.

@@ -63,7 +63,7 @@ class Package(Mapping[str, View]):
         title: the renditions.
         sources: the files, as their indexes know them; of growing ones only the names, since
             their sizes and times change.
-        findings: what keeps players from changing between renditions, and what is left out, as
+        findings: why players cannot switch between renditions, and omitted content, as
             sentences.
 
     >>> import fragdex
@@ -89,7 +89,7 @@ class Package(Mapping[str, View]):
 
     @cached_property
     def findings(self) -> tuple[str, ...]:
-        """What keeps players from changing between renditions, and what is left out."""
+        """Why players cannot switch between renditions, and omitted content."""
         return (*uneven(self.title.of("video")), *self._left_out)
 
     @cached_property
@@ -257,23 +257,24 @@ def package(
             audio and subtitles (wvtt, tx3g, stpp) is a rendition.
         source: the media, in any form that `fragdex.open_source` takes, one for each index; None:
             the files that they were made from. Only their moovs are read here.
-        segment_duration: wanted length of a segment; None: one for each sync sample. Segments
+        segment_duration: approximate seconds of a segment; None: one per sync sample. Segments
             begin at sync samples of the video, audio is cut at the nearest access unit.
         tracks: track ids; None: all of video, audio and subtitles.
-        captions: caption files beside the films: paths or URLs of WebVTT, SubRip or JSON, which
-            say their language as in `film.fr.vtt` and `film.fr.forced.srt`; or
+        captions: caption files: paths or URLs of WebVTT, SubRip or JSON with the language in the
+            name, as in `film.fr.vtt` and `film.fr.forced.srt`; or
             `fragdex.views.subtitles.Captions`.
         single_file: whether each rendition is one file, whose segments are ranges of it: then
             the playlists have EXT-X-BYTERANGE, and the MPD is of DASH's on-demand profile.
-        growing: whether the files still grow: then only segments that nothing to come can change
-            are named, the HLS playlists are of type EVENT, the MPD is dynamic. Make a package
-            anew from `index.extend`; give "ended" for the last one. Fragmented files can grow.
-        began: when time 0 of a growing title was; None: the time at which its moov says it was
-            made, or else 1970.
-        period: number of the period of files that have several; None: none has.
+        growing: whether the files still grow: then only segments that can no longer change are
+            listed, the HLS playlists have the type EVENT, and the MPD is dynamic. Make another
+            package after each `index.extend`, and pass "ended" for the last one. Only fragmented
+            files can grow.
+        began: the time of day at time 0 of a growing title; None: the creation time in its moov,
+            or else 1970.
+        period: number of the period of files with several; None: there is only one.
 
     Raises:
-        ValueError: a length is none, or single files are asked for of a growing title.
+        ValueError: an invalid length, or single files for a growing title.
         BuildError: there is no video and no audio, a track cannot be made into fragments, or of a
             growing file no segment is complete yet; the message says which.
         NoSyncSample: a track has no sync sample.

@@ -377,7 +377,7 @@ class View:
     def parts(self, range: ByteRange | None = None) -> Iterator[Part | Derived]:
         """The parts of a range of bytes, cut at its ends; of the whole view without one.
 
-        Only blocks that the range touches are made. Bytes behind the end are left out.
+        Only blocks that the range touches are made. Bytes after the end are left out.
 
         >>> view = View("text/plain", (), "", [3, 2], lambda block: [b"abc", b"de"][block:][:1])
         >>> list(view.parts(ByteRange(1, 99)))
@@ -409,7 +409,7 @@ class View:
         """The bytes of a range, or of the whole view.
 
         Args:
-            range: bytes of the view; behind its end there are none.
+            range: bytes of the view; bytes after its end are left out.
             source: the media, in any form that `fragdex.open_source` takes, or one for each of
                 `sources`; None: the files that the indexes were made from.
 

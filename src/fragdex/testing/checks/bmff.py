@@ -161,7 +161,7 @@ def check_bmff(data: bytes, init: bytes = b"") -> list[Violation]:
     >>> check_bmff(movie(2))
     []
     >>> [str(one) for one in check_bmff(movie(1) + b"more")]
-    ['file: 4 bytes behind the last box (box-size; ISO/IEC 14496-12, 4.2)']
+    ['file: 4 bytes after the last box (box-size; ISO/IEC 14496-12, 4.2)']
     """
     place = Place("file" if not init else "segment")
     try:

@@ -21,7 +21,7 @@ SEGMENT_BRANDS = {"cmfs", "cmff", "cmfl", "cmfc", "cmf2"}
 
 
 def check_cmaf(init: bytes, segments: Iterable[bytes] = ()) -> list[Violation]:
-    """What breaks a constraint of CMAF in a header and the segments or chunks behind it, in order.
+    """Violations of CMAF in a header and the segments or chunks after it, in order.
 
     Args:
         init: the CMAF header: ftyp and moov of one track.
