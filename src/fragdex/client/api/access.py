@@ -117,7 +117,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_keys(*, limit: int | None = None, cursor: str | None = None) -> Request[ApiKeyList]:
-    """Keys of the tenant, newest first, those that expired or were revoked too.
+    """Keys of the tenant, newest first, including expired and revoked ones.
 
     Args:
         limit: records on a page.
@@ -137,8 +137,8 @@ def create_key(
 ) -> Request[SecretApiKey]:
     """Create a key of the tenant.
 
-    The response has the key, which is shown this once. With an `Idempotency-Key`, the same
-    request of the same bearer gets it again.
+    The response has the key, shown only once. With an `Idempotency-Key`, the same request of the
+    same bearer gets it again.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -160,7 +160,7 @@ def get_key(id: str) -> Request[ApiKey]:
 
 
 def delete_key(id: str) -> Request[None]:
-    """Revoke a key: it, and the URL tokens that it signed, open nothing from a few seconds on.
+    """Revoke a key: within seconds, it and its URL tokens are refused.
 
     Its record stays for a while (`key_history_days`). The last valid key with the scope `admin`
     is not revoked (409).
@@ -169,7 +169,7 @@ def delete_key(id: str) -> Request[None]:
 
 
 def rotate_key(id: str, *, previous_seconds: int | None = None) -> Request[SecretApiKey]:
-    """Replace the secret, shown this once; the one before is accepted for a day, or as said.
+    """Replace the secret, shown only once; the old one stays valid for a day, or as requested.
 
     Args:
         previous_seconds: how long the secret before is still accepted.
@@ -205,7 +205,7 @@ def create_url_token(
 
 
 def get_usage() -> Request[Usage]:
-    """What the tenant of the key stores and has in progress, and how much it may."""
+    """Usage of the key's tenant: stored bytes and running work, with the limits."""
     return Request("GET", "/api/v1/usage", result=Usage)
 
 
@@ -215,12 +215,12 @@ def get_health() -> Request[Health]:
 
 
 def get_metrics() -> Request[bytes]:
-    """Metrics of this process and of the installation, in Prometheus' text form."""
+    """Metrics of this process and of the installation, in Prometheus' text format."""
     return Request("GET", "/metrics", result=bytes)
 
 
 def get_readiness() -> Request[Mapping[str, Any]]:
-    """Whether requests can be answered now: database, store, and no end in sight.
+    """200 if requests can be answered: database and store answer, and the process is not draining.
 
     It also names the browser, the speech engine and how full the disks are.
     """

@@ -155,7 +155,7 @@ def create_file(
     md5: str | None = None,
     mime_type: str | None = None,
 ) -> Request[AnyFile]:
-    """Announce a file; its bytes follow by upload. A video is processed once its last is in.
+    """Announce a file; its bytes follow by upload. A video is then processed.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -199,19 +199,19 @@ def head_file(id: str) -> Request[None]:
 
 
 def update_file(id: str, *, filename: str) -> Request[AnyFile]:
-    """Give a file another name; its bytes, and what was made of it, stay."""
+    """Rename a file; its bytes and everything derived from it stay."""
     return Request(
         "PATCH", f"/api/v1/files/{segment(id)}", body={"filename": filename}, result=AnyFile
     )
 
 
 def delete_file(id: str) -> Request[None]:
-    """Delete a file, its bytes and what was made of it."""
+    """Delete a file, its bytes and everything derived from it."""
     return Request("DELETE", f"/api/v1/files/{segment(id)}", result=None)
 
 
 def post_file_deletion(id: str) -> Request[Deleted]:
-    """Delete a file as DELETE does, for clients that send GET and POST alone."""
+    """Delete a file like DELETE, for clients that can send only GET and POST."""
     return Request("POST", f"/api/v1/files/{segment(id)}/delete", result=Deleted)
 
 
@@ -221,7 +221,7 @@ def get_file_index(
     format: Literal["json", "fidx", "arrow", "sidx", "hls"] | None = None,
     track: int | None = None,
 ) -> Request[Mapping[str, Any] | bytes]:
-    """The index of a video, in the form that `format` or Accept names; `track` for sidx and hls.
+    """The index of a video, in the format of `format` or Accept; `track` for sidx and hls.
 
     An `hls` without `track` is a multivariant playlist where several tracks are files of their
     own.
@@ -240,7 +240,7 @@ def get_file_index(
 
 
 def upload_file_index(id: str, content: bytes) -> Request[FileRecord]:
-    """Send the index of a video; the one before it stays unless all of this one holds.
+    """Send the index of a video; it replaces the old one only if it is valid.
 
     Args:
         content: the bytes.
@@ -251,7 +251,7 @@ def upload_file_index(id: str, content: bytes) -> Request[FileRecord]:
 
 
 def create_file_parts(id: str) -> Request[UploadParts]:
-    """URLs of the object store to which the missing parts of a file can be put.
+    """URLs of the object store for the missing parts of a file.
 
     409 with `offered: false` where the service takes the bytes itself.
     """
@@ -259,12 +259,12 @@ def create_file_parts(id: str) -> Request[UploadParts]:
 
 
 def complete_file_parts(id: str) -> Request[AnyFile]:
-    """Make the parts of a file its bytes, once all were put; they are read, and checked so."""
+    """Assemble a file from its parts when all are stored; they are read and checked."""
     return Request("POST", f"/api/v1/files/{segment(id)}/parts/complete", result=AnyFile)
 
 
 def get_file_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
-    """How far a file is, as events: of a video, how far it is processed.
+    """The progress of a file as events; for a video, the progress of its processing.
 
     Args:
         last_event_id: The `id` of the last event received; the stream continues after it.
@@ -293,7 +293,7 @@ def create_file_track(
     duration_ms: float | None = None,
     probe_info: Mapping[str, Any] | None = None,
 ) -> Request[TrackRecord]:
-    """Announce a track of a video whose bytes are a file of its own; they follow by upload.
+    """Announce a track of a video that is a separate file; its bytes follow by upload.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -320,7 +320,7 @@ def create_file_track(
 def download_file_track(
     id: str, track_id: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """The bytes of a track, whole or by ranges.
+    """The bytes of a track, complete or by ranges.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
@@ -334,7 +334,7 @@ def download_file_track(
 
 
 def head_file_track(id: str, track_id: str) -> Request[None]:
-    """The bytes of a track, whole or by ranges."""
+    """The bytes of a track, complete or by ranges."""
     return Request("HEAD", f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}", result=None)
 
 
@@ -344,7 +344,7 @@ def delete_file_track(id: str, track_id: str) -> Request[None]:
 
 
 def get_file_track_upload(id: str, track_id: str) -> Request[TrackRecord]:
-    """A track whose bytes are all here; else 404 with `next_byte`."""
+    """The track, if all its bytes have arrived; otherwise 404 with `next_byte`."""
     return Request(
         "GET", f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}/upload", result=TrackRecord
     )
@@ -412,7 +412,7 @@ def create_upload(
 
 
 def head_upload(id: str) -> Request[None]:
-    """How far a resumable upload is: its fields say it."""
+    """The state of a resumable upload, in the header fields."""
     return Request("HEAD", f"/api/v1/uploads/{segment(id)}", result=None)
 
 
@@ -447,5 +447,5 @@ def append_upload(
 
 
 def cancel_upload(id: str) -> Request[None]:
-    """Cancel a resumable upload: what arrived of it is deleted, or the file that it became."""
+    """Cancel a resumable upload and delete its bytes, or the file that it has become."""
     return Request("DELETE", f"/api/v1/uploads/{segment(id)}", result=None)

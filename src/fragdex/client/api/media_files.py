@@ -180,7 +180,7 @@ def get_process(id: str) -> Request[ProcessRecord]:
 
 
 def delete_process(id: str) -> Request[None]:
-    """Forget a process, and end it if it runs; what it made stays."""
+    """Delete a process, and stop it if it is running; its results stay."""
     return Request("DELETE", f"/api/v1/process_isobmff/{segment(id)}", result=None)
 
 
@@ -249,17 +249,17 @@ def get_unprocessed_file(id: str) -> Request[UnprocessedFile]:
 
 
 def delete_unprocessed_file(id: str) -> Request[None]:
-    """Delete a file and its bytes, and end its processing; the ISOBMFF file made of it stays."""
+    """Delete a file and its bytes, and stop its processing; its ISOBMFF file stays."""
     return Request("DELETE", f"/api/v1/unprocessed_files/{segment(id)}", result=None)
 
 
 def process_unprocessed_file_to_isobmff(
     id: str, *, idempotency_key: str | None = None
 ) -> Request[ProcessRecord]:
-    """Have an ISOBMFF file made of it.
+    """Turn it into an ISOBMFF file.
 
-    A fragmented file of one track is one: it is done at once. The same process is answered while
-    it runs and once it has ended well; after a failure, a new one.
+    A fragmented file with one track is complete at once. The same process is answered while it
+    runs and once it has ended well; after a failure, a new one.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -275,10 +275,10 @@ def process_unprocessed_file_to_isobmff(
 def process_unprocessed_file(
     id: str, *, idempotency_key: str | None = None
 ) -> Request[ProcessRecord]:
-    """Have an ISOBMFF file made of it.
+    """Turn it into an ISOBMFF file.
 
-    A fragmented file of one track is one: it is done at once. The same process is answered while
-    it runs and once it has ended well; after a failure, a new one.
+    A fragmented file with one track is complete at once. The same process is answered while it
+    runs and once it has ended well; after a failure, a new one.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -354,7 +354,7 @@ def create_isobmff_file(
 
 
 def find_isobmff_file(md5: str) -> Request[FileRecord]:
-    """The file of this md5."""
+    """The file with this md5."""
     return Request("GET", f"/api/v1/isobmff_files/md5/{segment(md5)}", result=FileRecord)
 
 
@@ -374,7 +374,7 @@ def get_isobmff_file_index(
     format: Literal["json", "fidx", "arrow", "sidx", "hls"] | None = None,
     track: int | None = None,
 ) -> Request[Mapping[str, Any] | bytes]:
-    """The index of a file, in the form that `format` or Accept names; `track` for sidx and hls.
+    """The index of a file, in the format of `format` or Accept; `track` for sidx and hls.
 
     An `hls` without `track` is a multivariant playlist where several tracks are files of their
     own.
@@ -393,7 +393,7 @@ def get_isobmff_file_index(
 
 
 def upload_isobmff_file_index(id: str, content: bytes) -> Request[FileRecord]:
-    """Send the index of a file; the one before it stays unless all of this one holds.
+    """Send the index of a file; it replaces the old one only if it is valid.
 
     Args:
         content: the bytes.
@@ -414,7 +414,7 @@ def seek_isobmff_file(
     end_ms: float | None = None,
     verified: bool | None = None,
 ) -> Request[SeekAnswer]:
-    """The bytes at which decoding starts for a moment of the presentation.
+    """The bytes at which decoding starts for a presentation time.
 
     Args:
         track: default: the first video track, or else the first audio track.
@@ -478,7 +478,7 @@ def create_isobmff_track(
 def download_isobmff_track(
     file_id: str, track_id: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """The bytes of a track, whole or by ranges.
+    """The bytes of a track, complete or by ranges.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
@@ -492,7 +492,7 @@ def download_isobmff_track(
 
 
 def head_isobmff_track(file_id: str, track_id: str) -> Request[None]:
-    """The bytes of a track, whole or by ranges."""
+    """The bytes of a track, complete or by ranges."""
     return Request(
         "HEAD", f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}", result=None
     )
@@ -506,7 +506,7 @@ def delete_isobmff_track(file_id: str, track_id: str) -> Request[None]:
 
 
 def get_isobmff_track_upload(file_id: str, track_id: str) -> Request[TrackRecord]:
-    """A track whose bytes are all here; else 404 with `next_byte`."""
+    """The track, if all its bytes have arrived; otherwise 404 with `next_byte`."""
     return Request(
         "GET",
         f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}/upload",

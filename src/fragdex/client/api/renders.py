@@ -210,7 +210,7 @@ def create_render(
     width: int | None = None,
     work_slice_ms: int | None = None,
 ) -> Request[RenderRecord]:
-    """Have a page rendered: `html`, or a site that is uploaded after this.
+    """Render a page: `html`, or a site that is uploaded next.
 
     Always a new render, also where there is one of the same md5.
 
@@ -288,7 +288,7 @@ def create_render_batch(
     width: int | None = None,
     work_slice_ms: int | None = None,
 ) -> Request[RenderBatch]:
-    """Have a page rendered once for each row, with the row as `window.fragdex.data`.
+    """Render a page once for each row, with the row as `window.fragdex.data`.
 
     All of the renders are made, or none.
 
@@ -355,7 +355,7 @@ def get_render(id: str) -> Request[RenderRecord]:
 
 
 def delete_render(id: str) -> Request[None]:
-    """Delete a render, its page, its result and the slices it made; end it if it runs."""
+    """Delete a render, its page, its result and its slices; stop it if it is running."""
     return Request("DELETE", f"/api/v1/renders/{segment(id)}", result=None)
 
 
@@ -384,7 +384,7 @@ def download_render(
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-        suffix: `mp4`: the result, with its true type, whatever that is.
+        suffix: `mp4`: the result, with its own media type.
     """
     return Request(
         "GET",
@@ -416,13 +416,13 @@ def head_render(
     """The result of a render that makes a .`suffix`.
 
     Args:
-        suffix: `mp4`: the result, with its true type, whatever that is.
+        suffix: `mp4`: the result, with its own media type.
     """
     return Request("HEAD", f"/api/v1/renders/{segment(id)}.{segment(suffix)}", result=None)
 
 
 def cancel_render(id: str) -> Request[RenderRecord]:
-    """End a render; its browsers are ended within seconds. 409 where it is complete or failed."""
+    """Cancel a render; its browsers stop within seconds. 409 if it is complete or failed."""
     return Request("POST", f"/api/v1/renders/{segment(id)}/cancel", result=RenderRecord)
 
 

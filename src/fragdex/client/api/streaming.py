@@ -104,7 +104,7 @@ def get_file_clip(
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """A stretch of time, seconds from `start` to `end`, as an MP4 of exactly that.
+    """An MP4 of exactly the span from `start` to `end`, in seconds.
 
     Args:
         end: exclusive.
@@ -176,7 +176,7 @@ def get_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[b
 def get_file_hls_playlist(
     id: str, playlist: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """HLS: `master.m3u8`, and the playlists that it names.
+    """HLS: `master.m3u8` and the playlists that it refers to.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
@@ -206,7 +206,7 @@ def get_file_hls_segment(
 
 
 def get_file_loudness(id: str) -> Request[Loudness]:
-    """How loud the first audio track is, by EBU R 128."""
+    """The loudness of the first audio track (EBU R 128)."""
     return Request("GET", f"/api/v1/files/{segment(id)}/loudness", result=Loudness)
 
 
@@ -244,7 +244,7 @@ def get_file_storyboard(
     rows: int | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """Small pictures of the whole, as WebVTT that names parts of sheets.
+    """Small pictures of the whole video, as WebVTT that refers to parts of sheets.
 
     Args:
         every: seconds of a picture.
@@ -300,7 +300,7 @@ def get_file_thumbnail(
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """The key frame nearest to the second `t`; `exact`: the picture shown then.
+    """The key frame nearest to `t` seconds; `exact`: the picture at that time.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
@@ -323,7 +323,7 @@ def get_isobmff_file_clip(
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """A stretch of time, seconds from `start` to `end`, as an MP4 of exactly that.
+    """An MP4 of exactly the span from `start` to `end`, in seconds.
 
     Args:
         end: exclusive.
@@ -401,7 +401,7 @@ def get_isobmff_file_fragmented(id: str, *, range: ByteRange | None = None) -> R
 def get_isobmff_file_hls_playlist(
     id: str, playlist: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """HLS: `master.m3u8`, and the playlists that it names.
+    """HLS: `master.m3u8` and the playlists that it refers to.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
@@ -431,7 +431,7 @@ def get_isobmff_file_hls_segment(
 
 
 def get_isobmff_file_loudness(id: str) -> Request[Loudness]:
-    """How loud the first audio track is, by EBU R 128."""
+    """The loudness of the first audio track (EBU R 128)."""
     return Request("GET", f"/api/v1/isobmff_files/{segment(id)}/loudness", result=Loudness)
 
 
@@ -469,7 +469,7 @@ def get_isobmff_file_storyboard(
     rows: int | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """Small pictures of the whole, as WebVTT that names parts of sheets.
+    """Small pictures of the whole video, as WebVTT that refers to parts of sheets.
 
     Args:
         every: seconds of a picture.
@@ -525,7 +525,7 @@ def get_isobmff_file_thumbnail(
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """The key frame nearest to the second `t`; `exact`: the picture shown then.
+    """The key frame nearest to `t` seconds; `exact`: the picture at that time.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
@@ -540,7 +540,7 @@ def get_isobmff_file_thumbnail(
 
 
 def get_remote_manifest(*, url: str) -> Request[RemoteManifest]:
-    """Media at a URL as renditions with segments; packaged, and nothing is encoded.
+    """Media at a URL as renditions with segments, packaged without encoding.
 
     Args:
         url: of an MP4: https, on a host that the operator allows (`render_hosts`).

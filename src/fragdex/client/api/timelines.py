@@ -74,7 +74,7 @@ def create_timeline(
     gaps: Literal["keep", "close"] | None = None,
     name: str | None = None,
 ) -> Request[TimelineRecord]:
-    """Join files to one timeline. Nothing is copied; the files stay what they are.
+    """Join files into one timeline. Nothing is copied, and the files are unchanged.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -111,7 +111,7 @@ def get_timeline_clip(
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """A stretch of time, seconds from `start` to `end`, as an MP4 of exactly that.
+    """An MP4 of exactly the span from `start` to `end`, in seconds.
 
     Args:
         end: exclusive.
@@ -175,7 +175,7 @@ def get_timeline_fragmented(id: str, *, range: ByteRange | None = None) -> Reque
 def get_timeline_hls_playlist(
     id: str, playlist: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """HLS: `master.m3u8`, and the playlists that it names.
+    """HLS: `master.m3u8` and the playlists that it refers to.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
@@ -205,7 +205,7 @@ def get_timeline_hls_segment(
 
 
 def get_timeline_loudness(id: str) -> Request[Loudness]:
-    """How loud the first audio track is, by EBU R 128."""
+    """The loudness of the first audio track (EBU R 128)."""
     return Request("GET", f"/api/v1/timelines/{segment(id)}/loudness", result=Loudness)
 
 
@@ -243,7 +243,7 @@ def get_timeline_storyboard(
     rows: int | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """Small pictures of the whole, as WebVTT that names parts of sheets.
+    """Small pictures of the whole video, as WebVTT that refers to parts of sheets.
 
     Args:
         every: seconds of a picture.
@@ -299,7 +299,7 @@ def get_timeline_thumbnail(
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """The key frame nearest to the second `t`; `exact`: the picture shown then.
+    """The key frame nearest to `t` seconds; `exact`: the picture at that time.
 
     Args:
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.

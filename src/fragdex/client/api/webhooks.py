@@ -132,7 +132,9 @@ def create_webhook(
     description: str | None = None,
     types: tuple[str, ...] | None = None,
 ) -> Request[SecretWebhook]:
-    """Have events sent to a URL. The response has the secret, which is shown this once.
+    """Create a webhook: events are sent to a URL.
+
+    The response has the secret, shown only once.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -186,7 +188,7 @@ def list_webhook_deliveries(
     cursor: str | None = None,
     status: Literal["pending", "delivered", "failed"] | None = None,
 ) -> Request[DeliveryList]:
-    """Deliveries of a webhook, newest first: what was sent, and what came of it.
+    """Deliveries of a webhook, newest first, with their results.
 
     Args:
         limit: records on a page.
@@ -209,7 +211,7 @@ def get_webhook_delivery(id: str, delivery_id: str) -> Request[Delivery]:
 
 
 def replay_webhook_delivery(id: str, delivery_id: str) -> Request[Delivery]:
-    """Send a delivery once more, at once, under the same `webhook-id`."""
+    """Send a delivery again now, with the same `webhook-id`."""
     return Request(
         "POST",
         f"/api/v1/webhooks/{segment(id)}/deliveries/{segment(delivery_id)}/replay",
@@ -218,12 +220,12 @@ def replay_webhook_delivery(id: str, delivery_id: str) -> Request[Delivery]:
 
 
 def ping_webhook(id: str) -> Request[Delivery]:
-    """Send a test event, `webhook.ping`, whatever types the webhook wants."""
+    """Send a test event, `webhook.ping`, whatever the types of the webhook."""
     return Request("POST", f"/api/v1/webhooks/{segment(id)}/ping", result=Delivery)
 
 
 def replay_failed_deliveries(id: str, *, since: datetime | None = None) -> Request[Replayed]:
-    """Send deliveries that failed once more, the oldest first, up to 200 a request.
+    """Send failed deliveries again, oldest first, up to 200 per request.
 
     Args:
         since: created then or later; null: all that failed.
@@ -236,7 +238,7 @@ def replay_failed_deliveries(id: str, *, since: datetime | None = None) -> Reque
 def rotate_webhook_secret(
     id: str, *, previous_seconds: int | None = None
 ) -> Request[SecretWebhook]:
-    """Replace the secret; deliveries are signed with the one before, too, for a day or as said.
+    """Replace the secret; deliveries are signed with both for a day, or as requested.
 
     Args:
         previous_seconds: how long the secret before is still signed with.

@@ -136,8 +136,7 @@ routes.creation(
     AnyFile,
     operations.create_file,
     Unprocessable,
-    description="Announce a file; its bytes follow by upload. A video is processed once its last "
-    "is in.",
+    description="Announce a file; its bytes follow by upload. A video is then processed.",
 )
 
 
@@ -162,22 +161,22 @@ routes.progress(
     operations.look,
     whole,
     "`progress {progress}`, then `complete` or `error`",
-    description="How far a file is, as events: of a video, how far it is processed.",
+    description="The progress of a file as events; for a video, the progress of its processing.",
 )
 routes.deletion(
-    operations.delete_file, description="Delete a file, its bytes and what was made of it."
+    operations.delete_file, description="Delete a file, its bytes and everything derived from it."
 )
 
 
 @router.patch("/files/{id}", responses=NOT_FOUND)
 def update_file(id: RecordId, new: NewName, caller: Asking, context: InContext) -> AnyFile:
-    """Give a file another name; its bytes, and what was made of it, stay."""
+    """Rename a file; its bytes and everything derived from it stay."""
     return operations.rename_file(context, caller.tenant_id, id, new.filename)
 
 
 @router.post("/files/{id}/delete", responses=NOT_FOUND)
 def post_file_deletion(id: RecordId, caller: Asking, context: InContext) -> Deleted:
-    """Delete a file as DELETE does, for clients that send GET and POST alone."""
+    """Delete a file like DELETE, for clients that can send only GET and POST."""
     operations.delete_file(context, caller.tenant_id, id)
     return Deleted(id=id)
 
@@ -202,7 +201,7 @@ def _names_json(request: Request) -> bool:
 
 @router.post("/files/{id}/parts", responses=answers(RecordNotFound, Conflict, QuotaExceeded))
 def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> UploadParts:
-    """URLs of the object store to which the missing parts of a file can be put.
+    """URLs of the object store for the missing parts of a file.
 
     409 with `offered: false` where the service takes the bytes itself.
     """
@@ -225,7 +224,7 @@ def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> Uploa
     ),
 )
 def complete_file_parts(id: RecordId, caller: Asking, context: InContext) -> AnyFile:
-    """Make the parts of a file its bytes, once all were put; they are read, and checked so."""
+    """Assemble a file from its parts when all are stored; they are read and checked."""
     target = operations.target_of(context, caller.tenant_id, id)
     assemble_parts(context, caller.tenant_id, target.family, id, target.arrival)
     return operations.file_by_id(context, caller.tenant_id, id)
@@ -247,7 +246,7 @@ async def _file_id(caller: Asking, id: RecordId) -> str:
 def create_file_track(
     id: RecordId, new: TrackFacts, response: Response, caller: Asking, context: InContext
 ) -> TrackRecord:
-    """Announce a track of a video whose bytes are a file of its own; they follow by upload."""
+    """Announce a track of a video that is a separate file; its bytes follow by upload."""
     isobmff_file_id = isobmff_id(context, caller.tenant_id, id, make=True)
     track = NewTrack(file_id=isobmff_file_id, **new.model_dump())
     return announced(context, caller.tenant_id, track, response, TRACKS.format(id=id))
@@ -274,7 +273,7 @@ track_routes(router, TRACKS, "file_track", Annotated[str, Depends(_file_id)], is
 async def upload_file_index(
     id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> FileRecord:
-    """Send the index of a video; the one before it stays unless all of this one holds."""
+    """Send the index of a video; it replaces the old one only if it is valid."""
     isobmff_file_id = await run_sync(lambda: isobmff_id(context, caller.tenant_id, id, make=True))
     return await in_thread(
         request,
@@ -296,7 +295,7 @@ def get_file_index(
     format: Annotated[opened.IndexForm | None, Query(description="instead of Accept")] = None,
     track: TrackId = None,
 ) -> Response:
-    """The index of a video, in the form that `format` or Accept names; `track` for sidx and hls.
+    """The index of a video, in the format of `format` or Accept; `track` for sidx and hls.
 
     An `hls` without `track` is a multivariant playlist where several tracks are files of their own.
     """

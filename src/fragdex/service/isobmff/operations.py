@@ -75,7 +75,7 @@ def file_bytes(connection: Connection, file: Row[Any]) -> blobs.Blob | None:
 
 
 def file_by_md5(context: ServiceContext, tenant_id: str, md5: bytes) -> FileRecord:
-    """The file of this md5, one with an index before others, then the newest.
+    """The file with this md5, one with an index before others, then the newest.
 
     Raises:
         RecordNotFound: this tenant has none.

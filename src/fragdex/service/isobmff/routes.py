@@ -109,7 +109,7 @@ Milliseconds = Annotated[float, Query(ge=-1e15, le=1e15, allow_inf_nan=False)]
 async def upload_isobmff_file_index(
     id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> FileRecord:
-    """Send the index of a file; the one before it stays unless all of this one holds."""
+    """Send the index of a file; it replaces the old one only if it is valid."""
     return await in_thread(
         request,
         context.settings.max_index_bytes,
@@ -130,7 +130,7 @@ def get_isobmff_file_index(
     format: Annotated[opened.IndexForm | None, Query(description="instead of Accept")] = None,
     track: TrackId = None,
 ) -> Response:
-    """The index of a file, in the form that `format` or Accept names; `track` for sidx and hls.
+    """The index of a file, in the format of `format` or Accept; `track` for sidx and hls.
 
     An `hls` without `track` is a multivariant playlist where several tracks are files of their own.
     """
@@ -231,7 +231,7 @@ def seek_isobmff_file(
         ),
     ] = False,
 ) -> Response:
-    """The bytes at which decoding starts for a moment of the presentation."""
+    """The bytes at which decoding starts for a presentation time."""
     return _as_json(tracks.seek(context, caller.tenant_id, id, track, time_ms, end_ms, verified))
 
 
@@ -379,7 +379,7 @@ def track_routes(
     router.get(
         f"{at}/upload",
         name=f"get_{noun}_upload",
-        description="A track whose bytes are all here; else 404 with `next_byte`.",
+        description="The track, if all its bytes have arrived; otherwise 404 with `next_byte`.",
         response_model=TrackRecord,
         responses=NOT_FOUND,
     )(get)
@@ -387,7 +387,7 @@ def track_routes(
         router,
         at,
         name=f"download_{noun}",
-        description="The bytes of a track, whole or by ranges.",
+        description="The bytes of a track, complete or by ranges.",
         responses=MEDIA,
     )(media)
     router.delete(
@@ -439,7 +439,7 @@ routes.creation(
     description="Register a file by its md5; its index and its tracks follow.",
 )
 routes.listing(FileList, IsobmffFileStatus, operations.FILES.page)
-routes.by_md5(FileRecord, operations.file_by_md5, description="The file of this md5.")
+routes.by_md5(FileRecord, operations.file_by_md5, description="The file with this md5.")
 routes.record(FileWithTracks, tracks.file_with_tracks, description="A file and its tracks.")
 routes.deletion(
     operations.delete_file, description="Delete a file, its index, its tracks and their bytes."

@@ -74,7 +74,7 @@ NOTHING_SAID: Final = NewRender.model_construct()
 def create_render(
     response: Response, caller: Asking, context: InContext, new: NewRender = NOTHING_SAID
 ) -> RenderRecord:
-    """Have a page rendered: `html`, or a site that is uploaded after this.
+    """Render a page: `html`, or a site that is uploaded next.
 
     Always a new render, also where there is one of the same md5.
     """
@@ -90,7 +90,7 @@ def create_render(
     dependencies=[Depends(idempotency_key)],
 )
 def create_render_batch(caller: Asking, context: InContext, new: NewRenderBatch) -> RenderBatch:
-    """Have a page rendered once for each row, with the row as `window.fragdex.data`.
+    """Render a page once for each row, with the row as `window.fragdex.data`.
 
     All of the renders are made, or none.
     """
@@ -165,7 +165,7 @@ def get_render_progress(
 
 @router.post("/renders/{id}/cancel", responses=answers(RecordNotFound, Conflict))
 def cancel_render(id: RecordId, caller: Asking, context: InContext) -> RenderRecord:
-    """End a render; its browsers are ended within seconds. 409 where it is complete or failed."""
+    """Cancel a render; its browsers stop within seconds. 409 if it is complete or failed."""
     return operations.cancel_render(context, caller.tenant_id, id)
 
 
@@ -178,7 +178,7 @@ def _result(suffix: str) -> None:
         router,
         f"/renders/{{id}}.{suffix}",
         name=f"download_render_{suffix}",
-        description="The result, with its true type, whatever that is."
+        description="The result, with its own media type."
         if suffix == "mp4"
         else f"The result of a render that makes a .{suffix}.",
         responses={**refused, **media_answers(*types)},
@@ -193,7 +193,7 @@ for _suffix in dict.fromkeys(map(suffix_of, TYPES)):
 routes.record(RenderRecord, RENDERS.get, description="The record of a render.")
 routes.deletion(
     operations.delete_render,
-    description="Delete a render, its page, its result and the slices it made; end it if it runs.",
+    description="Delete a render, its page, its result and its slices; stop it if it is running.",
 )
 
 

@@ -333,7 +333,7 @@ async def create_upload(request: Request, caller: Asking, context: InContext) ->
 async def head_upload(
     id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> Response:
-    """How far a resumable upload is: its fields say it."""
+    """The state of a resumable upload, in the header fields."""
     upload = await _alone(request, context, caller.tenant_id, id)
     length = {"Upload-Length": item(upload.byte_size), "Cache-Control": "no-store"}
     return Response(status_code=204, headers={**length, **state_of(context, upload)})
@@ -381,7 +381,7 @@ async def append_upload(
 
 @router.delete(f"{PATH}/{{id}}", status_code=204, responses=answers(RecordNotFound, UploadBusy))
 async def cancel_upload(id: RecordId, request: Request, caller: Asking, context: InContext) -> None:
-    """Cancel a resumable upload: what arrived of it is deleted, or the file that it became."""
+    """Cancel a resumable upload and delete its bytes, or the file that it has become."""
     await _alone(request, context, caller.tenant_id, id)
     await run_sync(operations.end, context, caller.tenant_id, id)
 

@@ -349,12 +349,12 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
     router.get(
         f"{place}/loudness",
         name=f"get_{noun}_loudness",
-        description="How loud the first audio track is, by EBU R 128.",
+        description="The loudness of the first audio track (EBU R 128).",
         responses=answers(*_REFUSALS, UndecodableMedia),
     )(loudness)
     for path, name, endpoint, description, responses in (
         ("/hls/{playlist}", "hls_playlist", playlist,
-         "HLS: `master.m3u8`, and the playlists that it names.", _media(_HLS)),
+         "HLS: `master.m3u8` and the playlists that it refers to.", _media(_HLS)),
         ("/hls/{rendition}/{part}", "hls_segment", segment,
          "An initialization or media segment of HLS.", _media(*_MP4)),
         ("/dash/manifest.mpd", "dash_manifest", manifest, "The DASH manifest.", _media(_DASH)),
@@ -363,13 +363,13 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
         ("/fragmented.mp4", "fragmented", fragmented,
          "All tracks in one fragmented MP4, with a sidx.", _media(*_MP4)),
         ("/clip.mp4", "clip", clip,
-         "A stretch of time, seconds from `start` to `end`, as an MP4 of exactly that.",
+         "An MP4 of exactly the span from `start` to `end`, in seconds.",
          _media(*_MP4)),
         ("/thumbnail.{form}", "thumbnail", thumbnail,
-         "The key frame nearest to the second `t`; `exact`: the picture shown then.",
+         "The key frame nearest to `t` seconds; `exact`: the picture at that time.",
          _media(*_PICTURE_TYPES) | answers(*_REFUSALS, UndecodableMedia)),
         ("/storyboard.vtt", "storyboard", storyboard,
-         "Small pictures of the whole, as WebVTT that names parts of sheets.",
+         "Small pictures of the whole video, as WebVTT that refers to parts of sheets.",
          _media("text/vtt") | answers(*_REFUSALS, UndecodableMedia)),
         ("/storyboard/{sheet}", "storyboard_sheet", sheet, "A sheet of the storyboard.",
          _media("image/jpeg") | answers(*_REFUSALS, UndecodableMedia)),
@@ -540,7 +540,7 @@ class RemoteManifest(ApiModel):
 def get_remote_manifest(
     url: Url, request: Request, caller: Asking, context: InContext
 ) -> RemoteManifest:
-    """Media at a URL as renditions with segments; packaged, and nothing is encoded."""
+    """Media at a URL as renditions with segments, packaged without encoding."""
     place = own_origin(request) + public_path(f"{PREFIX}/transcode")
     token = token_of(request)
     query = f"?url={quote(url, safe='')}&trackId={{trackId}}" + (f"&token={token}" if token else "")

@@ -21,7 +21,7 @@ routes.creation(
     operations.create_timeline,
     InvalidRequest,
     RecordNotFound,
-    description="Join files to one timeline. Nothing is copied; the files stay what they are.",
+    description="Join files into one timeline. Nothing is copied, and the files are unchanged.",
     always_new=True,
 )
 

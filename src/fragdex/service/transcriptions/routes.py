@@ -52,7 +52,7 @@ GOING: dict[int | str, dict[str, Any]] = {
 def create_transcription(
     new: NewTranscription, response: Response, caller: Asking, context: InContext
 ) -> TranscriptionRecord:
-    """Transcribe the speech of a track. Always a new transcription; earlier ones stay."""
+    """Transcribe the speech of a track. Always creates a new transcription; earlier ones stay."""
     record = operations.create_transcription(context, caller.tenant_id, new)
     response.headers["Location"] = f"{PREFIX}/transcriptions/{record.id}"
     return record
@@ -84,7 +84,7 @@ async def _slice_number(
 def get_transcription_fragment(
     id: RecordId, n: Annotated[int, Depends(_slice_number)], caller: Asking, context: InContext
 ) -> dict[str, Any]:
-    """The words of a work slice, in seconds; 404 until it and its neighbours are heard."""
+    """The words of a slice, times in seconds; 404 until it and its neighbours are transcribed."""
     return operations.fragment(context, caller.tenant_id, id, n)
 
 
@@ -139,7 +139,7 @@ def _captions(form: str) -> None:
         router,
         f"/transcriptions/{{id}}.{form}",
         name=f"download_transcription_{form}",
-        description=f"The whole of a complete transcription as {form}.",
+        description=f"A complete transcription as {form}.",
         responses={**answers(RecordNotFound, NotReady, Unprocessable), **responses},
     )(get)
 
@@ -152,7 +152,7 @@ for _form in FORMS:
     "/transcriptions/{id}/copy", status_code=202, responses=answers(RecordNotFound, NotReady)
 )
 def copy_transcription(id: RecordId, caller: Asking, context: InContext) -> TranscriptionRecord:
-    """Have a copy of the file made with the captions in it, as a WebVTT track.
+    """Make a copy of the file with the captions as a WebVTT track.
 
     The copy is an ISOBMFF file of its own, indexed like any other (`copy_with_captions`); its bytes
     are those of `/transcriptions/ID.mp4`.
@@ -170,15 +170,14 @@ def download_transcription_mp4(
 
 @router.post("/transcriptions/{id}/cancel", responses=answers(RecordNotFound, Conflict))
 def cancel_transcription(id: RecordId, caller: Asking, context: InContext) -> TranscriptionRecord:
-    """End a transcription: it is `failed`, because it was cancelled. 409 where it is complete."""
+    """Cancel a transcription: it becomes `failed`. 409 if it is complete."""
     return operations.cancel_transcription(context, caller.tenant_id, id)
 
 
 routes.record(TranscriptionRecord, TRANSCRIPTIONS.get, description="The record of a transcription.")
 routes.deletion(
     operations.delete_transcription,
-    description="Delete a transcription and its words; end it if it runs. A copy of the file "
-    "stays.",
+    description="Delete a transcription and its words; stop it if it runs. A copy stays.",
 )
 
 
@@ -208,7 +207,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
     router.post(
         f"{path}/{{id}}/transcribe",
         name=f"transcribe_{tag}",
-        description=f"Transcribe the speech of {noun}; 200 with the current one, if there is one.",
+        description=f"Transcribe the speech of {noun}; 200 if one is running or complete.",
         status_code=201,
         response_model=BegunTranscription,
         responses={**REFUSED, **GOING},
@@ -217,7 +216,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
     router.get(
         f"{path}/{{id}}/transcription",
         name=f"get_{tag}_transcription",
-        description=f"The newest complete transcription of {noun}, or else the one being made.",
+        description=f"The newest complete transcription of {noun}, or else the running one.",
         response_model=FileTranscription,
         responses=NOT_FOUND,
     )(get)

@@ -357,7 +357,7 @@ def track_of(
 
 
 def delete_process(context: ServiceContext, tenant_id: str, process_id: str) -> None:
-    """Forget a process, and end it if it runs; what it made stays."""
+    """Delete a process, and stop it if it is running; its results stay."""
     with context.database.write() as connection:
         PROCESSES.row(connection, tenant_id, process_id)
         context.jobs.cancel(_job(process_id), connection)

@@ -67,7 +67,7 @@ routes.upload(
 def process_unprocessed_file(
     id: RecordId, response: Response, caller: Asking, context: InContext
 ) -> ProcessRecord:
-    """Have an ISOBMFF file made of it. A fragmented file of one track is one: it is done at once.
+    """Turn it into an ISOBMFF file. A fragmented file with one track is complete at once.
 
     The same process is answered while it runs and once it has ended well; after a failure, a new
     one.
@@ -81,8 +81,7 @@ def process_unprocessed_file(
 
 routes.deletion(
     operations.delete_file,
-    description="Delete a file and its bytes, and end its processing; the ISOBMFF file made of it "
-    "stays.",
+    description="Delete a file and its bytes, and stop its processing; its ISOBMFF file stays.",
 )
 
 
@@ -96,5 +95,5 @@ runs.record(
 runs.progress(look, whole, "`progress {progress}`, then `complete` or `error`")
 runs.deletion(
     operations.delete_process,
-    description="Forget a process, and end it if it runs; what it made stays.",
+    description="Delete a process, and stop it if it is running; its results stay.",
 )

@@ -117,7 +117,7 @@ class KeyRotation(ApiModel):
 def list_keys(
     caller: Asking, context: InContext, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> ApiKeyList:
-    """Keys of the tenant, newest first, those that expired or were revoked too."""
+    """Keys of the tenant, newest first, including expired and revoked ones."""
     records, next_cursor = page_of_keys(context.database, caller.tenant_id, limit, cursor)
     return ApiKeyList(keys=[ApiKey(**_facts(one)) for one in records], next_cursor=next_cursor)
 
@@ -167,7 +167,7 @@ def _secret_of(request: Request, key_id: str) -> str | None:
 def create_key(
     new: NewKey, request: Request, response: Response, caller: Asking, context: InContext
 ) -> SecretApiKey:
-    """Create a key of the tenant. The response has the key, which is shown this once.
+    """Create a key of the tenant. The response has the key, shown only once.
 
     With an `Idempotency-Key`, the same request of the same bearer gets it again.
     """
@@ -197,7 +197,7 @@ def get_key(id: RecordId, caller: Asking, context: InContext) -> ApiKey:
 @key_router.delete("/keys/{id}", status_code=204, responses=answers(RecordNotFound, Conflict))
 @needs_scope(keys.ADMIN)
 def delete_key(id: RecordId, caller: Asking, context: InContext) -> None:
-    """Revoke a key: it, and the URL tokens that it signed, open nothing from a few seconds on.
+    """Revoke a key: within seconds, it and its URL tokens are refused.
 
     Its record stays for a while (`key_history_days`). The last valid key with the scope `admin` is
     not revoked (409).
@@ -211,7 +211,7 @@ def delete_key(id: RecordId, caller: Asking, context: InContext) -> None:
 def rotate_key(
     id: RecordId, rotation: KeyRotation, caller: Asking, context: InContext
 ) -> SecretApiKey:
-    """Replace the secret, shown this once; the one before is accepted for a day, or as said."""
+    """Replace the secret, shown only once; the old one stays valid for a day, or as requested."""
     previous = timedelta(seconds=rotation.previous_seconds)
     bearer = keys.rotate_key(context.database, id, previous, caller.tenant_id)
     audit("key.rotate", caller.tenant_id, caller.key_id, id)
@@ -273,7 +273,7 @@ class Usage(ApiModel):
 
 @usage_router.get("/usage")
 def get_usage(caller: Asking, context: InContext) -> Usage:
-    """What the tenant of the key stores and has in progress, and how much it may."""
+    """Usage of the key's tenant: stored bytes and running work, with the limits."""
     settings = context.settings
     with context.database.read() as connection:
         own = limits_of(connection, caller.tenant_id)

@@ -72,7 +72,7 @@ async def healthz() -> Response:
     },
 )
 def readyz(request: Request) -> Response:
-    """Whether requests can be answered now: database, store, and no end in sight.
+    """200 if requests can be answered: database and store answer, and the process is not draining.
 
     It also names the browser, the speech engine and how full the disks are.
     """
@@ -107,7 +107,7 @@ def readyz(request: Request) -> Response:
     },
 )
 def metrics(request: Request) -> Response:
-    """Metrics of this process and of the installation, in Prometheus' text form."""
+    """Metrics of this process and of the installation, in Prometheus' text format."""
     return Response(the_context(request).metrics.text(), media_type=CONTENT_TYPE)
 
 

@@ -180,7 +180,7 @@ def get_delivery(
 def replay_delivery(
     context: ServiceContext, tenant_id: str, webhook_id: str, delivery_id: str
 ) -> Delivery:
-    """Send a delivery once more, at once, under the same `webhook-id`.
+    """Send a delivery again now, with the same `webhook-id`.
 
     Raises:
         RecordNotFound: this tenant has none of this id.

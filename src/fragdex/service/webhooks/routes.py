@@ -45,7 +45,7 @@ NOT_NOW = answers(RecordNotFound, Conflict)
 def create_webhook(
     new: NewWebhook, response: Response, caller: Asking, context: InContext
 ) -> SecretWebhook:
-    """Have events sent to a URL. The response has the secret, which is shown this once."""
+    """Create a webhook: events are sent to a URL. The response has the secret, shown only once."""
     webhook = operations.create_webhook(context, caller.tenant_id, new)
     response.headers["Location"] = f"{PREFIX}/webhooks/{webhook.id}"
     return webhook
@@ -80,13 +80,13 @@ routes.deletion(
 def rotate_webhook_secret(
     id: RecordId, rotation: Rotation, caller: Asking, context: InContext
 ) -> SecretWebhook:
-    """Replace the secret; deliveries are signed with the one before, too, for a day or as said."""
+    """Replace the secret; deliveries are signed with both for a day, or as requested."""
     return operations.rotate_secret(context, caller.tenant_id, id, rotation.previous_seconds)
 
 
 @router.post("/webhooks/{id}/ping", status_code=202, responses=NOT_NOW)
 def ping_webhook(id: RecordId, caller: Asking, context: InContext) -> Delivery:
-    """Send a test event, `webhook.ping`, whatever types the webhook wants."""
+    """Send a test event, `webhook.ping`, whatever the types of the webhook."""
     return operations.ping_webhook(context, caller.tenant_id, id)
 
 
@@ -94,7 +94,7 @@ def ping_webhook(id: RecordId, caller: Asking, context: InContext) -> Delivery:
 def replay_failed_deliveries(
     id: RecordId, wanted: WantedReplay, caller: Asking, context: InContext
 ) -> Replayed:
-    """Send deliveries that failed once more, the oldest first, up to 200 a request."""
+    """Send failed deliveries again, oldest first, up to 200 per request."""
     return operations.replay_failed(context, caller.tenant_id, id, wanted.since)
 
 
@@ -107,7 +107,7 @@ def list_webhook_deliveries(
     cursor: Cursor = None,
     status: Annotated[DeliveryStatus | None, Query(description="only those")] = None,
 ) -> DeliveryList:
-    """Deliveries of a webhook, newest first: what was sent, and what came of it."""
+    """Deliveries of a webhook, newest first, with their results."""
     return operations.list_deliveries(context, caller.tenant_id, id, limit, cursor, status)
 
 
@@ -123,5 +123,5 @@ def get_webhook_delivery(
 def replay_webhook_delivery(
     id: RecordId, delivery_id: RecordId, caller: Asking, context: InContext
 ) -> Delivery:
-    """Send a delivery once more, at once, under the same `webhook-id`."""
+    """Send a delivery again now, with the same `webhook-id`."""
     return operations.replay_delivery(context, caller.tenant_id, id, delivery_id)
