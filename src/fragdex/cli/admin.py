@@ -171,7 +171,7 @@ def create_key(
             min=0,
             max=36_500,
             show_default=False,
-            help="Days after which it ends; never if not given.",
+            help="Days until it expires; never by default.",
         ),
     ] = None,
     json: options.Json = False,
@@ -272,9 +272,7 @@ def rotate_key(
     key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
     previous_hours: Annotated[
         float,
-        typer.Option(
-            metavar="HOURS", min=0, max=8760, help="How long the secret before is accepted, too."
-        ),
+        typer.Option(metavar="HOURS", min=0, max=8760, help="How long the old secret stays valid."),
     ] = 24.0,
     json: options.Json = False,
     *,
@@ -365,7 +363,7 @@ def list_tenants(
 def delete_tenant(
     tenant: Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")],
     yes: Annotated[
-        bool, typer.Option("--yes", help="Delete it; else what would go is printed.")
+        bool, typer.Option("--yes", help="Delete it; otherwise only print what would be deleted.")
     ] = False,
     json: options.Json = False,
     *,

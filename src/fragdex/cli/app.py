@@ -44,18 +44,18 @@ COMMANDS: dict[Callable[..., int], str] = {
     plot: "Plot fragments, bit rate, key frames and interleaving.",
     extract: "Cut out a playable clip without re-encoding.",
     origin: "Serve a folder or bucket of MP4s as HLS, DASH and clips.",
-    view: "Write a file in fragments, as a clip, or with its moov in front.",
+    view: "Write a file in fragments, as a clip, or with its moov first.",
     package: "Write HLS and DASH of one or several files.",
     repair: "Repair a file whose index is lost or wrong.",
-    thumbnail: "Make a picture of a moment.",
+    thumbnail: "Make a picture at a time.",
     storyboard: "Make sheets of small pictures for a player's timeline.",
     peaks: "Write the waveform of a track, as players draw it.",
     loudness: "Measure how loud a track is (EBU R 128).",
     render: "Render a web page to a video or a picture, frame by frame.",
-    compare: "Say which frames and samples of two files differ.",
+    compare: "Find the frames and samples in which two files differ.",
     transcribe: "Turn speech into words with times, and captions.",
     push: "Send files to a service.",
-    status: "Show what a service has, and how far its work is.",
+    status: "Show what a service has, and the progress of its work.",
     pull: "Download files, videos and captions from a service.",
 }
 """Each command and its line in the list of commands."""
@@ -78,14 +78,14 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]]
     ),
     "webhook": (
         "Receive webhooks, to try them.",
-        {"listen": (webhook.listen, "Show deliveries as they come, signatures checked.")},
+        {"listen": (webhook.listen, "Show deliveries as they arrive, and check their signatures.")},
     ),
     "tenant": (
-        "List tenants, limit what they may use, delete one.",
+        "List tenants, set their limits, delete one.",
         {
             "list": (admin.list_tenants, "List the tenants, and what they store."),
             "limits": (admin.tenant_limits, "Show and set the limits of a tenant."),
-            "delete": (admin.delete_tenant, "Delete a tenant with all that it has."),
+            "delete": (admin.delete_tenant, "Delete a tenant and all its data."),
         },
     ),
     "db": (

@@ -39,7 +39,7 @@ def compare(
             min=0,
             max=255,
             metavar="N",
-            help="Differences of a channel up to N of 255 count as the same.",
+            help="Differences of a channel up to N of 255 count as equal.",
         ),
     ] = 0,
     json: options.Json = False,

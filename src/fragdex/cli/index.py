@@ -86,7 +86,7 @@ def index(
             "--min-segment-ms",
             min=0,
             metavar="MS",
-            help=f"Least duration of a segment in milliseconds ({_names('segment_duration')}).",
+            help=f"Minimum duration of a segment in milliseconds ({_names('segment_duration')}).",
             show_default="2000; sidx, --embed: 0",
         ),
     ] = None,
@@ -104,7 +104,7 @@ def index(
         typer.Option(
             "--uri",
             metavar="URI",
-            help=f"What the playlist or manifest calls the media file ({_names('uri')}).",
+            help=f"The URI of the media file in the playlist or manifest ({_names('uri')}).",
             show_default="its place, seen from the playlist",
         ),
     ] = None,

@@ -103,7 +103,7 @@ Seconds = Annotated[
     typer.Option(
         "--seconds",
         metavar="S",
-        help="Wanted length of a segment; all: one for each key frame.",
+        help="Approximate length of a segment; all: one per key frame.",
         show_default="4",
     ),
 ]
@@ -162,7 +162,7 @@ Exact = Annotated[
 ]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="Use sample positions as declared, even where they are stale."),
+    typer.Option("--strict", help="Use sample positions as declared, even if they are stale."),
 ]
 Init = Annotated[
     str | None,
@@ -186,7 +186,7 @@ Period = Annotated[
         "--period",
         min=0,
         metavar="N",
-        help="Only what the Nth moov governs, from 0, in a file of several movies.",
+        help="Only the part of the Nth moov, from 0, in a file with several.",
         show_default=False,
     ),
 ]
@@ -201,7 +201,7 @@ Follow = Annotated[
     bool,
     typer.Option(
         "--follow",
-        help="Open the media that a .fidx names outside its own folder, too.",
+        help="Open the media that a .fidx names outside its own folder as well.",
     ),
 ]
 _OPENING: dict[str, tuple[Any, Any]] = {

@@ -46,7 +46,7 @@ def origin(
     seconds: Annotated[
         str,
         typer.Option(
-            "--seconds", metavar="S", help="Wanted length of segments; all: one a key frame."
+            "--seconds", metavar="S", help="Approximate length of segments; all: one per key frame."
         ),
     ] = "4",
     cache: Annotated[

@@ -69,7 +69,10 @@ def thumbnail(
         int | None, typer.Option("--height", metavar="N", help="Pixels.", show_default=False)
     ] = None,
     fit: Annotated[
-        FitKind, typer.Option("--fit", help="With both: all of it, cut at the edges, or distorted.")
+        FitKind,
+        typer.Option(
+            "--fit", help="With width and height: show all of it, cut the edges, or distort."
+        ),
     ] = FitKind.CONTAIN,
     format: Annotated[
         PictureKind | None,
@@ -147,11 +150,9 @@ def storyboard(
     ] = "10",
     width: Annotated[int, typer.Option("--width", metavar="N", help="Pixels of a picture.")] = 160,
     columns: Annotated[
-        int, typer.Option("--columns", metavar="N", help="Pictures side by side on a sheet.")
+        int, typer.Option("--columns", metavar="N", help="Pictures in a row of a sheet.")
     ] = 10,
-    rows: Annotated[
-        int, typer.Option("--rows", metavar="N", help="Pictures one below the other.")
-    ] = 10,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows of a sheet.")] = 10,
     format: Annotated[
         PictureKind, typer.Option("--format", "-f", help="The kind of picture.")
     ] = PictureKind.JPEG,
@@ -252,11 +253,11 @@ def peaks(
         options.placed("Write there: a file, a folder (FILE's name with .json), or - for stdout."),
     ] = None,
     zoom: Annotated[
-        int, typer.Option("--samples-per-pixel", "-z", metavar="N", help="Samples of a pixel.")
+        int, typer.Option("--samples-per-pixel", "-z", metavar="N", help="Samples per pixel.")
     ] = 256,
     bits: Annotated[int, typer.Option("--bits", "-b", metavar="N", help="8 or 16.")] = 8,
     split: Annotated[
-        bool, typer.Option("--split-channels", help="Each channel by itself, not their mean.")
+        bool, typer.Option("--split-channels", help="Each channel separately, not their mean.")
     ] = False,
     format: Annotated[
         PeaksForm | None,

@@ -29,7 +29,7 @@ Server = Annotated[
         "--server",
         metavar="URL",
         envvar="FRAGDEX_URL",
-        help="The service, with the path before /api/v1 where it has one.",
+        help="The service, with any path before /api/v1.",
         show_default="http://127.0.0.1:8000",
     ),
 ]
@@ -115,13 +115,13 @@ def push(
         ),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until each file is processed, too.")
+        bool, typer.Option("--wait", help="Wait until each file is processed.")
     ] = False,
     hash_first: Annotated[
         bool,
         typer.Option(
             "--hash-first/--hash-later",
-            help="Look for each file by its md5 before it is sent.",
+            help="Search for each file by its md5 before it is sent.",
         ),
     ] = True,
     json: options.Json = False,
@@ -203,9 +203,7 @@ def pull(
         ),
     ] = None,
     track: options.Tracks = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files that are there already.")
-    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     server: Server = None,
     key: Key = None,
     json: options.Json = False,
@@ -330,7 +328,7 @@ def status(
     server: Server = None,
     key: Key = None,
     most: Annotated[
-        int, typer.Option("--most", min=1, metavar="N", help="So many of each kind.")
+        int, typer.Option("--most", min=1, metavar="N", help="At most this many of each kind.")
     ] = 10,
     json: options.Json = False,
 ) -> int:

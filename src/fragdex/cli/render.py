@@ -258,7 +258,7 @@ def _leads_away(value: str) -> bool:
     return not value or "\0" in value or value.startswith(".") or "/" in value or "\\" in value
 
 
-Animated = Annotated[bool, typer.Option("--animated", help="Make a .webp that moves, not a still.")]
+Animated = Annotated[bool, typer.Option("--animated", help="Make an animated .webp.")]
 Data = Annotated[
     str | None,
     typer.Option(
@@ -285,7 +285,7 @@ Jobs = Annotated[
         "-j",
         min=1,
         metavar="N",
-        help="Browsers at the same time.",
+        help="Concurrent browsers.",
         show_default="one per processor, if there is enough work",
     ),
 ]
@@ -295,7 +295,7 @@ Allow = Annotated[
         "--allow",
         metavar="HOST",
         show_default=False,
-        help="The page may read from this host by https; may be repeated.",
+        help="The page may read from this host over https; may be repeated.",
     ),
 ]
 Key = Annotated[
@@ -312,7 +312,7 @@ AllowIncomplete = Annotated[
     bool,
     typer.Option(
         "--allow-incomplete",
-        help="Exit with 0 though a script of the page failed, was blocked or is missing.",
+        help="Exit with 0 even if a script of the page failed, was blocked or is missing.",
     ),
 ]
 Server = Annotated[
@@ -320,7 +320,7 @@ Server = Annotated[
     typer.Option(
         "--server",
         metavar="URL",
-        help="Send PAGE to this service, and have it rendered there.",
+        help="Render PAGE in this service.",
         show_default="here",
     ),
 ]

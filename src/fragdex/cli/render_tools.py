@@ -63,7 +63,7 @@ Port = Annotated[
         min=0,
         max=65535,
         metavar="N",
-        help="Of the preview, on loopback.",
+        help="Port of the preview, on loopback.",
         show_default="any free one",
     ),
 ]
@@ -83,7 +83,7 @@ MaxCost = Annotated[
         "--max-cost",
         min=0.1,
         metavar="S",
-        help="The same for seconds of processor time, of browsers and encoders together.",
+        help="The same for processor time of browsers and encoders together.",
         show_default=False,
     ),
 ]

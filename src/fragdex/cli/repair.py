@@ -42,7 +42,10 @@ def repair(
         options.placed("Write the repaired file there: a file, a folder, or - for stdout."),
     ] = None,
     spans: Annotated[
-        bool, typer.Option("--spans", help="Show what became of each byte of FILE.")
+        bool,
+        typer.Option(
+            "--spans", help="Show for each byte of FILE whether it is proved, guessed or lost."
+        ),
     ] = False,
     json: options.Json = False,
 ) -> int:

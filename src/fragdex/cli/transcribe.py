@@ -75,7 +75,7 @@ def transcribe(
         bool,
         typer.Option(
             "--download",
-            help="--model may be a name, which is fetched once: of faster-whisper or sherpa-onnx.",
+            help="Allow a name as --model, which faster-whisper or sherpa-onnx downloads once.",
         ),
     ] = False,
     language: Annotated[
@@ -101,7 +101,7 @@ def transcribe(
     line_length: Annotated[
         int,
         typer.Option(
-            "--line-length", min=10, max=200, metavar="N", help="Characters of a line of captions."
+            "--line-length", min=10, max=200, metavar="N", help="Characters per line of captions."
         ),
     ] = 42,
     reading_speed: Annotated[
@@ -111,13 +111,13 @@ def transcribe(
             min=5,
             max=100,
             metavar="N",
-            help="Characters a second: captions stay for so long.",
+            help="Reading speed in characters a second.",
         ),
     ] = 20,
     min_duration: Annotated[
         float,
         typer.Option(
-            "--min-duration", min=0, max=7, metavar="SECONDS", help="A caption stays at least."
+            "--min-duration", min=0, max=7, metavar="SECONDS", help="Minimum duration of a caption."
         ),
     ] = 1,
     slice_seconds: Annotated[
@@ -135,7 +135,7 @@ def transcribe(
         typer.Option(
             "--server",
             metavar="URL",
-            help="Send FILE to this service, and have it transcribed there.",
+            help="Transcribe FILE in this service.",
             show_default="here",
         ),
     ] = None,

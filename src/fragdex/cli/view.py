@@ -372,7 +372,7 @@ def package(
             "--captions",
             metavar="[LANG=]FILE",
             help="Subtitles of the file: WebVTT, SubRip or JSON; may be repeated. "
-            "The language is in the name (film.fr.srt), or given as fr=FILE.",
+            "The language comes from the name (film.fr.srt), or from fr=FILE.",
             show_default=False,
         ),
     ] = None,

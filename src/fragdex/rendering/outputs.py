@@ -307,7 +307,7 @@ class Film:
     container: str = _MP4
     codec: str | None = declared(
         None, "choice", option="--codec", metavar="NAME", json="output/video/codec",
-        help=f"Of a video:  {', '.join(VIDEO_CODECS)}.", usual="h264; in .webm vp9",
+        help=f"Video codec: {', '.join(VIDEO_CODECS)}.", usual="h264; in .webm vp9",
     )  # fmt: skip
     crf: int | None = declared(
         None, "count", option="--crf", metavar="N", in_slices=True,
@@ -319,12 +319,12 @@ class Film:
     )  # fmt: skip
     bit_rate: int | None = declared(
         None, "bits", option="--bit-rate", metavar="RATE", in_slices=True,
-        help="Bits a second of the pictures instead: 800k, 5M.", json="output/video/bit_rate",
+        help="Bit rate of the pictures instead: 800k, 5M.", json="output/video/bit_rate",
         least=1000, most=_MOST_BITS, request="bits a second instead",
     )  # fmt: skip
     preset: str | None = declared(
         None, "name", option="--preset", metavar="NAME", in_slices=True,
-        help="Of the encoder: fast or small; of ProRes its profile.",
+        help="Preset of the encoder, from fast to small; for ProRes the profile.",
         usual=f"{_each('preset', ': ')}, prores: hq", json="output/video/preset",
         request="of the encoder; of ProRes the profile",
         request_docs="h264, hevc: `ultrafast` to `veryslow` (`veryfast`); av1: `13` to `0` (`8`); "
@@ -332,7 +332,7 @@ class Film:
     )  # fmt: skip
     pixel_format: str | None = declared(
         None, "name", option="--pixel-format", metavar="NAME", in_slices=True,
-        help="Such as yuv444p, yuv420p10le.", usual="yuv420p; what the codec is for",
+        help="Pixel format, such as yuv444p, yuv420p10le.", usual="yuv420p; what the codec is for",
         docs="FFmpeg's name, such as `yuv444p`, `yuv420p10le`", json="output/video/pixel_format",
         request="FFmpeg's name, such as yuv444p",
         request_docs="such as `yuv444p`, `yuv420p10le`",
@@ -340,7 +340,7 @@ class Film:
     color: Color | None = declared(
         None, "choice", option="--color", metavar="NAME", in_slices=True, usual="bt709",
         choices=get_args(Color),
-        help="Of the pictures: bt709, or bt2020-pq for HDR with hevc, av1, prores.",
+        help="Colours: bt709, or bt2020-pq for HDR with hevc, av1, prores.",
         docs="`bt709`, or `bt2020-pq`: BT.2020 with PQ in 10 bits, white at 203 cd/m², to be cut "
         "together with HDR (hevc, av1, prores); the page itself has no brighter colours",
         json="output/video/color",
@@ -357,29 +357,29 @@ class Film:
     transparency: bool = declared(False, **_TRANSPARENCY)
     audio: str | None = declared(
         None, "choice", option="--audio-codec", metavar="NAME", json="output/audio/codec",
-        help=f"Of the sound: {', '.join(AUDIO_CODECS)}.", usual="aac; in .webm opus",
+        help=f"Audio codec: {', '.join(AUDIO_CODECS)}.", usual="aac; in .webm opus",
     )  # fmt: skip
     audio_bit_rate: int | None = declared(
         None, "bits", option="--audio-bit-rate", metavar="RATE",
-        help="Bits a second of the sound: 128k.", usual="192k",
+        help="Bit rate of the sound: 128k.", usual="192k",
         json="output/audio/bit_rate", least=_LEAST_AUDIO_BITS, most=_MOST_AUDIO_BITS,
         request="bits a second; default 192,000",
     )  # fmt: skip
     loudness: float | None = declared(
         None, "number", option="--loudness", metavar="LUFS",
-        help="Bring the sound to this loudness, such as -23 or -14, by one gain.",
+        help="Change the loudness of the sound to this, such as -23 or -14.",
         docs="bring the sound to this loudness, −70 to −5 (EBU R 128: −23), by one gain for all of "
         "it; less where its true peak would pass −1 dBTP",
         json="output/audio/loudness", least=SOFTEST, most=LOUDEST,
         request="LUFS that it is brought to by one gain, as near as a true peak of -1 dBTP allows",
     )  # fmt: skip
     sound: bool = declared(
-        True, "absence", option="--no-sound", help="Leave the sound out.",
+        True, "absence", option="--no-sound", help="Leave out the sound.",
         json="output/silent", request="the sound is left out",
     )  # fmt: skip
     fragmented: bool = declared(
         False, "flag", option="--fragmented",
-        help="In movie fragments (.mp4), not one moov in front.", json="output/fragmented",
+        help="Write movie fragments (.mp4) instead of one moov.", json="output/fragmented",
         request="in movie fragments, else one moov in front of the media",
     )  # fmt: skip
     image: Image | None = declared(

@@ -126,7 +126,7 @@ class RenderSpec:
     )  # fmt: skip
     page_fps: Fraction | None = declared(
         None, "rate", option="--page-fps", metavar="RATE", usual="as --fps",
-        help="Call the page so often a second: a multiple of --fps, if it counts frames.",
+        help="Calls of the page a second: a multiple of --fps, for pages that count frames.",
         docs="how often a second `requestAnimationFrame` calls the page: a whole multiple of "
         "`--fps`, for pages that [count frames](pages.md#libraries)",
         request="how often a second requestAnimationFrame calls the page, 1 to 120: a whole "
@@ -155,14 +155,14 @@ class RenderSpec:
         request_default="0", record="of a video: the time at which it begins",
     )  # fmt: skip
     to_ms: int | None = declared(
-        None, "time", option="--to", metavar="TIME", of="film", help="End there.",
+        None, "time", option="--to", metavar="TIME", of="film", help="End there in the video.",
         usual="the end", docs="end there; without `--duration` the video ends there",
         least=1, most=MAX_DURATION_MS, request="of a video: end before the frame at this time",
         request_default="the end; without `duration_ms` the video ends here",
         record="of a video: the time at which it ends, exclusive",
     )  # fmt: skip
     time_ms: int = declared(
-        0, "time", option="--at", metavar="TIME", of="still", help="The time of a still.",
+        0, "time", option="--at", metavar="TIME", of="still", help="The time of the picture.",
         usual="0", most=MAX_DURATION_MS, request="of a still: when", request_default="0",
         record="of a still: the moment it shows",
     )  # fmt: skip
