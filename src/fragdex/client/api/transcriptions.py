@@ -188,7 +188,7 @@ def transcribe_file(
     language: str | None = None,
     track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
-    """Transcribe the speech of a video; 200 with the current one, if there is one.
+    """Transcribe the speech of a video; 200 if one is running or complete.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -206,7 +206,7 @@ def transcribe_file(
 
 
 def get_file_transcription(id: str) -> Request[FileTranscription]:
-    """The newest complete transcription of a video, or else the one being made."""
+    """The newest complete transcription of a video, or else the running one."""
     return Request("GET", f"/api/v1/files/{segment(id)}/transcription", result=FileTranscription)
 
 
@@ -218,7 +218,7 @@ def transcribe_isobmff_file(
     language: str | None = None,
     track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
-    """Transcribe the speech of an ISOBMFF file; 200 with the current one, if there is one.
+    """Transcribe the speech of an ISOBMFF file; 200 if one is running or complete.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -236,7 +236,7 @@ def transcribe_isobmff_file(
 
 
 def get_isobmff_file_transcription(id: str) -> Request[FileTranscription]:
-    """The newest complete transcription of an ISOBMFF file, or else the one being made."""
+    """The newest complete transcription of an ISOBMFF file, or else the running one."""
     return Request(
         "GET", f"/api/v1/isobmff_files/{segment(id)}/transcription", result=FileTranscription
     )
@@ -272,7 +272,7 @@ def create_transcription(
     track_id: int | str | None = None,
     work_slice_ms: int | None = None,
 ) -> Request[TranscriptionRecord]:
-    """Transcribe the speech of a track. Always a new transcription; earlier ones stay.
+    """Transcribe the speech of a track. Always creates a new transcription; earlier ones stay.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -302,7 +302,7 @@ def get_transcription(id: str) -> Request[TranscriptionRecord]:
 
 
 def delete_transcription(id: str) -> Request[None]:
-    """Delete a transcription and its words; end it if it runs. A copy of the file stays."""
+    """Delete a transcription and its words; stop it if it runs. A copy stays."""
     return Request("DELETE", f"/api/v1/transcriptions/{segment(id)}", result=None)
 
 
@@ -315,7 +315,7 @@ def download_transcription_json(
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
 ) -> Request[WholeTranscription]:
-    """The whole of a complete transcription as json.
+    """A complete transcription as json.
 
     Args:
         line_length: characters of a line.
@@ -347,7 +347,7 @@ def head_transcription_json(
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
 ) -> Request[None]:
-    """The whole of a complete transcription as json.
+    """A complete transcription as json.
 
     Args:
         line_length: characters of a line.
@@ -395,7 +395,7 @@ def download_transcription_srt(
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
 ) -> Request[bytes]:
-    """The whole of a complete transcription as srt.
+    """A complete transcription as srt.
 
     Args:
         line_length: characters of a line.
@@ -427,7 +427,7 @@ def head_transcription_srt(
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
 ) -> Request[None]:
-    """The whole of a complete transcription as srt.
+    """A complete transcription as srt.
 
     Args:
         line_length: characters of a line.
@@ -459,7 +459,7 @@ def download_transcription_vtt(
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
 ) -> Request[bytes]:
-    """The whole of a complete transcription as vtt.
+    """A complete transcription as vtt.
 
     Args:
         line_length: characters of a line.
@@ -491,7 +491,7 @@ def head_transcription_vtt(
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
 ) -> Request[None]:
-    """The whole of a complete transcription as vtt.
+    """A complete transcription as vtt.
 
     Args:
         line_length: characters of a line.
@@ -515,14 +515,14 @@ def head_transcription_vtt(
 
 
 def cancel_transcription(id: str) -> Request[TranscriptionRecord]:
-    """End a transcription: it is `failed`, because it was cancelled. 409 where it is complete."""
+    """Cancel a transcription: it becomes `failed`. 409 if it is complete."""
     return Request(
         "POST", f"/api/v1/transcriptions/{segment(id)}/cancel", result=TranscriptionRecord
     )
 
 
 def copy_transcription(id: str) -> Request[TranscriptionRecord]:
-    """Have a copy of the file made with the captions in it, as a WebVTT track.
+    """Make a copy of the file with the captions as a WebVTT track.
 
     The copy is an ISOBMFF file of its own, indexed like any other (`copy_with_captions`); its
     bytes are those of `/transcriptions/ID.mp4`.
@@ -531,7 +531,7 @@ def copy_transcription(id: str) -> Request[TranscriptionRecord]:
 
 
 def get_transcription_fragment(id: str, n: str) -> Request[FragmentWords]:
-    """The words of a work slice, in seconds; 404 until it and its neighbours are heard."""
+    """The words of a slice, times in seconds; 404 until it and its neighbours are transcribed."""
     return Request(
         "GET", f"/api/v1/transcriptions/{segment(id)}/fragments/{segment(n)}", result=FragmentWords
     )
