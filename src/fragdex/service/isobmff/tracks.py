@@ -185,8 +185,8 @@ def track_bytes(
     )
 
 
-def media_of(
-    context: ServiceContext, tenant_id: str, file_id: str, track_id: int
+def blob_of_track(
+    connection: Connection, tenant_id: str, file_id: str, track_id: int
 ) -> tuple[Blob, bool]:
     """The bytes that hold a track, and whether they are a file of its own.
 
@@ -196,12 +196,11 @@ def media_of(
     """
     row = isobmff_tracks.c
     mine = (row.tenant_id == tenant_id) & (row.file_id == file_id) & (row.track_id == track_id)
-    with context.database.read() as connection:
-        own = connection.execute(sa.select(row.md5).where(mine)).one_or_none()
-        if own is not None:
-            blob = used_by(connection, tenant_id, FAMILY, track_name(file_id, track_id))
-        else:
-            blob = file_bytes(connection, FILES.row(connection, tenant_id, file_id))
+    own = connection.execute(sa.select(row.md5).where(mine)).one_or_none()
+    if own is not None:
+        blob = used_by(connection, tenant_id, FAMILY, track_name(file_id, track_id))
+    else:
+        blob = file_bytes(connection, FILES.row(connection, tenant_id, file_id))
     if blob is None:
         raise NotReady(f"bytes of track {track_id} are missing", more={"state": "uploading"})
     return blob, own is not None
@@ -371,7 +370,8 @@ def verified_time(
 
     Raises: as `seek` with `verified`.
     """
-    blob, apart = media_of(context, tenant_id, file_id, track.id)
+    with context.database.read() as connection:
+        blob, apart = blob_of_track(connection, tenant_id, file_id, track.id)
     index = alone(context, keys, track.id, apart)
     # What came as JSON, or is not exact, does not say where samples are.
     known = index.exact and (keys.json is None or track.id in dict(keys.tracks))

@@ -8,21 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from fragdex import Index, Track
 from fragdex.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import exact_index
-from fragdex.service.isobmff import operations
 from fragdex.service.isobmff.opened import alone, opened
 from fragdex.service.isobmff.operations import FILES, index_keys
-from fragdex.service.isobmff.tracks import FAMILY as TRACKS
-from fragdex.service.isobmff.tracks import track_name
-from fragdex.service.records import blobs
+from fragdex.service.isobmff.tracks import blob_of_track
 from fragdex.service.records.blobs import Blob
-from fragdex.service.records.tables import isobmff_tracks
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,32 +91,6 @@ def end_ms(track: Track) -> int:
     """Where a track ends on the presentation's time line."""
     end = track.stop
     return 0 if end is None else max(0, round(end.fraction * 1000))
-
-
-def blob_of_track(
-    connection: Connection, tenant_id: str, file_id: str, track_id: int
-) -> tuple[Blob, bool]:
-    """Where the bytes of a track are, and whether they are a file of its own.
-
-    Raises:
-        RecordNotFound: this tenant has no such file.
-        NotReady: they are not here, or not all of them.
-    """
-    row = isobmff_tracks.c
-    mine = (row.tenant_id == tenant_id) & (row.file_id == file_id) & (row.track_id == track_id)
-    own = connection.execute(sa.select(row.md5).where(mine)).one_or_none()
-    if own is not None:
-        blob = blobs.used_by(connection, tenant_id, TRACKS, track_name(file_id, track_id))
-    else:
-        blob = file_bytes(connection, tenant_id, file_id)
-    if blob is None:
-        raise NotReady(f"bytes of track {track_id} are missing", more={"state": "uploading"})
-    return blob, own is not None
-
-
-def file_bytes(connection: Connection, tenant_id: str, file_id: str) -> Blob | None:
-    """The bytes of a file itself, where they were sent; raises as `blob_of_track`."""
-    return operations.file_bytes(connection, FILES.row(connection, tenant_id, file_id))
 
 
 def sound_of(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> TrackSound:

@@ -29,6 +29,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import exact_index, run_isolated
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.isobmff.indexing import set_index, store_index
+from fragdex.service.isobmff.tracks import blob_of_track
 from fragdex.service.jobs.work import PARENTS, SLICES, Job, Work
 from fragdex.service.outbox import emit
 from fragdex.service.records import blobs
@@ -44,7 +45,7 @@ from fragdex.service.transcriptions.records import (
     is_over,
     transcript_of,
 )
-from fragdex.service.transcriptions.track_source import blob_of_track, file_bytes, sound_of
+from fragdex.service.transcriptions.track_source import sound_of
 from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, pieces_of_copy
 from fragdex.speech.engines import BUILT_IN, need_package
 from fragdex.speech.plan import TranscriptionPlan
@@ -393,7 +394,8 @@ def _copy_failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) 
 
 def _sources(connection: Connection, row: Row[Any]) -> list[blobs.Blob]:
     """What may be copied, the best first."""
-    whole = file_bytes(connection, row.tenant_id, row.file_id)
+    file = isobmff.FILES.row(connection, row.tenant_id, row.file_id)
+    whole = isobmff.file_bytes(connection, file)
     sources = [] if whole is None else [whole]
     try:
         own, _ = blob_of_track(connection, row.tenant_id, row.file_id, row.track_id)
