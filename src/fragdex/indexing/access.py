@@ -155,11 +155,11 @@ def _units(sample: SampleBytes, length_size: int) -> Iterator[_Unit]:
 def _after_start_codes(sample: SampleBytes) -> Iterator[_Unit]:
     at = 0
     for _ in range(MOST_UNITS):
-        found = find_start_code(sample, at, MOST_BEFORE)
-        if found is None or found + 3 >= sample.size:
+        place = find_start_code(sample, at, MOST_BEFORE)
+        if place is None or place + 3 >= sample.size:
             return
-        yield _Unit(found + 3, sample.size - found - 3)
-        at = found + 3
+        yield _Unit(place + 3, sample.size - place - 3)
+        at = place + 3
 
 
 def find_start_code(sample: SampleBytes, at: int, most: int) -> int | None:
@@ -396,13 +396,13 @@ def _behind(sample: SampleBytes, code: int) -> bytes:
     """Two bytes behind the first start code of this value; b"" where there is none."""
     at = 0
     while at < MOST_BEFORE:
-        found = find_start_code(sample, at, MOST_BEFORE - at)
-        if found is None:
+        place = find_start_code(sample, at, MOST_BEFORE - at)
+        if place is None:
             return b""
-        behind = sample.take(found + 3, 3)
+        behind = sample.take(place + 3, 3)
         if len(behind) == 3 and behind[0] == code:
             return behind[1:]
-        at = found + 3
+        at = place + 3
     return b""
 
 

@@ -62,16 +62,16 @@ def only_one_of(before: Told, new: Told, offset: int, findings: Findings) -> Tol
     if not (_alike(before, new) or _alike(new, before)):
         return None
     if _covers(before[0], new[0]):
-        kept = before
+        chosen = before
     elif _covers(new[0], before[0]):
         period = replace(new[0], number=before[0].number)
         for track in period.tracks:
             track.period = period.number
-        kept = period, new[1]
+        chosen = period, new[1]
     else:
         return None
     _note(findings, offset)
-    return kept
+    return chosen
 
 
 def _alike(one: Told, other: Told) -> bool:
@@ -186,14 +186,14 @@ def assemble(
         # Fragments before the only moov belong to it.
         sections[1].take_over(sections[0])
         sections = sections[1:]
-    told: list[Told] = []
+    parts: list[Told] = []
     for section in joined(sections, scan, findings):
         moov = scan.movies[section.moov] if section.moov >= 0 else init
-        new = period(len(told), section, moov, scan, rules), section
-        only = only_one_of(told[-1], new, moov[0].offset, findings) if told and moov else None
-        told[len(told) - (only is not None) :] = [only or new]
+        new = period(len(parts), section, moov, scan, rules), section
+        only = only_one_of(parts[-1], new, moov[0].offset, findings) if parts and moov else None
+        parts[len(parts) - (only is not None) :] = [only or new]
     complete = end.complete and not rules.short
-    if complete and not any(one.tracks for one, _ in told) and not findings.all():
+    if complete and not any(one.tracks for one, _ in parts) and not findings.all():
         _note_nothing(scan, findings)
     if not complete:
         findings.add(
@@ -201,7 +201,7 @@ def assemble(
             "the file ends before it should; what is complete is indexed",
             offset=end.resume,
         )
-    return Assembled(tuple(one for one, _ in told), findings.all(), complete, end.resume)
+    return Assembled(tuple(one for one, _ in parts), findings.all(), complete, end.resume)
 
 
 def _note_nothing(scan: Scan, findings: Findings) -> None:
@@ -270,7 +270,7 @@ _NONE = np.zeros(0, np.int64)
 def _tail(scan: Scan) -> Rows:
     """Rows of the last top-level boxes, with the last fragment and what introduces it."""
     parts: list[Rows] = []
-    found = False
+    has_tail = False
     for top in reversed(scan.tops()):
         moofs = np.flatnonzero(top["type"] == MOOF) if scan.moof_count else _NONE
         if len(moofs) > 1:
@@ -278,9 +278,9 @@ def _tail(scan: Scan) -> Rows:
             parts.insert(0, top[moofs[-2] :])
             break
         parts.insert(0, top)
-        if found:
+        if has_tail:
             break
-        found = len(moofs) > 0
+        has_tail = len(moofs) > 0
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.zeros(0, ROW)

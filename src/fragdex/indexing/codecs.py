@@ -66,8 +66,8 @@ def config(entry: Box, *paths: str, least: int) -> bytes:
         Missing: there is none.
     """
     for path in paths:
-        for found in entry.find_all(path):
-            data = body(found)
+        for box in entry.find_all(path):
+            data = body(box)
             if len(data) >= least:
                 return data
     raise Missing
@@ -96,9 +96,9 @@ def decoder_config(data: bytes) -> tuple[int, bytes, bytes]:
         raise Missing
     inner = decoder[13:]
     while inner:
-        tag, found, inner = _descriptor(inner)
+        tag, specific, inner = _descriptor(inner)
         if tag == 5:
-            return decoder[0], decoder, found
+            return decoder[0], decoder, specific
     return decoder[0], decoder, b""
 
 
@@ -142,18 +142,18 @@ def sound_of(entry: Box, code: str) -> Sound:
     >>> sound_of(Box("Opus", {"channelcount": 2, "samplesize": 16, "samplerate": 48000 << 16}), "")
     Sound(channel_count=2, sample_rate=48000, sample_size=16)
     """
-    said = _sound_of_entry(entry)
+    claimed = _sound_of_entry(entry)
     reader = READERS.get(code)
     if reader is None:
-        return said
+        return claimed
     try:
-        found = reader(entry)
+        sound = reader(entry)
     except (Missing, IndexError):
-        return said
+        return claimed
     return Sound(
-        found.channel_count or said.channel_count,
-        found.sample_rate or said.sample_rate,
-        found.sample_size or said.sample_size,
+        sound.channel_count or claimed.channel_count,
+        sound.sample_rate or claimed.sample_rate,
+        sound.sample_size or claimed.sample_size,
     )
 
 
@@ -309,8 +309,8 @@ def _mpeg4_sound(entry: Box) -> Sound:
     object_type, _, specific = decoder_config(config(entry, "esds", "wave/esds", least=5)[4:])
     if object_type != 0x40 and object_type not in MPEG2_AAC:
         raise Missing
-    found = aac_config(specific)
-    return Sound(found.channel_count, found.sample_rate)
+    aac = aac_config(specific)
+    return Sound(aac.channel_count, aac.sample_rate)
 
 
 # ---- other formats
@@ -439,8 +439,8 @@ def nal_length_size(entry: Box) -> int | None:
     4
     """
     for name, place, shift in (("avcC", 4, 0), ("hvcC", 21, 0), ("vvcC", 4, 1)):
-        for found in entry.find_all(name):
-            data = body(found)
+        for box in entry.find_all(name):
+            data = body(box)
             if len(data) > place:
                 return (data[place] >> shift & 3) + 1
     return None
@@ -499,10 +499,10 @@ def _av1(code: str, entry: Box) -> str:
     depth = (12 if profile == 2 and twelve else 10) if high else 8
     text = f"{code}.{profile}.{level:02}{'H' if tier else 'M'}.{depth:02}"
     chroma = f"{x}{y}{av1c[2] & 3 if x and y else 0}"
-    said = _colour(entry)
-    if not mono and chroma == "110" and said in (None, (1, 1, 1, 0)):
+    stated = _colour(entry)
+    if not mono and chroma == "110" and stated in (None, (1, 1, 1, 0)):
         return text
-    colour = said or UNSPECIFIED
+    colour = stated or UNSPECIFIED
     if not _in_two_digits(colour):
         raise Missing
     return f"{text}.{mono}.{chroma}.{colour[0]:02}.{colour[1]:02}.{colour[2]:02}.{colour[3]}"
@@ -514,8 +514,8 @@ UNSPECIFIED = (2, 2, 2, 0)
 
 def _colour(entry: Box) -> tuple[int, int, int, int] | None:
     """Primaries, transfer, matrix and full range of a colr of type nclx (12.1.5)."""
-    for found in entry.find_all("colr"):
-        colr = body(found)
+    for box in entry.find_all("colr"):
+        colr = body(box)
         if colr[:4] == b"nclx" and len(colr) >= 11:
             values = [int.from_bytes(colr[at : at + 2], "big") for at in (4, 6, 8)]
             return values[0], values[1], values[2], colr[10] >> 7

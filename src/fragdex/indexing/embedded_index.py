@@ -146,13 +146,13 @@ def by_mfra(source: Source, scan: Scan, head: Head, init: Moov | None) -> Index 
         covered = last.start
     moofs, heads = {}, {}
     for place in {int(at) for t in access.tracks.values() for at in t.moof_offset[:64]} | {covered}:
-        found = head.at(place, 8)
-        if found is None:
+        start = head.at(place, 8)
+        if start is None:
             continue
-        heads[place] = found
-        header = read_header(found)
+        heads[place] = start
+        header = read_header(start)
         whole = head.at(place, header.size) if header is not None else None
-        if found[4:] == b"moof" and whole is not None:
+        if start[4:] == b"moof" and whole is not None:
             with suppress(FormatError):
                 moofs[place] = parse_box(whole, offset=place)
     head.doubts += access.doubts(heads=heads, moofs=moofs, movie=movie_of(moov))
@@ -229,7 +229,7 @@ def _approximate(
     scan: Scan,
     head: Head,
     moov: Moov | None,
-    found: dict[int, Tables],
+    tables: dict[int, Tables],
     covered: int,
     findings: Findings,
 ) -> Index | None:
@@ -244,7 +244,7 @@ def _approximate(
     if covered < size and not _only_tail(source, head, covered, size, findings):
         states = {
             track: TrackState(_end(fragments), 0, len(fragments))
-            for track, (fragments, _) in found.items()
+            for track, (fragments, _) in tables.items()
         }
         defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
         rest = Scan(covered, defaults, states)
@@ -278,11 +278,11 @@ def _approximate(
         )
         for track in more.periods[0].tracks:
             if len(track.fragments):
-                found[track.id] = _behind(found.get(track.id), track)
+                tables[track.id] = _behind(tables.get(track.id), track)
     tracks = []
-    for track_id in infos.keys() | found.keys():
+    for track_id in infos.keys() | tables.keys():
         info = infos.get(track_id) or TrackInfo.unknown(track_id)
-        fragments, sync = found.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
+        fragments, sync = tables.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
         tracks.append(
             Track(
                 info,

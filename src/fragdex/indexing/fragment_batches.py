@@ -112,7 +112,7 @@ class Section:
         came = _moofs_and_mdats(top)
         if not len(came) or top["type"][came[0]] != MOOF:
             return False
-        passed = next(found for found in map(_last_of_them, reversed(self._tops)) if found)
+        passed = next(pair for pair in map(_last_of_them, reversed(self._tops)) if pair)
         return passed == MDAT
 
     def _settle(self, findings: Findings) -> None:
@@ -154,10 +154,10 @@ class Section:
         tables: dict[int, Settled] = {}
         states: dict[int, TrackState] = {}
         for track, rows in plain.items():
-            found = regular_tables(rows, layout, self.states.get(track) or TrackState())
-            if found is None:
+            regular = regular_tables(rows, layout, self.states.get(track) or TrackState())
+            if regular is None:
                 return self._settle_by_rules(plain, layout, findings)
-            tables[track], states[track] = found
+            tables[track], states[track] = regular
         self.states |= states
         for track, settled in tables.items():
             self._put(track, settled)
@@ -217,15 +217,15 @@ class Section:
             where = positions(trafs, runs, layout, findings, strict=strict)
             self._resolve(trafs, runs, points, boxes, where, layout, findings)
         self._batches.clear()
-        found = {}
+        tables = {}
         for track, (growing, sync) in self._parts.items():
             fragments = growing.taken()
             try:
-                found[track] = fragments, merged([sync.taken()], expansion=expansion)
+                tables[track] = fragments, merged([sync.taken()], expansion=expansion)
             except LimitExceeded as error:
                 error.offset = int(fragments.moof_offset[0])
                 raise
-        return found
+        return tables
 
     def _finish_plain(self, moofs: int, findings: Findings) -> bool:
         """Settle the last fragments at once where they are plain and regular, and none is left out.
@@ -353,19 +353,19 @@ class Section:
         for box in boxes:
             chosen.setdefault(int(trafs.track[box.traf]), []).append(box)
         for one, mine in chosen.items():
-            found = fragment_groups(mine, first, self.stbls.get(one))
-            self._groups.setdefault(one, []).extend(found)
+            groups = fragment_groups(mine, first, self.stbls.get(one))
+            self._groups.setdefault(one, []).extend(groups)
 
 
 def _stated(batches: Sequence[Batch], *, last: bool) -> dict[int, int]:
     """track_ID → the first or the last decode time that its trafs state."""
-    found: dict[int, int] = {}
+    times: dict[int, int] = {}
     for batch in batches if last else reversed(batches):
         trafs = batch.flat().trafs
         timed = trafs.rows(trafs.time != NULL)
         order = slice(None) if last else slice(None, None, -1)
-        found |= dict(zip(timed.track[order].tolist(), timed.time[order].tolist(), strict=True))
-    return found
+        times |= dict(zip(timed.track[order].tolist(), timed.time[order].tolist(), strict=True))
+    return times
 
 
 def _moofs_and_mdats(top: Rows) -> Int64:
@@ -374,8 +374,8 @@ def _moofs_and_mdats(top: Rows) -> Int64:
 
 def _last_of_them(top: Rows) -> int:
     """Type of the last moof or mdat among boxes, or 0."""
-    found = _moofs_and_mdats(top)
-    return int(top["type"][found[-1]]) if len(found) else 0
+    places = _moofs_and_mdats(top)
+    return int(top["type"][places[-1]]) if len(places) else 0
 
 
 def read_batch(

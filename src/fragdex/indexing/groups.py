@@ -109,14 +109,14 @@ def _descriptions(bodies: Iterable[memoryview]) -> dict[str, Int64]:
     What a later sgpd describes stands for what an earlier one does. Entries are not read one by
     one: of each two bytes count (10.1 and 10.4).
     """
-    found: dict[str, Int64] = {}
+    descriptions: dict[str, Int64] = {}
     for body in bodies:
         kind = bytes(body[4:8]).decode("latin-1")
         values = _values(kind, body) if kind in TYPES else None
         if values is not None:
-            before = found.get(kind, values[:0])[len(values) :]
-            found[kind] = np.concatenate([values, before])
-    return found
+            before = descriptions.get(kind, values[:0])[len(values) :]
+            descriptions[kind] = np.concatenate([values, before])
+    return descriptions
 
 
 def _values(kind: str, body: memoryview) -> Int64 | None:
@@ -149,7 +149,7 @@ def _uneven(kind: str, data: memoryview, count: int) -> Int64 | None:
     """The values of descriptions that stand behind their own lengths."""
     if count * 4 > len(data):
         return None
-    found, at = np.full(count, NULL), 0
+    numbers, at = np.full(count, NULL), 0
     for index in range(count):
         if at + 4 > len(data):
             return None
@@ -159,10 +159,10 @@ def _uneven(kind: str, data: memoryview, count: int) -> Int64 | None:
         if at > len(data):
             return None
         if kind == "roll" and length >= 2:
-            found[index] = int.from_bytes(entry, "big", signed=True)
+            numbers[index] = int.from_bytes(entry, "big", signed=True)
         elif kind == "rap " and length:
-            found[index] = entry[0] & 0x7F if entry[0] & 0x80 else 0
-    return found
+            numbers[index] = entry[0] & 0x7F if entry[0] & 0x80 else 0
+    return numbers
 
 
 def _runs(sbgp: Box, first: int, known: Mapping[str, Int64], local: Mapping[str, Int64]) -> Columns:
@@ -188,9 +188,9 @@ def _runs(sbgp: Box, first: int, known: Mapping[str, Int64], local: Mapping[str,
 def _picked(values: Int64, index: Int64) -> Int64:
     """The values that indexes from 1 name; NULL where there is none."""
     named = (index > 0) & (index <= len(values))
-    found = np.full(len(index), NULL)
-    found[named] = values[index[named] - 1]
-    return found
+    picked = np.full(len(index), NULL)
+    picked[named] = values[index[named] - 1]
+    return picked
 
 
 def _joined(parts: Sequence[Columns]) -> tuple[SampleGroup, ...]:

@@ -199,15 +199,15 @@ def exact_part(index: Index, source: Source, part: ByteRange) -> Index:
         wanted = ByteRange(need.start, max(need.stop, need.start + READ_AHEAD))
         read = source.read(ByteRange(wanted.start, min(wanted.stop, place.stop)))
         indexer.feed(read, need.start)
-    made = indexer.finish(part.stop)
-    flags = [track.fragments.flags for track in made.tracks]
+    exact = indexer.finish(part.stop)
+    flags = [track.fragments.flags for track in exact.tracks]
     if _any(flags, FragmentFlags.NO_TFDT):
         raise InexactIndex(
             "fragments have no decode times, so all fragments before them are needed",
             advice="build the index with exact=True",
         )
-    made.file = index.file
-    return made
+    exact.file = index.file
+    return exact
 
 
 def _free(size: int) -> bytes:
@@ -350,10 +350,10 @@ def _state(rows: FragmentTable, moof: int) -> TrackState:
 
 def _one(old: Track, new: Track, rows: int, samples: int) -> Track:
     """A track of its first rows, with so many samples, and of those that were read."""
-    kept = old.fragments.rows(slice(rows))
-    fragments = FragmentTable.concat([kept, new.fragments])
+    rows_kept = old.fragments.rows(slice(rows))
+    fragments = FragmentTable.concat([rows_kept, new.fragments])
     sync = merged(
-        [_before(old.sync_samples, samples, kept.sample_start), new.sync_samples],
+        [_before(old.sync_samples, samples, rows_kept.sample_start), new.sync_samples],
         fragments.sample_start,
     )
     load = _Pieces.of(old, rows).then(new._load or new.samples_of) if old.has_samples else None

@@ -75,10 +75,10 @@ def index(
     try:
         known = read_init(init) if init is not None else None
         with _hashing(source) if md5 else nullcontext() as hashed:
-            made = index_source(source, known, exact=exact, strict=strict, partial=partial)
+            made_index = index_source(source, known, exact=exact, strict=strict, partial=partial)
             if hashed is not None:
-                made.file = replace(made.file, md5=hashed().hex)
-        return made
+                made_index.file = replace(made_index.file, md5=hashed().hex)
+        return made_index
     finally:
         if opened_here:
             source.close()
@@ -115,9 +115,9 @@ def index_source(
     if is_quick or source.remote:
         head.read(source, scan)
     if is_quick:
-        made = by_sidx(source, scan, head, init) or by_mfra(source, scan, head, init)
-        if made is not None:
-            return made
+        embedded = by_sidx(source, scan, head, init) or by_mfra(source, scan, head, init)
+        if embedded is not None:
+            return embedded
     read_on(source, scan)
     return finished(scan, source, init=init, strict=strict, partial=partial, known=head.doubts)
 
@@ -295,11 +295,11 @@ def film_in_jpeg(source: Source) -> int | None:
     """
     if source.read_up_to(ByteRange(0, len(JPEG))) != JPEG:
         return None
-    at, held = 0, b""
+    at, buffer = 0, b""
     while at < MOST_JPEG_BYTES and (piece := source.read_up_to(ByteRange(at, at + JPEG_PIECE))):
-        held = held[-16:] + piece
-        found = FTYP_PATTERN.search(held)
-        if found is not None:
-            return at + len(piece) - len(held) + found.start()
+        buffer = buffer[-16:] + piece
+        match = FTYP_PATTERN.search(buffer)
+        if match is not None:
+            return at + len(piece) - len(buffer) + match.start()
         at += len(piece)
     return None

@@ -106,16 +106,16 @@ class RandomAccess:
                 must be a sync sample.
             movie: for the default flags of samples.
         """
-        found = Findings()
+        findings = Findings()
         if not self.tracks:
-            found.add("mfra-empty", "the mfra names no sync sample", path="mfra")
+            findings.add("mfra-empty", "the mfra names no sync sample", path="mfra")
         defaults = {t.id: t.defaults for t in movie.tracks} if movie else {}
         for track, entries in self.tracks.items():
             place, time = entries.moof_offset, entries.time
             if (place >= self.start).any():
-                found.add("mfra-past-end", "it puts a moof after the media", path="mfra/tfra")
+                findings.add("mfra-past-end", "it puts a moof after the media", path="mfra/tfra")
             if (np.diff(place) < 0).any() or (np.diff(time) < 0).any():
-                found.add(
+                findings.add(
                     "mfra-order",
                     "positions or times do not increase",
                     path="mfra/tfra",
@@ -123,7 +123,7 @@ class RandomAccess:
                 )
             for at in (heads or {}).keys() & set(place.tolist()):
                 if bytes((heads or {})[at][4:8]) != b"moof":
-                    found.add(
+                    findings.add(
                         "mfra-lie",
                         "there is no moof where the mfra says",
                         offset=at,
@@ -132,14 +132,14 @@ class RandomAccess:
             for row in np.flatnonzero(np.isin(place, list(moofs or {}))).tolist():
                 at = int(place[row])
                 if not _is_sync((moofs or {})[at], entries, row, track, defaults.get(track)):
-                    found.add(
+                    findings.add(
                         "mfra-lie",
                         "there is no sync sample where the mfra says",
                         offset=at,
                         path="mfra/tfra",
                         track=track,
                     )
-        return found.all()
+        return findings.all()
 
 
 def _is_sync(
@@ -223,7 +223,7 @@ def tables(
     known = {info.id: info for info in infos}
     named = [info for info in infos if info.id in access.tracks]
     lead = next((i for i in named if i.kind == "video"), named[0] if named else None)
-    found = {}
+    tables_read = {}
     for info in infos:
         source, flags = info, FragmentFlags.APPROXIMATE
         if info.id not in access.tracks:
@@ -236,8 +236,8 @@ def tables(
                 path="mfra",
                 track=info.id,
             )
-        found[info.id] = _table(access, known[source.id], info, movie, flags)
-    return found
+        tables_read[info.id] = _table(access, known[source.id], info, movie, flags)
+    return tables_read
 
 
 def _table(

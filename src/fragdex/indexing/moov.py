@@ -100,15 +100,15 @@ def plain_init(data: bytes) -> bytes:
 def _children(data: bytes, start: int, stop: int) -> dict[bytes, tuple[int, int]]:
     """Type → start and end of the first child of each type, of the box at `start`."""
     around = read_header(data, start, stop)
-    found: dict[bytes, tuple[int, int]] = {}
+    children: dict[bytes, tuple[int, int]] = {}
     at = start + around.length if around is not None else stop
     for _ in range(MOST_CHILDREN):
         header = read_header(data, at, stop)
         if header is None or not header.fits(stop - at):
             break
-        found.setdefault(header.type, (at, at + header.size))
+        children.setdefault(header.type, (at, at + header.size))
         at += header.size
-    return found
+    return children
 
 
 MAX_DAMAGED = 8
@@ -174,14 +174,14 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
         _note_nameless(whole, findings)
         return Moov(whole, (), frozenset())
     mended = bytearray(data)
-    found: list[tuple[MalformedBox, int, str]] = []
+    faults: list[tuple[MalformedBox, int, str]] = []
     moov, reason = None, first
     while moov is None:
         around = _around(mended, -1 if reason.offset is None else reason.offset - offset)
-        if len(around) < 2 or len(found) == MAX_DAMAGED:
+        if len(around) < 2 or len(faults) == MAX_DAMAGED:
             raise first
         name = slice(around[-1] + 4, around[-1] + 8)
-        found.append((reason, around[1], mended[name].decode("latin-1")))
+        faults.append((reason, around[1], mended[name].decode("latin-1")))
         mended[name] = b"free"
         try:
             moov = parse_box(mended, offset=offset, leave=LEFT)
@@ -189,7 +189,7 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
             reason = error
     headers = {box.offset - offset: box.find("tkhd") for box in moov.find_all("trak")}
     lost = set()
-    for reason, trak, kind in found:
+    for reason, trak, kind in faults:
         header = headers.get(trak)
         track = header.get("track_ID") if header is not None else None
         if kind in TABLES and track is not None:
@@ -201,7 +201,7 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
             path=reason.path,
             track=track,
         )
-    return Moov(moov, tuple(one for one, _, _ in found), frozenset(lost))
+    return Moov(moov, tuple(one for one, _, _ in faults), frozenset(lost))
 
 
 def _note_nameless(moov: Box, findings: Findings) -> None:

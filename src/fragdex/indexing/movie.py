@@ -56,15 +56,17 @@ def facts(trak: Box, entry: Box | None) -> dict[str, Any]:
     {'chapter_tracks': ()}
     """
     elng = trak.find("mdia/elng")
-    found = _of_header(trak.find("tkhd"))
-    found["chapter_tracks"] = _references(trak, "chap")
+    fields = _of_header(trak.find("tkhd"))
+    fields["chapter_tracks"] = _references(trak, "chap")
     if elng is not None:
-        found["extended_language"] = _text(elng.get("extended_language"))
+        fields["extended_language"] = _text(elng.get("extended_language"))
     if trak.find("udta") is not None:
-        found["title"] = _title(trak)
+        fields["title"] = _title(trak)
     if entry is not None:
-        found |= _of_entry(entry)
-    return {name: value for name, value in found.items() if value is not None or name == "rotation"}
+        fields |= _of_entry(entry)
+    return {
+        name: value for name, value in fields.items() if value is not None or name == "rotation"
+    }
 
 
 def chapters(moov: Box) -> tuple[Chapter, ...]:
@@ -87,10 +89,10 @@ def chapters(moov: Box) -> tuple[Chapter, ...]:
 def _of_header(tkhd: Box | None) -> dict[str, Any]:
     if tkhd is None or "matrix" not in tkhd.fields:
         return {}
-    found: dict[str, Any] = {"alternate_group": int(tkhd["alternate_group"]) & 0xFFFF}
-    found["enabled"] = bool(tkhd["flags"] & TRACK_ENABLED)
-    found["rotation"], found["mirrored"] = _rotation(tkhd["matrix"])
-    return found
+    fields: dict[str, Any] = {"alternate_group": int(tkhd["alternate_group"]) & 0xFFFF}
+    fields["enabled"] = bool(tkhd["flags"] & TRACK_ENABLED)
+    fields["rotation"], fields["mirrored"] = _rotation(tkhd["matrix"])
+    return fields
 
 
 _TURNS = {(1, 0, 0, 1): 0, (0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}
@@ -108,9 +110,9 @@ def _rotation(matrix: Sequence[int]) -> tuple[int | None, bool]:
     if mirrored:
         a, c = -a, -c
     one = max(map(abs, (a, b, c, d))) or 1
-    found = _TURNS.get((a // one, b // one, c // one, d // one))
-    found = found if all(abs(value) in (0, one) for value in (a, b, c, d)) else None
-    return found, mirrored and found is not None
+    turn = _TURNS.get((a // one, b // one, c // one, d // one))
+    turn = turn if all(abs(value) in (0, one) for value in (a, b, c, d)) else None
+    return turn, mirrored and turn is not None
 
 
 _COLOURS, _MASTERING, _LIGHT = {"colr", "vpcC"}, {"mdcv", "SmDm"}, {"clli", "CoLL"}
@@ -118,13 +120,13 @@ _DOLBY_VISION, _RATES = {"dvcC", "dvvC", "dvwC"}, {"btrt", "esds", "wave"}
 
 
 def _of_entry(entry: Box) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     kinds = {child.type for child in entry.children}
     if "pasp" in kinds:
         with suppress(Missing):
             pasp = config(entry, "pasp", least=8)
             aspect = int.from_bytes(pasp[:4], "big"), int.from_bytes(pasp[4:8], "big")
-            found["pixel_aspect"] = aspect if all(aspect) else None
+            fields["pixel_aspect"] = aspect if all(aspect) else None
     for name, boxes, read in (
         ("colour", _COLOURS, _colour),
         ("mastering_display", _MASTERING, _mastering),
@@ -132,19 +134,19 @@ def _of_entry(entry: Box) -> dict[str, Any]:
         ("dolby_vision", _DOLBY_VISION, _dolby_vision),
     ):
         if not kinds.isdisjoint(boxes):
-            found[name] = read(entry)
-    return found if kinds.isdisjoint(_RATES) else found | _rates(entry)
+            fields[name] = read(entry)
+    return fields if kinds.isdisjoint(_RATES) else fields | _rates(entry)
 
 
 def _colour(entry: Box) -> Colour | None:
-    for found in entry.find_all("colr"):
-        colr = body(found)
+    for box in entry.find_all("colr"):
+        colr = body(box)
         if colr[:4] in (b"nclx", b"nclc") and len(colr) >= (11 if colr[3:4] == b"x" else 10):
             values = [int.from_bytes(colr[at : at + 2], "big") for at in (4, 6, 8)]
             full = bool(colr[10] >> 7) if colr[:4] == b"nclx" else None
             return Colour(values[0], values[1], values[2], full)
-    for found in entry.find_all("vpcC"):
-        vpcc = body(found)
+    for box in entry.find_all("vpcC"):
+        vpcc = body(box)
         if len(vpcc) >= 10 and vpcc[0] == 1:
             return Colour(vpcc[7], vpcc[8], vpcc[9], bool(vpcc[6] & 1))
     return None
@@ -159,16 +161,16 @@ def _numbers(data: bytes, *sizes: int) -> list[int]:
 
 
 def _mastering(entry: Box) -> MasteringDisplay | None:
-    for found in entry.find_all("mdcv"):
-        if len(data := body(found)) >= 24:
+    for box in entry.find_all("mdcv"):
+        if len(data := body(box)) >= 24:
             # green, blue, red in units of 0.00002 (12.1.7)
             *places, white_x, white_y, most, least = _numbers(data, *[2] * 8, 4, 4)
             g, b, r = places[0:2], places[2:4], places[4:6]
             primaries = tuple(value / 50_000 for value in (*r, *g, *b))
             white = white_x / 50_000, white_y / 50_000
             return MasteringDisplay(primaries, white, most / 10_000, least / 10_000)
-    for found in entry.find_all("SmDm"):
-        if len(data := body(found)[4:]) >= 24:
+    for box in entry.find_all("SmDm"):
+        if len(data := body(box)[4:]) >= 24:
             *places, white_x, white_y, most, least = _numbers(data, *[2] * 8, 4, 4)
             primaries = tuple(value / 65_536 for value in places)
             white = white_x / 65_536, white_y / 65_536
@@ -178,8 +180,8 @@ def _mastering(entry: Box) -> MasteringDisplay | None:
 
 def _light(entry: Box) -> ContentLight | None:
     for name, skipped in (("clli", 0), ("CoLL", 4)):
-        for found in entry.find_all(name):
-            if len(data := body(found)[skipped:]) >= 4:
+        for box in entry.find_all(name):
+            if len(data := body(box)[skipped:]) >= 4:
                 most, average = _numbers(data, 2, 2)
                 return ContentLight(most, average)
     return None
@@ -208,10 +210,10 @@ def _rates(entry: Box) -> dict[str, Any]:
 
 
 def _references(trak: Box, kind: str) -> tuple[int, ...]:
-    found = trak.find(f"tref/{kind}")
-    if found is None:
+    tref = trak.find(f"tref/{kind}")
+    if tref is None:
         return ()
-    data = body(found)
+    data = body(tref)
     ids = [int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data) - 3, 4)]
     return tuple(one for one in ids[:64] if one)
 
@@ -297,12 +299,12 @@ def read_movie(moov: Box) -> Movie:
 
 def sample_tables(moov: Box) -> dict[int, Box]:
     """track_ID → stbl of each track of a parsed moov."""
-    found: dict[int, Box] = {}
+    tables: dict[int, Box] = {}
     for trak in moov.find_all("trak"):
         tkhd, stbl = trak.find("tkhd"), trak.find("mdia/minf/stbl")
         if tkhd is not None and stbl is not None and "track_ID" in tkhd.fields:
-            found.setdefault(tkhd["track_ID"], stbl)
-    return found
+            tables.setdefault(tkhd["track_ID"], stbl)
+    return tables
 
 
 def decoders(moov: Box, data: bytes) -> dict[int, bytes]:
@@ -311,7 +313,7 @@ def decoders(moov: Box, data: bytes) -> dict[int, bytes]:
     Args:
         moov: parsed from `data`.
     """
-    found: dict[int, bytes] = {}
+    configurations: dict[int, bytes] = {}
     for trak in moov.find_all("trak"):
         tkhd, stsd = trak.find("tkhd"), trak.find("mdia/minf/stbl/stsd")
         mdhd, hdlr = trak.find("mdia/mdhd"), trak.find("mdia/hdlr")
@@ -323,8 +325,8 @@ def decoders(moov: Box, data: bytes) -> dict[int, bytes]:
             entries = data[at : at + stsd.size]
         handler = hdlr.fields.get("handler_type", "") if hdlr is not None else ""
         timescale = mdhd.fields.get("timescale", 0) if mdhd is not None else 0
-        found.setdefault(tkhd["track_ID"], f"{handler} {timescale} ".encode() + entries)
-    return found
+        configurations.setdefault(tkhd["track_ID"], f"{handler} {timescale} ".encode() + entries)
+    return configurations
 
 
 def _duration(box: Box | None) -> int:

@@ -91,9 +91,9 @@ def walk(
 
 
 def _walked(
-    top: bytes, inner: bytes, position: int, status: int, found: tuple[Any, ...] | None
+    top: bytes, inner: bytes, position: int, status: int, insides: tuple[Any, ...] | None
 ) -> Walked:
-    shaped = Shaped(*found) if found is not None else None
+    shaped = Shaped(*insides) if insides is not None else None
     return Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status, shaped)
 
 
@@ -176,8 +176,8 @@ def fit(
     Returns: None where there is no shape. Boxes must lie inside the buffer (ValueError).
     """
     at, lengths = (np.ascontiguousarray(column, np.int64) for column in (offsets, sizes))
-    found = compiled.fit(buffer, at, lengths, shapes, _asked(learn))
-    return None if found is None else Shaped(*found)
+    fitted = compiled.fit(buffer, at, lengths, shapes, _asked(learn))
+    return None if fitted is None else Shaped(*fitted)
 
 
 def join(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:
@@ -254,8 +254,8 @@ def chunk_starts(
     """
     if compiled is None:
         return chunk_starts_plain(rows, stride, first, each, into)
-    held: int | None = compiled.chunk_starts(rows, stride, first, each, into)
-    return held
+    count: int | None = compiled.chunk_starts(rows, stride, first, each, into)
+    return count
 
 
 def places(size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64) -> None:
@@ -357,10 +357,10 @@ def settle(
     time behind the last sample, samples so far, and the other two of `state`; None where something
     is not regular.
     """
-    found = compiled.settle(trafs, points, layout, *state)
-    if found is None:
+    settled = compiled.settle(trafs, points, layout, *state)
+    if settled is None:
         return None
-    table, sync, next_dts, samples, short_time, began = found
+    table, sync, next_dts, samples, short_time, began = settled
     return _table(table, 12), _table(sync, 7), next_dts, samples, short_time, began
 
 

@@ -244,10 +244,10 @@ def _insides(buffer: memoryview, moofs: Rows) -> tuple[Rows, Mask]:
     damaged = np.zeros(len(moofs), np.bool_)
     out = [np.zeros(0, ROW)]
     for number, moof in enumerate(moofs):
-        found = inside_of(buffer, int(moof["offset"]), int(moof["size"]))
-        damaged[number] = found is None
-        if found is not None:
-            out.append(np.array(found.rows, ROW))
+        inside = inside_of(buffer, int(moof["offset"]), int(moof["size"]))
+        damaged[number] = inside is None
+        if inside is not None:
+            out.append(np.array(inside.rows, ROW))
     return np.concatenate(out), damaged
 
 
@@ -269,32 +269,32 @@ def inside_of(buffer: memoryview, offset: int, size: int) -> Inside | None:
     >>> inside_of(memoryview(bytes.fromhex("0000000c 6d6f6f66 00000000")), 0, 12).rows
     []
     """
-    found = Inside([], [])
+    inside = Inside([], [])
     status, _, _, header = header_at(buffer, offset, offset + size)
-    found.deciding.append((0, header))
+    inside.deciding.append((0, header))
     whole = status == DONE and _note_inside(
-        found, buffer, offset, (offset + header, offset + size), 1
+        inside, buffer, offset, (offset + header, offset + size), 1
     )
-    return found if whole else None
+    return inside if whole else None
 
 
 def _note_inside(
-    found: Inside, buffer: memoryview, offset: int, span: tuple[int, int], depth: int
+    inside: Inside, buffer: memoryview, offset: int, span: tuple[int, int], depth: int
 ) -> bool:
     """Note the boxes of a span; False where one breaks the rules."""
     at, stop = span
     while stop - at >= 8:
         status, length, kind, header = header_at(buffer, at, stop)
-        found.deciding.append((at - offset, at - offset + max(header, 8)))
+        inside.deciding.append((at - offset, at - offset + max(header, 8)))
         if status == DONE and length == 0 and kind == 0:
             return True  # padding of zero bytes, as QuickTime's terminator
         if status != DONE or length == 0 or length > stop - at:
             return False
         if kind not in _PASSED:
-            found.rows.append((at, length, kind, header, depth, False, False))
+            inside.rows.append((at, length, kind, header, depth, False, False))
         if depth < MAX_DEPTH and kind in _CONTAINERS:
             inner = at + header, at + length
-            if not _note_inside(found, buffer, offset, inner, depth + 1):
+            if not _note_inside(inside, buffer, offset, inner, depth + 1):
                 return False
         at += length
     return True
@@ -327,10 +327,10 @@ def chunk_starts_plain(
         return None
     begin -= 1
     begin[0] = 0
-    held = np.repeat(column(each), _gaps(np.clip(begin, 0, chunks), chunks))
-    np.cumsum(held, out=into)
+    counts = np.repeat(column(each), _gaps(np.clip(begin, 0, chunks), chunks))
+    np.cumsum(counts, out=into)
     total = int(into[-1]) if chunks else 0
-    into -= held
+    into -= counts
     return total
 
 
@@ -398,18 +398,18 @@ def extents_plain(
         raise ValueError("extents: stretches or chunks do not rise from 0")
     if not len(stops) or stops.max() < count or (len(shifts[0]) and shifts[0].max() < count):
         raise ValueError("extents: samples without a duration or offset")
-    begin, held, first = _parts(starts, chunk_start, count)
+    begin, counts, first = _parts(starts, chunk_start, count)
     if sizes is None:
-        size = held * each
+        size = counts * each
     else:
         size = np.add.reduceat(sizes[:count], begin, dtype=np.int64)
     chunk = np.searchsorted(chunk_start, begin, side="right") - 1
     running = np.cumsum(size) - size
     place = chunk_offset[chunk] + running - running[np.searchsorted(begin, chunk_start[chunk])]
     data = np.minimum.reduceat(place, first), np.maximum.reduceat(place + size, first)
-    begin, held, first = _parts(starts, np.concatenate([stops, shifts[0]]), count)
+    begin, counts, first = _parts(starts, np.concatenate([stops, shifts[0]]), count)
     step = values[np.searchsorted(stops, begin, side="right")]
-    lasts = step * held
+    lasts = step * counts
     dts = np.cumsum(lasts) - lasts
     cts = dts
     if len(shifts[0]):
@@ -468,11 +468,11 @@ def _progressions(rows: Int64) -> Int64:
     if even[0]:
         heads, covered = np.delete(heads, 1), covered[1:]
         covered[0] += 1
-    found, many = rows[:, heads], covered > 1
-    found[_COUNT][many] = covered[many]
-    found[_STEP][many] = cts[heads[many]]
-    found[_SAMPLE_STEP][many] = sample[heads[many]]
-    return found
+    firsts, many = rows[:, heads], covered > 1
+    firsts[_COUNT][many] = covered[many]
+    firsts[_STEP][many] = cts[heads[many]]
+    firsts[_SAMPLE_STEP][many] = sample[heads[many]]
+    return firsts
 
 
 def _continued(rows: Int64) -> Int64:
@@ -489,17 +489,17 @@ def _continued(rows: Int64) -> Int64:
         & (sample_step[1:] == sample_step[:-1])
     )
     heads = np.flatnonzero(np.append(True, ~follows))
-    found = rows[:, heads]
-    found[_COUNT] = np.add.reduceat(count, heads)
-    return found
+    firsts = rows[:, heads]
+    firsts[_COUNT] = np.add.reduceat(count, heads)
+    return firsts
 
 
 def _gaps(starts: Int64, stop: int) -> Int64:
     """From each start to the next, and from the last one to `stop`."""
-    found = np.empty_like(starts)
-    np.subtract(starts[1:], starts[:-1], out=found[:-1])
-    found[-1:] = stop - starts[-1:]
-    return found
+    gaps = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=gaps[:-1])
+    gaps[-1:] = stop - starts[-1:]
+    return gaps
 
 
 _Flags = npt.NDArray[np.uint8]
@@ -609,11 +609,11 @@ class _Spans:
         if not rest.any() and (flags is None or not (first == 2).any()):
             run = np.flatnonzero(first == 1)
             return self._described(self.starts[run], np.zeros_like(run), run)
-        said = np.repeat(rest, self.count)
-        said[self.starts] = first
-        is_sync = said == 1
+        stated = np.repeat(rest, self.count)
+        stated[self.starts] = first
+        is_sync = stated == 1
         if flags is not None:
-            is_sync |= (said == 2) & ((flags.astype(np.uint32) & mask) == 0)
+            is_sync |= (stated == 2) & ((flags.astype(np.uint32) & mask) == 0)
         where = np.flatnonzero(is_sync)
         if self.each:
             run = where // self.each
@@ -684,7 +684,7 @@ def sums_plain(
 
 
 def _refuse(
-    held: int,
+    available: int,
     at: Int64,
     count: Int64,
     columns: RowColumns,
@@ -697,9 +697,9 @@ def _refuse(
         raise ValueError("sums: arguments differ in length")
     if not 0 <= stride <= MAX_STRIDE or any(p != -1 and not 0 <= p <= stride - 4 for p in places):
         raise ValueError("sums: an impossible row")
-    if len(at) and (count.min() < 1 or at.min() < 0 or at.max() > held):
+    if len(at) and (count.min() < 1 or at.min() < 0 or at.max() > available):
         raise ValueError("sums: a run lies outside the buffer")
-    if stride and (count > (held - at) // stride).any():
+    if stride and (count > (available - at) // stride).any():
         raise ValueError("sums: a run lies outside the buffer")
     if not stride and (first.any() or rest.any()):
         raise ValueError("sums: samples without rows are not told apart")

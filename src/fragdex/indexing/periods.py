@@ -101,7 +101,7 @@ def note_doubts(
 
 def _depending(info: TrackInfo, fragments: FragmentTable, moofs: MoofBytes, known: Known) -> int:
     """Samples of some fragments that are sync and depend on others."""
-    found = 0
+    depending = 0
     if not len(fragments) or fragments.moof_offset[-1] == NULL:
         return 0  # those of the moov stand in front
     virtual = (fragments.flags & FragmentFlags.VIRTUAL) != 0
@@ -119,8 +119,8 @@ def _depending(info: TrackInfo, fragments: FragmentTable, moofs: MoofBytes, know
     for offset in offsets:
         for run in known[offset].get(info.id, ()):
             for flags in _flags(run, info):
-                found += int((flags & DEPENDS_AND_SYNC == DEPENDS).sum())
-    return found
+                depending += int((flags & DEPENDS_AND_SYNC == DEPENDS).sum())
+    return depending
 
 
 _END = (0, 0, 0, 0, 1, False, False)
@@ -129,10 +129,10 @@ _END = (0, 0, 0, 0, 1, False, False)
 
 def _runs(moof: memoryview) -> dict[int, list[_Run]]:
     """What the runs of a moof say of flags, by track_ID; nothing where it breaks the rules."""
-    found: dict[int, list[_Run]] = {}
+    by_track: dict[int, list[_Run]] = {}
     inside = inside_of(moof, 0, len(moof))
     if inside is None:
-        return found
+        return by_track
     header: dict[str, int] | None = None
     waiting: list[tuple[int, int]] = []
     in_traf = False
@@ -141,13 +141,13 @@ def _runs(moof: memoryview) -> dict[int, list[_Run]]:
             # A traf ends here; its tfhd may stand behind its runs.
             if header is not None and waiting:
                 runs = (_run(moof, *place, header.get("default_sample_flags")) for place in waiting)
-                found.setdefault(header["track_ID"], []).extend(run for run in runs if run)
+                by_track.setdefault(header["track_ID"], []).extend(run for run in runs if run)
             in_traf, header, waiting = kind == TRAF, None, []
         elif in_traf and depth == 2 and kind == TFHD_CODE and header is None:
             header = _fields(moof, offset + head, size - head, TFHD)
         elif in_traf and depth == 2 and kind == TRUN_CODE:
             waiting.append((offset + head, size - head))
-    return found
+    return by_track
 
 
 def _run(moof: memoryview, body: int, room: int, default: int | None) -> _Run | None:
@@ -175,9 +175,9 @@ def _fields(moof: memoryview, body: int, room: int, layout: BoxLayout) -> dict[s
     fixed = fixed_fields(layout, word)
     if room < fixed.width:
         return None
-    found = dict(zip(fixed.names, fixed.codec.unpack_from(moof, body + 4), strict=True))
-    found["flags"], found["width"] = word & 0xFFFFFF, fixed.width
-    return found
+    fields = dict(zip(fixed.names, fixed.codec.unpack_from(moof, body + 4), strict=True))
+    fields["flags"], fields["width"] = word & 0xFFFFFF, fixed.width
+    return fields
 
 
 def _flags(run: _Run, info: TrackInfo) -> Iterator[Any]:
@@ -201,16 +201,16 @@ def _depending_in(stbl: Box | None, sync: SyncTable) -> int:
     depends = np.frombuffer(body(sdtp)[4:], np.uint8) >> 4 & 3 == 1
     before = np.concatenate([[0], np.cumsum(depends)])
     # A run of neighbours is counted by its ends; others are single or few.
-    found = 0
+    depending = 0
     near = (sync.sample_step <= 1) & (sync.sample >= 0)
     low = np.minimum(sync.sample[near], len(depends))
     high = np.minimum(low + sync.count[near], len(depends))
-    found += int((before[high] - before[low]).sum())
+    depending += int((before[high] - before[low]).sum())
     for row in np.flatnonzero(~near & (sync.sample >= 0)).tolist():
         first, step = int(sync.sample[row]), int(sync.sample_step[row])
         stop = min(first + step * int(sync.count[row]), len(depends))
-        found += int(depends[first:stop:step].sum())
-    return found
+        depending += int(depends[first:stop:step].sum())
+    return depending
 
 
 Moov = tuple[Captured, Movie]
@@ -347,7 +347,7 @@ def init_ranges(moov: Moov | None, scan: Scan) -> tuple[ByteRange, ...]:
 
 def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
     """The samples that the moov itself names, by track."""
-    found = {}
+    heads = {}
     infos = infos_of(movie)
     for track_id, stbl in section.stbls.items():
         if track_id not in infos:
@@ -370,11 +370,11 @@ def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
                 track=track_id,
                 count=outside,
             )
-        found[track_id] = _Head(fragments, sync, runs, movie_groups(stbl))
+        heads[track_id] = _Head(fragments, sync, runs, movie_groups(stbl))
         state = section.states.setdefault(track_id, TrackState())
         state.samples, state.rows = runs.count, len(fragments)
         state.next_dts = int(fragments.dts[-1] + fragments.duration[-1])
-    return found
+    return heads
 
 
 def _outside_mdats(runs: SampleRuns, fragments: FragmentTable, layout: Layout) -> int:

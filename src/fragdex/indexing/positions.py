@@ -186,9 +186,9 @@ def begins(group: Int64) -> Mask:
     >>> begins(np.array([4, 4, 7])).tolist()
     [True, False, True]
     """
-    found = np.ones(len(group), np.bool_)
-    np.not_equal(group[1:], group[:-1], out=found[1:])
-    return found
+    begins = np.ones(len(group), np.bool_)
+    np.not_equal(group[1:], group[:-1], out=begins[1:])
+    return begins
 
 
 def rows_of(owner: Int64, owners: int) -> Which:

@@ -78,8 +78,8 @@ def _packed(traf: Traf, places: tuple[Place, ...], trex: SampleDefaults, slot: i
 
 def rows_of_tracks(shaped: Shaped, slots: Mapping[int, int]) -> Plain:
     """What programs read, by track_ID."""
-    found: Plain = {}
+    rows: Plain = {}
     for track, slot in slots.items():
         if slot < len(shaped.tracks) and shaped.tracks[slot][0]:
-            found[track] = PlainTrack.from_bytes(track, *shaped.tracks[slot])
-    return found
+            rows[track] = PlainTrack.from_bytes(track, *shaped.tracks[slot])
+    return rows

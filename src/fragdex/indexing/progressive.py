@@ -169,8 +169,8 @@ class SampleRuns:
             return counts * self.each
         sizes, some = np.zeros(len(counts), np.int64), np.flatnonzero(counts)
         if len(some):
-            held = self.size[: edges[-1]]
-            sizes[some] = np.add.reduceat(held, edges[some], dtype=np.int64)
+            counted = self.size[: edges[-1]]
+            sizes[some] = np.add.reduceat(counted, edges[some], dtype=np.int64)
         return sizes
 
 
@@ -231,17 +231,19 @@ def read_sample_runs(
             "no-description",
             f"stsc names sample entry {numbers.max() if numbers.min() else 0} of {described}",
         )
-    chunk_start, held = _chunk_starts(entries, len(chunk_offset))
-    if held > count:
+    chunk_start, in_chunks = _chunk_starts(entries, len(chunk_offset))
+    if in_chunks > count:
         note(
             "chunks-without-samples",
-            f"the chunks hold {held:,} samples, and stsz counts {count:,}; the others are left out",
+            f"the chunks hold {in_chunks:,} samples, and stsz counts {count:,};"
+            " the others are left out",
         )
-    if held < count:
+    if in_chunks < count:
         note(
-            "samples-without-chunk", f"{count - held:,} samples are in no chunk; they are left out"
+            "samples-without-chunk",
+            f"{count - in_chunks:,} samples are in no chunk; they are left out",
         )
-        count = held
+        count = in_chunks
     if file_end is not None and size is None and count > max(MANY, file_end // each):
         # Sizes of their own take bytes each; a claimed number of equal ones takes none.
         room = file_end // each
@@ -342,10 +344,12 @@ def _chunk_starts(entries: npt.NDArray[np.void], chunks: int) -> tuple[Int64, in
     if not len(entries) or not chunks:
         return np.zeros(0, np.int64), 0
     starts = np.empty(chunks, np.int64)
-    held = _chunk_starts_of(entries, starts)
-    if held is None:
-        held = _chunk_starts_of(entries[np.argsort(entries["first_chunk"], kind="stable")], starts)
-    return starts, held or 0
+    described = _chunk_starts_of(entries, starts)
+    if described is None:
+        described = _chunk_starts_of(
+            entries[np.argsort(entries["first_chunk"], kind="stable")], starts
+        )
+    return starts, described or 0
 
 
 def _chunk_starts_of(entries: npt.NDArray[np.void], starts: Int64) -> int | None:
@@ -421,10 +425,10 @@ def virtual_fragments(
 
 def _edges(runs: SampleRuns) -> list[Int64]:
     """Where durations or composition offsets change."""
-    found = [runs.durations.stop[:-1]]
+    edges = [runs.durations.stop[:-1]]
     if runs.offsets is not None:
-        found.append(runs.offsets.stop[:-1])
-    return found
+        edges.append(runs.offsets.stop[:-1])
+    return edges
 
 
 def _rising(numbers: Int64) -> Int64:
@@ -479,16 +483,16 @@ def _starts(runs: SampleRuns, timescale: int, most: int) -> Int64:
     # Where times fall back, the run in which a second is over for the first time counts.
     before, ends = [0, *times[:-1].tolist()], np.maximum.accumulate(times).tolist()
     values = steps.value.tolist()
-    found, at, time = [0], 0, 0
-    while len(found) <= most:
+    borders, at, time = [0], 0, 0
+    while len(borders) <= most:
         run = bisect_left(ends, time + timescale)
         if run == len(ends):
-            return np.array(found, np.int64)
+            return np.array(borders, np.int64)
         at = begin[run] - (before[run] - time - timescale) // values[run]
         if at >= runs.count:
-            return np.array(found, np.int64)
+            return np.array(borders, np.int64)
         time = before[run] + (at - begin[run]) * values[run]
-        found.append(at)
+        borders.append(at)
     return np.arange(0, runs.count, least)
 
 

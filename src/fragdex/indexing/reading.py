@@ -100,12 +100,12 @@ class Head:
         >>> head.at(2, 4), head.at(6, 4)
         (b'cdef', None)
         """
-        found = b""
+        piece = b""
         for start, data in self.pieces:
-            here = offset + len(found) - start
+            here = offset + len(piece) - start
             if 0 <= here < len(data):
-                found += bytes(data[here : here + size - len(found)])
-        return found if len(found) == size else None
+                piece += bytes(data[here : here + size - len(piece)])
+        return piece if len(piece) == size else None
 
     def read_again(self, source: Source, ranges: Iterable[ByteRange]) -> bytes:
         """The bytes of ranges, one behind the other; what was read already costs no request.

@@ -298,14 +298,14 @@ class Ahead(Scan):
     def _search(self, data: bytes) -> None:
         self._searched += data
         self._looked += len(data)
-        found = moof_in(self._searched, self._largest)
-        if found is None:
+        offset = moof_in(self._searched, self._largest)
+        if offset is None:
             del self._searched[:-OVERLAP]
             self._over |= self._looked - self.target > self._longest
             return
-        self.begin = self._looked - len(self._searched) + found
+        self.begin = self._looked - len(self._searched) + offset
         self.stand(self.begin, DONE, b"")
-        self._feed(bytes(self._searched[found:]), self.begin)
+        self._feed(bytes(self._searched[offset:]), self.begin)
         self._searched.clear()
 
     def _feed(self, data: bytes, start: int) -> None:
@@ -342,14 +342,14 @@ class _Passes:
         first = self._wanted()
         if first is None:
             return False
-        asked = [(one, wants) for one in self.ahead if (wants := one.wants) is not None]
-        if asked and self._fits([first, *(wants for _, wants in asked)]):
-            data, *others = self.source.read_many([first, *(wants for _, wants in asked)])
+        requests = [(one, wants) for one in self.ahead if (wants := one.wants) is not None]
+        if requests and self._fits([first, *(wants for _, wants in requests)]):
+            data, *others = self.source.read_many([first, *(wants for _, wants in requests)])
         else:
-            data, asked, others = read_there(self.source, first), [], []
+            data, requests, others = read_there(self.source, first), [], []
         if not feed(self.source, self.scan, data, first.start):
             return False
-        for (one, wants), read in zip(asked, others, strict=True):
+        for (one, wants), read in zip(requests, others, strict=True):
             self.search_left -= one.give(read, wants.start)
         self._settle()
         return True

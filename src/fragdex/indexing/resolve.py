@@ -147,15 +147,15 @@ def regular_tables(
     """
     if layout.columns is None:
         return None
-    found = native.settle(
+    settled = native.settle(
         plain.trafs,
         plain.points,
         layout.columns,
         (state.samples, state.rows, _or_null(state.short_time), _or_null(state.began)),
     )
-    if found is None:
+    if settled is None:
         return None
-    table, sync, next_dts, samples, short_time, began = found
+    table, sync, next_dts, samples, short_time, began = settled
     rows = table.shape[1]
     fragments = FragmentTable(*(*table, np.zeros(rows, np.uint32)))
     later = TrackState(

@@ -259,34 +259,34 @@ def summed(
         first_flags: of each run the flags of its first sample, or None.
     """
     duration, size, flags = defaults
-    n, told = len(at), bool(kind.flags & SAMPLE_FLAGS)
-    rest = np.full(n, 2, np.uint8) if told else ((flags & NON_SYNC) == 0).view(np.uint8)
+    n, has_flags = len(at), bool(kind.flags & SAMPLE_FLAGS)
+    rest = np.full(n, 2, np.uint8) if has_flags else ((flags & NON_SYNC) == 0).view(np.uint8)
     # first_sample_flags stand for the first sample's (8.8.8.1).
     first = rest if first_flags is None else ((first_flags & NON_SYNC) == 0).view(np.uint8)
     even = not kind.flags & (SAMPLE_DURATION | SAMPLE_COMPOSITION_TIME_OFFSET)
-    asked = (first, rest) if told or not even else (np.zeros(n, np.uint8),) * 2
-    found = sums(buffer, at, count, kind.columns, duration, *asked)
+    sync_masks = (first, rest) if has_flags or not even else (np.zeros(n, np.uint8),) * 2
+    totals = sums(buffer, at, count, kind.columns, duration, *sync_masks)
     backward = 0
     # Durations of 2^31 and more are rare, and a run without one is seldom so long.
-    if found.duration.max() >= LONGEST or duration.min() < 0:
+    if totals.duration.max() >= LONGEST or duration.min() < 0:
         backward = int(count[duration < 0].sum())
-        unsigned = found.duration
-        found = sums_plain(buffer, at, count, kind.columns, duration, *asked, is_signed=True)
+        unsigned = totals.duration
+        totals = sums_plain(buffer, at, count, kind.columns, duration, *sync_masks, is_signed=True)
         if kind.flags & SAMPLE_DURATION:
-            backward = int((unsigned - found.duration).sum()) >> 32
-    run, index, dts, cts = found.points
+            backward = int((unsigned - totals.duration).sum()) >> 32
+    run, index, dts, cts = totals.points
     points: tuple[Int64, ...] = (run, index, dts, cts, np.zeros_like(run), np.ones_like(run))
-    if even and not told:
+    if even and not has_flags:
         points = _even(duration, count, first, rest)
     elif even and len(run):
         points = _even_or_each(points, duration, count)
     return Summed(
-        found.size if kind.flags & SAMPLE_SIZE else size * count,
-        found.duration,
-        found.cts_min,
-        found.cts_end,
+        totals.size if kind.flags & SAMPLE_SIZE else size * count,
+        totals.duration,
+        totals.cts_min,
+        totals.cts_end,
         points,
-        0 if kind.version else int(found.negative.sum()),
+        0 if kind.version else int(totals.negative.sum()),
         backward,
     )
 
@@ -502,12 +502,12 @@ class RunDecoder:
             kind = RunKind(group.version, group.flags)
             duration, size = self.default_duration[rows], self.default_size[rows]
             defaults = (duration, size, self.default_flags[rows])
-            found = summed(self.buffer, kind, at, count, defaults, first_flags)
-            self.size[rows], self.duration[rows] = found.size, found.duration
-            self.cts_min[rows], self.cts_end[rows] = found.cts_min, found.cts_end
-            self.wide_offsets += found.wide
-            self.backward += found.backward
-            run, *rest = found.points
+            totals = summed(self.buffer, kind, at, count, defaults, first_flags)
+            self.size[rows], self.duration[rows] = totals.size, totals.duration
+            self.cts_min[rows], self.cts_end[rows] = totals.cts_min, totals.cts_end
+            self.wide_offsets += totals.wide
+            self.backward += totals.backward
+            run, *rest = totals.points
             if len(run):
                 self.found.append((rows[run], *rest))
 

@@ -137,12 +137,12 @@ class MoofDecoder:
 
     def __call__(self, offsets: Int64, defaults: Mapping[int, SampleDefaults]) -> DecodedMoofs:
         """The moofs at these offsets of the file, which must rise."""
-        asked, last = offsets.tobytes(), self._last
-        if last is not None and last[0] == asked and last[1] is defaults:
+        key, last = offsets.tobytes(), self._last
+        if last is not None and last[0] == key and last[1] is defaults:
             return last[2]
         decoded = DecodedMoofs(self._moof_bytes(offsets)[0], offsets, defaults)
         keep = decoded.size <= FEW_BYTES or decoded.tracks > MANY_TRACKS
-        self._last = (asked, defaults, decoded) if keep else None
+        self._last = (key, defaults, decoded) if keep else None
         return decoded
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -248,8 +248,8 @@ def _expand(details: RunDetails, chosen: Int64, start: Int64, run_dts: Int64) ->
         if not len(group.rows):
             continue
         place = np.searchsorted(group.rows, chosen)
-        held = (count > 0) & (group.rows[np.minimum(place, len(group.rows) - 1)] == chosen)
-        wanted, first, counts = place[held], begin[held], count[held]
+        is_filled = (count > 0) & (group.rows[np.minimum(place, len(group.rows) - 1)] == chosen)
+        wanted, first, counts = place[is_filled], begin[is_filled], count[is_filled]
         table = np.frombuffer(
             native.join(details.buffer, group.at[wanted], counts * group.stride), ">u4"
         )

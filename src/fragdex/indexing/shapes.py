@@ -101,9 +101,9 @@ class Shapes:
         self._spared += shaped.shown - shaped.missed
         if len(self._known) >= MAX_SHAPES // 2 and len(shaped.met) == len(self._known):
             # Those that a file has left behind make room for others.
-            kept = [number for number, times in enumerate(shaped.met) if times]
-            self._known = [self._known[number] for number in kept]
-            self._programs = [self._programs[number] for number in kept]
+            numbers = [number for number, times in enumerate(shaped.met) if times]
+            self._known = [self._known[number] for number in numbers]
+            self._programs = [self._programs[number] for number in numbers]
         if shaped.missed or shaped.odd:
             return None
         return rows_of_tracks(shaped, self._slots), shaped.wide
@@ -115,24 +115,24 @@ class Shapes:
             buffer: holds them.
             at: where each starts; sizes: bytes of each.
         """
-        found: list[_Members] = []
+        members: list[_Members] = []
         left = np.arange(len(at))
         if self._known:
             fits = fit_plain(buffer, at, sizes, tuple(shape.packed for shape in self._known))
-            _note(found, self._known, left, fits)
+            _note(members, self._known, left, fits)
             left = np.flatnonzero(fits.which == NO_SHAPE)
             self._spared += len(at) - len(left)
             if len(left) and len(self._known) >= MAX_SHAPES // 2:
-                self._known = [one.shape for one in found]
+                self._known = [one.shape for one in members]
                 self._programs = []
         while len(left):
             start = int(at[left[0]])
             if self.learn(buffer[start : start + int(sizes[left[0]])]) is None:
                 return None
             fits = fit_plain(buffer, at[left], sizes[left], (self._known[-1].packed,))
-            _note(found, self._known[-1:], left, fits)
+            _note(members, self._known[-1:], left, fits)
             left = left[fits.which == NO_SHAPE]
-        return found
+        return members
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,11 @@ class _Members:
     cells: Int64
 
 
-def _note(found: list[_Members], shapes: list[Shape], numbers: Int64, fits: Fits) -> None:
+def _note(members: list[_Members], shapes: list[Shape], numbers: Int64, fits: Fits) -> None:
     for number, (shape, cells) in enumerate(zip(shapes, fits.cells, strict=True)):
         if cells.shape[1]:
             mine = np.flatnonzero(fits.which == number)
-            found.append(_Members(shape, numbers[mine], cells))
+            members.append(_Members(shape, numbers[mine], cells))
 
 
 def by_shape(
@@ -178,8 +178,8 @@ def by_shape(
         return by_shape_plain(buffer, at, sizes, defaults, shapes)
     if shaped is None:
         shaped = native.fit(buffer, at, sizes, shapes.programs, shapes.learn)
-    found = shapes.taken(shaped) if shaped is not None else None
-    return None if found is None else (*found, 0)
+    members = shapes.taken(shaped) if shaped is not None else None
+    return None if members is None else (*members, 0)
 
 
 def by_shape_plain(
@@ -190,12 +190,12 @@ def by_shape_plain(
     shapes: Shapes,
 ) -> tuple[Plain, int, int] | None:
     """`by_shape` in Python."""
-    found = shapes.read(buffer, at, sizes)
-    if found is None:
+    members = shapes.read(buffer, at, sizes)
+    if members is None:
         return None
     parts: dict[int, list[tuple[Trafs, Runs, SyncPoints]]] = {}
     wide = backward = 0
-    for alike in _alike(found):
+    for alike in _alike(members):
         read = _read(buffer, at, alike, defaults)
         if read is None:
             return None
@@ -224,10 +224,10 @@ class _Alike:
     cells: Int64
 
 
-def _alike(found: list[_Members]) -> list[_Alike]:
+def _alike(noted: list[_Members]) -> list[_Alike]:
     """The trafs of fragments of several shapes, such as a muxer makes that fills up two seconds."""
     groups: dict[Any, list[tuple[_Members, Traf]]] = {}
-    for members in found:
+    for members in noted:
         for traf in members.shape.trafs:
             run, single = traf.run, traf.count == 1
             key = (traf.track, traf.flags, traf.time, run.version, run.flags, single, *traf.cells)
@@ -282,7 +282,7 @@ def _read(
         runs, points, backward = _single(values, samples, n)
         return (trafs, runs, points), _wide(values, traf.run.version), backward
     counts = alike.counts if len(alike.counts) == n else np.full(n, traf.count)
-    found = summed(
+    totals = summed(
         buffer,
         RunKind(traf.run.version, traf.run.flags),
         at[alike.numbers] + alike.rows_at,
@@ -294,12 +294,12 @@ def _read(
         np.arange(n),
         counts,
         values["data_offset"],
-        found.size,
-        found.duration,
-        found.cts_min,
-        found.cts_end,
+        totals.size,
+        totals.duration,
+        totals.cts_min,
+        totals.cts_end,
     )
-    return (trafs, runs, SyncPoints(*found.points)), found.wide, found.backward
+    return (trafs, runs, SyncPoints(*totals.points)), totals.wide, totals.backward
 
 
 def _single(

@@ -98,19 +98,19 @@ class SegmentMap:
             heads: file position → at least 8 bytes from there, as far as they are at hand; where a
                 reference starts there, a box that can begin a subsegment must stand there.
         """
-        found = Findings()
+        findings = Findings()
         if not any(len(stream) for stream in self.streams.values()):
-            found.add("sidx-empty", "the sidx names no subsegment", path="sidx")
+            findings.add("sidx-empty", "the sidx names no subsegment", path="sidx")
         for number, stream in self.streams.items():
-            _doubt(found, number, stream, size, heads or {})
-        return found.all()
+            _doubt(findings, number, stream, size, heads or {})
+        return findings.all()
 
 
 def _doubt(
-    found: Findings, number: int, stream: Stream, size: int | None, heads: Mapping[int, bytes]
+    findings: Findings, number: int, stream: Stream, size: int | None, heads: Mapping[int, bytes]
 ) -> None:
     def add(code: str, message: str, at: int | None = None) -> None:
-        found.add(code, message, offset=at, path="sidx", track=number)
+        findings.add(code, message, offset=at, path="sidx", track=number)
 
     if not len(stream):
         return
@@ -235,7 +235,7 @@ def tables(
     if not movie.tracks:
         return {n: _table(s, s.timescale, Fraction(0)) for n, s in streams.items()}
     streams, lead = _named(streams, movie, findings)
-    found = {}
+    tables_read = {}
     for info in movie.tracks:
         flags = FragmentFlags.APPROXIMATE
         if info.id not in streams:
@@ -248,8 +248,8 @@ def tables(
             )
         stream = streams.get(info.id, lead)
         timescale = info.timescale or stream.timescale
-        found[info.id] = _table(stream, timescale, info.shift(movie.timescale), flags)
-    return found
+        tables_read[info.id] = _table(stream, timescale, info.shift(movie.timescale), flags)
+    return tables_read
 
 
 def _named(
@@ -407,7 +407,7 @@ class SidxReader:
         begin: dict[int, int] = {}
         for stop, start in sorted(leads.items(), key=lambda lead: lead[1]):
             begin[stop] = begin.get(start, start)
-        streams = {number: _stream(number, found, begin) for number, found in parts.items()}
+        streams = {number: _stream(number, boxes, begin) for number, boxes in parts.items()}
         return SegmentMap(streams, _covered(streams, self._boxes, findings), findings.all())
 
     def _walk(self, missing: dict[int, int], findings: Findings | None = None) -> Iterable[_Part]:
@@ -445,10 +445,10 @@ class SidxReader:
                         path="sidx",
                     )
                     continue
-                found = _references(box, findings)
-                if found is None:
+                references = _references(box, findings)
+                if references is None:
                     continue
-                part, children = found
+                part, children = references
                 yield from part
                 stack.extend((at, depth + 1, size) for at, size in reversed(children))
 

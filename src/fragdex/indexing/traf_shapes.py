@@ -115,25 +115,25 @@ def shape_of(data: memoryview) -> Shape | None:
             trafs[-1][kind] = (at + header, length - header)
         elif kind in (SBGP, SGPD):
             return None
-    found: list[Traf] = []
+    listed: list[Traf] = []
     places: list[Place] = []
     for boxes in trafs:
         if len(boxes) < 3 or any(room < 4 or data[body] > 1 for body, room in boxes.values()):
             return None
-        traf = _traf(data, boxes, places, deciding, first=not found)
-        if traf is None or traf.track in (known.track for known in found):
+        traf = _traf(data, boxes, places, deciding, first=not listed)
+        if traf is None or traf.track in (known.track for known in listed):
             return None
-        found.append(traf)
+        listed.append(traf)
         # Version and flags; track_ID and sample_count stand first behind them.
         deciding += [
             (body, body + (4 if kind == TFDT_CODE else 8)) for kind, (body, _) in boxes.items()
         ]
-    if not found:
+    if not listed:
         return None
     mask = bytearray(len(data))
     for start, stop in deciding:
         mask[start:stop] = b"\xff" * (stop - start)
-    return Shape(bytes(data), bytes(mask), tuple(places), tuple(found))
+    return Shape(bytes(data), bytes(mask), tuple(places), tuple(listed))
 
 
 def _traf(
@@ -182,11 +182,11 @@ def _traf(
 
 def _row_places(trun: _Box, at: int) -> dict[str, Place]:
     """Columns of one row of samples that starts `at` bytes behind the start of the body."""
-    found: dict[str, Place] = {}
+    places: dict[str, Place] = {}
     for name, mask, kind in ROW_COLUMNS:
         if trun.flags & mask:
-            found[name] = (at + 4 * len(found), np.dtype(kind))
-    return found
+            places[name] = (at + 4 * len(places), np.dtype(kind))
+    return places
 
 
 _WORD = Struct(">I").unpack_from
