@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
@@ -161,7 +162,7 @@ def test_the_pages(client):
     assert "notes" not in listing
     found = client.get("/two/low film.mp4")
     assert found.status_code == 308
-    page = client.get(found.headers["location"]).text
+    page = client.get(urljoin(str(found.url), found.headers["location"])).text
     assert 'src="fragmented.mp4"' in page
 
 

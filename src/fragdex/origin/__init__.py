@@ -30,7 +30,7 @@ def make_app(
     films: str | os.PathLike[str],
     *,
     prefix: str = "",
-    seconds: TimeLike | None = 4,
+    segment_duration: TimeLike | None = 4,
     growing: float = 10,
     cache: str | os.PathLike[str] | None = None,
     beside: bool = False,
@@ -53,7 +53,7 @@ def make_app(
         films: path of a folder, or a URL (https, s3, gs, az) that names are put behind.
         prefix: a path such as `/films` before all addresses in what is asked, which neither a mount
             nor a proxy has taken away.
-        seconds: wanted length of segments; None: one a film.
+        segment_duration: wanted length of segments in seconds; None: one a film.
         growing: seconds after its last write for which a local fragmented film counts as one that
             grows; 0: none does.
         cache: folder that indexes are kept in; None: they are made anew.
@@ -88,8 +88,8 @@ def make_app(
 
     indexes = IndexFiles(None if cache is None else Path(os.path.realpath(cache)), beside=beside)
     titles = Titles(
-        films, seconds=seconds, in_memory=in_memory, indexes=indexes, max_bytes=max_bytes,
-        trust=trust, growing=growing, **options,
+        films, segment_duration=segment_duration, in_memory=in_memory, indexes=indexes,
+        max_bytes=max_bytes, trust=trust, growing=growing, **options,
     )  # fmt: skip
     settings = Settings(
         max_age=max_age, playlist_max_age=playlist_max_age, secret=secret, listed=listed,
