@@ -17,7 +17,7 @@ from fragdex.testing import movie
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TOLD = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]
-RUN = ("README.md", "docs/beside.md", "docs/cookbook.md", "docs/exactness.md")
+RUN = ("README.md", "docs/embedding.md", "docs/cookbook.md", "docs/exactness.md")
 RUN += ("docs/first-training-set.md", "docs/frames.md")
 RUN += ("docs/how-an-index-works.md", "docs/labelling.md", "docs/library.md")
 RUN += ("docs/moving-from.md", "docs/notebooks.md", "docs/origin.md", "docs/recordings.md")
