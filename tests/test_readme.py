@@ -144,3 +144,11 @@ def test_what_is_said_of_renders_are_the_results():
     heavy, slides = (1 / rows[key]["wants"][0]["reached"] for key in ("heavy", "slides"))
     told = f"take from {heavy:.2f} (a heavy page) to {slides:.2f} (slides) of Remotion's time"
     assert told in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_first_screen_of_the_readme_has_what_it_is_and_what_to_type():
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    screen = "\n".join(lines[:40])
+    assert "fragdex finds" in screen.splitlines()[2]
+    for part in (">>> import fragdex", "| You want to | Use |", "pip install", "**Exact**"):
+        assert part in screen, part
