@@ -12,7 +12,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; without the extra `cli` it says what to install.
 
     Args:
-        arguments: what stands behind the program's name; None: what the process was given.
+        arguments: what stands after the program's name; None: what the process was given.
 
     >>> main(["--version"])  # doctest: +ELLIPSIS
     fragdex ...

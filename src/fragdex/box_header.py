@@ -101,7 +101,7 @@ def read_header(
 
 
 def is_chain(body: memoryview) -> bool:
-    r"""Whether `body` is boxes one behind the other to its end, or to zeros that close it.
+    r"""Whether `body` is boxes one after the other to its end, or to zeros that close it.
 
     Only headers are looked at, and a type must be printable: what passes by chance is rare.
 

@@ -1,7 +1,7 @@
 """OpenTelemetry traces: request → job → slice → child process. Off unless the environment asks.
 
 The extra `service` brings what sends them. Nothing of OpenTelemetry is imported here before spans
-are asked for: whoever starts children needs this file. The span of the moment is a context
+are requested: whoever starts children needs this file. The span of the moment is a context
 variable of our own, not OpenTelemetry's, so that libraries that look for one add nothing: FastAPI
 would add the query of a URL, with its token.
 """

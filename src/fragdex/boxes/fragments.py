@@ -27,7 +27,7 @@ MVEX = box(
     "ISO/IEC 14496-12, 8.8.1",
     children=True,
 )
-"""The movie goes on in fragments."""
+"""The movie continues in fragments."""
 
 MEHD = fullbox(
     "mehd",
@@ -160,7 +160,7 @@ TRUN = fullbox(
         ),
     },
 )
-"""A run of samples that lie one behind the other."""
+"""A run of samples that lie one after the other."""
 
 PIFF_TFXD = uuid_box(
     "6d1d9b05-42d5-44e6-80e2-141daff757b2",

@@ -1,6 +1,6 @@
 """The words in which fields are declared; the one importer of construct.
 
-Integers, codes, texts, bit fields, and fields made of others: lists, records, what stands behind
+Integers, codes, texts, bit fields, and fields made of others: lists, records, what stands after
 its own length, descriptors. A word never allocates by a number that the file claims before it has
 held the claim against the bytes that remain.
 """
@@ -247,7 +247,7 @@ FEW = 32
 
 
 class LazyList(Sequence[Any]):
-    """The records of a long list, each parsed when it is asked for; a slice of it is a tuple.
+    """The records of a long list, each parsed when it is requested; a slice of it is a tuple.
 
     A record of two bytes would take a hundred times that as a dict.
     """
@@ -430,7 +430,7 @@ class Record(Mapped):
 
 
 class Sized(Kind):
-    """Something behind its own length in bytes."""
+    """Something after its own length in bytes."""
 
     def __init__(self, size: Any, item: Any) -> None:
         super().__init__()
@@ -550,12 +550,12 @@ def record(**fields: Any) -> Any:
 
 
 def sized(size: Any, item: Any = rest) -> Any:
-    """Bytes, or `item`, behind their own length of type `size`."""
+    """Bytes, or `item`, after their own length of type `size`."""
     return Sized(size, item)
 
 
 def pascal(size: Any) -> Any:
-    """Text behind its own length in bytes of type `size`."""
+    """Text after its own length in bytes of type `size`."""
     return Sized(size, text_rest)
 
 

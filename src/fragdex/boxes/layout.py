@@ -162,7 +162,7 @@ class Run:
 
     @classmethod
     def of(cls, fields: Sequence[tuple[Field, Part]]) -> Run:
-        """Of fields that stand one behind the other."""
+        """Of fields that stand one after the other."""
         names = tuple(declared.name for declared, _ in fields)
         parts = tuple(piece for _, piece in fields)
         codec = struct.Struct(">" + "".join(piece.format for piece in parts))

@@ -95,7 +95,7 @@ def parse_box(
 
 
 def _known(view: memoryview) -> bool:
-    """Whether the first eight bytes could start a file: a declared code behind them says so."""
+    """Whether the first eight bytes could start a file: a declared code after them says so."""
     return len(view) >= 8 and (
         bytes(view[4:8]) == b"uuid" or layout_of(bytes(view[4:8]).decode("latin-1")) is not None
     )

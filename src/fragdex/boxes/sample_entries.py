@@ -94,7 +94,7 @@ AUDIO_SAMPLE_ENTRY = box(
 """How the samples of an audio track are coded.
 
 samplerate is 16.16 fixed-point. QuickTime files reuse the reserved words (version, revision,
-vendor, compression id, packet size) and put 16 bytes behind version 1 and 36 behind version 2; the
+vendor, compression id, packet size) and put 16 bytes after version 1 and 36 after version 2; the
 ISO standard has an entry_version 1 without them. The two are told apart by where the child boxes
 start.
 """

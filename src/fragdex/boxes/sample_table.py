@@ -228,7 +228,7 @@ SGPD = fullbox(
 )
 """What the groups are.
 
-In version 0 no length is told: entries stand one behind the other in data.
+In version 0 no length is told: entries stand one after the other in data.
 """
 
 

@@ -1,4 +1,4 @@
-"""Folders, globs, URLs and buckets to the names of films, and the connections they share."""
+"""Folders, globs, URLs and buckets to the names of videos, and the connections they share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fragdex.sources.opening import OBJECT_STORE_SCHEMES
 
 @dataclass(frozen=True, slots=True, order=True)
 class ListedFilm:
-    """A film, and what the listing says of it.
+    """A video, and what the listing says of it.
 
     Attributes:
         name: path, URL, or name in a store or file system.
@@ -40,17 +40,17 @@ class ListedFilm:
 def listed(
     what: str | Iterable[str], *, store: Any = None, filesystem: Any = None
 ) -> list[ListedFilm]:
-    """The films that names stand for, each once, by name.
+    """The videos that names stand for, each once, by name.
 
     Args:
-        what: paths, folders (all films below them), globs with `**`, URLs, and the same for
+        what: paths, folders (all videos below them), globs with `**`, URLs, and the same for
             buckets (`s3://bucket/folder/`, `s3://bucket/**/*.mp4`). A name that is no folder and
             no glob is taken as it is.
         store: an obstore store in which names are looked up.
         filesystem: an fsspec file system in which names are looked up.
 
     Raises:
-        SourceNotFound: a folder or glob has no film.
+        SourceNotFound: a folder or glob has no video.
         SourceError: a bucket cannot be listed.
 
     >>> [one.name for one in listed("fixtures/open-*.mp4")]
@@ -191,9 +191,9 @@ def _pattern(wanted: str) -> re.Pattern[str]:
 
 
 class Connections:
-    """One store for each bucket and one client for HTTP, instead of new ones for each film.
+    """One store for each bucket and one client for HTTP, instead of new ones for each video.
 
-    They last as long as somebody holds this: the set, or frames of one of its films. Another
+    They last as long as somebody holds this: the set, or frames of one of its videos. Another
     process makes its own.
 
     >>> Connections().options("a.mp4", {"timeout": 5.0})
@@ -209,7 +209,7 @@ class Connections:
         return {"_pid": -1, "_stores": {}, "_client": None}
 
     def options(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """How a film is opened: what was given, with a store or client that is shared."""
+        """How a video is opened: what was given, with a store or client that is shared."""
         if self._pid != os.getpid():  # those belong to the process that was forked
             self._pid, self._stores, self._client = os.getpid(), {}, None
         chosen = dict(options)

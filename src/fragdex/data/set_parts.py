@@ -1,4 +1,4 @@
-"""The rows of a set: a film to its row, rows saved in parts, and put together at the end."""
+"""The rows of a set: a video to its row, rows saved in parts, and put together at the end."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from fragdex.sources.files import write_file
 VERSION: Final = 1
 """Of the columns."""
 _BACK: Final = 16
-"""Sync samples that leading pictures are looked for behind; real ones are behind the first."""
+"""Sync samples after which leading pictures are searched for; real ones follow the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an earlier run knows of a film.
+    """What an earlier run knows of a video.
 
     >>> Known(10, None, 5).same_as(ListedFilm("a.mp4", 10, None, 5))
     True
@@ -63,7 +63,7 @@ class Groups(NamedTuple):
     Attributes:
         frame: the least number of a frame in it.
         frames: how many frames it has.
-        start, end: ticks of presentation time of its first and behind its last frame.
+        start, end: ticks of presentation time of its first and after its last frame.
         offset, stop: the bytes of the file that its samples lie in; stop is exclusive.
         bytes: of its samples alone.
 
@@ -126,7 +126,7 @@ def schema() -> Any:
 def row_of(
     film: ListedFilm, known: Known | None, name: str, options: SourceOptions
 ) -> dict[str, Any] | None:
-    """The row of a film; None: it is as an earlier run knows it.
+    """The row of a video; None: it is as an earlier run knows it.
 
     Args:
         film: with the name that it is opened by.
@@ -224,7 +224,7 @@ def groups_of(samples: SampleTable, numbering: Numbering) -> Groups:
 
 
 _GROUP_BYTES: Final = 2 << 20
-"""Bytes of indexes in a row group; one row group is read to open a film."""
+"""Bytes of indexes in a row group; one row group is read to open a video."""
 _GROUP_ROWS: Final = 256
 _LIGHT: Final = ["path", "size", "etag", "mtime_ns", "error"]
 
@@ -285,7 +285,7 @@ class SetParts:
             self._take(one)
 
     def known(self) -> dict[str, Known]:
-        """What earlier runs know of films that they could index, by name."""
+        """What earlier runs know of videos that they could index, by name."""
         return self._known
 
     def keep(self, name: str) -> None:

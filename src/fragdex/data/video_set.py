@@ -1,4 +1,4 @@
-"""A set of films, opened."""
+"""A set of videos, opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of frames of the films of a set, by number; the last few films stay open."""
+"""Windows of frames of the videos of a set, by number; the last few videos stay open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fragdex.frames.pixels import Converter, PixelFormat
 from fragdex.seeking.times import exact_time
 
 RESTING_BYTES: Final = 40_000_000
-"""Of all films that rest: their indexes, numbers and times."""
+"""Of all videos that rest: their indexes, numbers and times."""
 _BYTES_OF_FILM, _BYTES_OF_FRAME = 20_000, 100
 
 
@@ -31,7 +31,7 @@ class OpenFilms:
     Args:
         videos: the set.
         cache: bytes of pictures and samples that all of them hold.
-        most: films whose files are open, and decoders that are kept. Other films rest: making
+        most: videos whose files are open, and decoders that are kept. Other videos rest: making
             ready what is known of them would take longer than decoding a window.
         options: as `fragdex.Frames` takes them.
 
@@ -47,7 +47,7 @@ class OpenFilms:
         self._pid = os.getpid()
 
     def frames(self, video: int) -> Frames:
-        """The frames of a film.
+        """The frames of a video.
 
         Raises: as `VideoSet.frames`.
         """
@@ -200,12 +200,12 @@ class Windows(Sequence[Sample]):
 
         Raises:
             IndexError: there is no such window.
-            And what opening and reading the film raise.
+            And what opening and reading the video raise.
         """
         return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        """Several windows, in the order that is asked for."""
+        """Several windows, in the order that is requested."""
         checked = [self._checked(int(number)) for number in numbers]
         by_film: dict[int, list[int]] = {}
         for place, number in enumerate(checked):
@@ -250,7 +250,7 @@ class Windows(Sequence[Sample]):
         return number % len(self)
 
     def _of(self, video: int, windows: list[int]) -> list[Sample]:
-        """Windows of one film, read and decoded together."""
+        """Windows of one video, read and decoded together."""
         frames = self._films.frames(video)
         before = frames.decoded, frames.source.bytes_read, frames.source.requests
         first = int(self._ends[video - 1]) if video else 0

@@ -11,8 +11,8 @@ video_track    a track of pictures that is open for decoding
 pictures       the picture of any time; key frames, of which nothing else is read
 picture_files  pictures as JPEG, WebP, AVIF, PNG
 thumbnails     a picture of a moment, as a file
-storyboards    small pictures of a whole film on sheets
-comparison     what differs between two films
+storyboards    small pictures of a whole video on sheets
+comparison     what differs between two videos
 
 Spans of sound are always decoded in the same blocks, each by a fresh decoder that is warmed up
 with the samples before it. So a span is the same samples whatever was decoded before, on any

@@ -32,10 +32,10 @@ _WIDE = ("mp4a.40.5", "mp4a.40.29", "mp4a.40.42")
 
 
 def is_short_of_memory() -> bool:
-    """Whether an allocation that failed in FFmpeg's libraries failed for want of memory.
+    """Whether an allocation that failed in FFmpeg's libraries failed for lack of memory.
 
     They say ENOMEM of damage, too: a size that a file claims and no program gives, one stream too
-    many. Where a plane of the largest picture could be had, the file is to blame.
+    many. If there was memory for a plane of the largest picture, the file is to blame.
 
     >>> is_short_of_memory()
     False
@@ -48,7 +48,7 @@ def is_short_of_memory() -> bool:
 
 
 def packet_of(data: bytes) -> Any:
-    """PyAV's Packet of the bytes of a sample, with what decoders need behind them.
+    """PyAV's Packet of the bytes of a sample, with what decoders need after them.
 
     Decoders read some bytes over the end, and pixels depend on them where they are not 0
     (AV_INPUT_BUFFER_PADDING_SIZE). `av.Packet(data)` has only the bytes themselves.
@@ -99,7 +99,7 @@ class TrackCodec:
         track: track_ID.
         codec: its RFC 6381 string, where it is known.
         device: hardware that decodes: `cuda`, `vaapi`, `videotoolbox`, with a number or path
-            behind a colon where there are several; None: the processor. Where it cannot, a
+            after a colon where there are several; None: the processor. Where it cannot, a
             RuntimeWarning says why, and the processor decodes.
         stays: pictures stay in the memory of a CUDA device.
 

@@ -1,7 +1,7 @@
-"""Two films held against each other: which frames and which samples differ, how much, and where.
+"""Two videos compared: which frames and which samples differ, how much, and where.
 
 Frame n of one is compared with frame n of the other, sample n with sample n, as they are decoded.
-Memory is that of a few frames, however long the films are.
+Memory is that of a few frames, however long the videos are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FrameDifference:
 
     Attributes:
         frame: its number, from 0.
-        seconds: when it is shown in the first film.
+        seconds: when it is shown in the first video.
         psnr: dB over all channels; lower is more different.
         ssim: of the brightness, mean over windows of 8 × 8 pixels; 1 is the same.
         largest: the largest difference of a channel, 0–255.
@@ -48,7 +48,7 @@ class FrameDifference:
 
 @dataclass(slots=True)
 class SoundComparison:
-    """The sound of two films.
+    """The sound of two videos.
 
     Attributes:
         samples: how many each has, one channel counted; None: it has no sound.
@@ -75,7 +75,7 @@ class SoundComparison:
 
 @dataclass(slots=True)
 class Comparison:
-    """Two films.
+    """Two videos.
 
     Attributes:
         frames: how many each has.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 REMOTE_GAP = 32 << 10
 """Bytes between two samples of a remote file that are rather read for nothing than asked twice."""
 LONGEST_READ = 8 << 20
-"""Bytes that are asked for at once."""
+"""Bytes that are requested at once."""
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ def fetched(source: Source, tables: Iterable[SampleTable]) -> Fetched:
 
 
 def _stretches(table: SampleTable) -> Iterator[ByteRange]:
-    """Samples that lie one behind the other as one range."""
+    """Samples that lie one after the other as one range."""
     known = (table.size > 0) & (table.offset >= 0)
     offset, size = table.offset[known], table.size[known]
     if not len(offset):
@@ -188,7 +188,7 @@ class TrackSetup:
 
         They have the same configuration (avcC, hvcC and so on), and differ in what is shown:
         colours, the shape of pixels. Where samples that refer to others change their entry, the
-        decoder goes on.
+        decoder continues.
         """
         sets = [self._configuration(entry) for entry in (one, other)]
         return bool(sets[0]) and sets[0] == sets[1]
@@ -202,7 +202,7 @@ class TrackSetup:
     def of_decoder(self, entry: int) -> bytes:
         """What sets up the decoder of a sample entry: equal for tracks that may share decoders.
 
-        All that FFmpeg takes for a decoder, and no lengths and rates, which each film has its own
+        All that FFmpeg takes for a decoder, and no lengths and rates, which each video has its own
         of: brands, matrices, the size shown, the handler, the sample entry without its btrt.
         """
         if entry not in self._of_decoder:
@@ -277,7 +277,7 @@ def _id(trak: Box) -> int:
 
 
 MOST_ROWS = 4096
-"""Fragments whose samples are asked for at once; a hostile file may put all at one time."""
+"""Fragments whose samples are requested at once; a hostile file may put all at one time."""
 FAR = 1 << 62
 """No time lies beyond."""
 MOST_REORDERED = 16
@@ -290,7 +290,7 @@ def reorder_depth(cts: Int64) -> int:
     Args:
         cts: composition times of neighbouring samples, in decode order.
 
-    The largest number of samples that are decoded before another and shown behind it; 16 at most.
+    The largest number of samples that are decoded before another and shown after it; 16 at most.
 
     >>> reorder_depth(np.array([0, 4, 2, 1, 3, 5]))
     2

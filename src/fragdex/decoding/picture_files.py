@@ -1,4 +1,4 @@
-"""Pictures as files that browsers show: JPEG, WebP, AVIF, PNG, in the size that is asked for."""
+"""Pictures as files that browsers show: JPEG, WebP, AVIF, PNG, in the size that is requested."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ KEPT = 32
 EARLIER = 2
 """Sync samples before the one that a seek finds, tried where it gives no picture."""
 LATE = 64
-"""Samples behind the wanted one after which a decoder has dropped it."""
+"""Samples after the wanted one after which a decoder has dropped it."""
 
 Place = tuple[int, int]
 """Row of the fragment table, sample in that fragment."""
@@ -244,7 +244,7 @@ class PictureReader(VideoTrack):
     # -- which sample
 
     def _rows_until(self, first: int, target: int) -> int:
-        """Row behind the last fragment, from `first` on, with a sample at or before a time."""
+        """Row after the last fragment, from `first` on, with a sample at or before a time."""
         starts = self.track.fragments.cts_min[first:]
         shown = np.flatnonzero((starts <= target) & (starts != NULL))
         return first + int(shown[-1]) + 1 if len(shown) else first + 1
@@ -288,7 +288,7 @@ class PictureReader(VideoTrack):
         Args:
             begin: the sync sample.
             end: place of the wanted picture.
-            last: row behind the last fragment that shows anything up to it.
+            last: row after the last fragment that shows anything up to it.
         """
         goes_on = self._next is not None and begin <= self._next and wanted > self._given
         if not goes_on:
@@ -332,7 +332,7 @@ class PictureReader(VideoTrack):
             self._waiting.pop(min(self._waiting))
 
     def _packets(self, begin: Place) -> Iterator[tuple[Place, Any]]:
-        """The samples from a place on, each as a packet for the decoder; None: it begins anew."""
+        """The samples from a place on, each as a packet for the decoder; None: it starts again."""
         row, first = begin
         before = begin
         for number in range(row, len(self.track.fragments)):

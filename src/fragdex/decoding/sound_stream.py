@@ -179,7 +179,7 @@ def decoded(decoder: Any, data: bytes | None) -> tuple[list[Any], str]:
 
 
 class _Run:
-    """Lays frames one behind the other, and begins anew where their times leave a hole.
+    """Lays frames one after the other, and starts again where their times leave a hole.
 
     Ticks are often coarser than samples: up to two of them, sound follows the frame before.
     """
@@ -323,7 +323,7 @@ SAMPLES_AT_ONCE = 1 << 12
 _NEVER = 1 << 62
 """No sample lies beyond."""
 ROWS_AT_ONCE = 64
-"""Rows of the fragment table whose samples are asked for together."""
+"""Rows of the fragment table whose samples are requested together."""
 
 
 class SoundStream(AudioTrack):

@@ -1,6 +1,6 @@
-"""Storyboards: small pictures of a whole film on few sheets, as players show them over a timeline.
+"""Storyboards: small pictures of a whole video on few sheets, as players show them over a timeline.
 
-What is on the sheets is known from the index alone; a sheet is decoded when it is asked for. Lists
+What is on the sheets is known from the index alone; a sheet is decoded when it is requested. Lists
 of them are WebVTT, an HLS image playlist, or a DASH AdaptationSet.
 """
 
@@ -276,9 +276,9 @@ class Sheet:
 
 
 class Storyboard(Layout):
-    """Small pictures of a film at even distances; see `storyboard`.
+    """Small pictures of a video at even distances; see `storyboard`.
 
-    Sheets are decoded one by one, when they are asked for. A context manager; a source that it
+    Sheets are decoded one by one, when they are requested. A context manager; a source that it
     opened is closed with it. For one thread at a time.
 
     Attributes:

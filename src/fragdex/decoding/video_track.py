@@ -20,7 +20,7 @@ from fragdex.sources import Source, SourceLike
 class ReadAhead(Source):
     r"""Reads of another source, of which one stretch at a time is kept.
 
-    Its own counts are those of what it was asked for; the other source counts what was read.
+    Its own counts are those of its requests; the other source counts what was read.
 
     >>> from fragdex.sources import open_source
     >>> below = open_source(bytes(range(100)))
@@ -189,7 +189,7 @@ class VideoTrack(OpenTrack):
         self._ahead.take(ByteRange.of(int(table.offset[row]), min(size, most)))
 
     def _before_samples(self, row: int) -> None:
-        """Called before the samples of a row are asked for: what can be read with them."""
+        """Called before the samples of a row are requested: what can be read with them."""
 
     def _table(self, row: int) -> SampleTable:
         """The samples of one fragment."""
@@ -281,7 +281,7 @@ class VideoTrack(OpenTrack):
 
 
 def one_period_of(tracks: Sequence[Track]) -> None:
-    """Refuse to take the first of several periods for the whole film.
+    """Refuse to take the first of several periods for the whole video.
 
     Raises:
         TrackNotFound: these tracks are of several.

@@ -43,7 +43,7 @@ def table(index: Index, *, of: str = "fragments", tracks: Iterable[int] | None =
 
     Raises:
         ValueError: there is no such table.
-        InexactIndex: samples are asked for that the index does not hold.
+        InexactIndex: samples are requested that the index does not hold.
         MissingExtra: pyarrow is not installed.
 
     >>> from fragdex.seeking.model import How, FileInfo

@@ -4,7 +4,7 @@ WebVTT is that of W3C (The Web Video Text Tracks Format, 4.1 and 6.1). Players p
 times they cannot read; here it is refused, while somebody is there to put it right.
 
 SubRip has no standard: blocks of a number, a timing and text, with empty lines between them. Taken
-is what players take: a missing number, a dot for the comma, hours of one digit, positions behind
+is what players take: a missing number, a dot for the comma, hours of one digit, positions after
 the timing.
 
 JSON is `{"segments": [{"start", "end", "text"}], "word_segments": [...]}`, times in seconds. Words

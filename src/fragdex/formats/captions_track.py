@@ -1,8 +1,8 @@
 """A copy of a file with one more track: captions as WebVTT samples (ISO/IEC 14496-30, 7).
 
-Media bytes are copied by range and never read. The captions go right behind the moov: in a movie
+Media bytes are copied by range and never read. The captions go right after the moov: in a movie
 fragment of their own where the file has fragments, and in an mdat where it has none. What the moved
-bytes break is mended, as by `embed`.
+bytes break is repaired, as by `embed`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class CaptionCue(NamedTuple):
 def with_captions(
     index: Index, read: Read, cues: Cues, *, language: str | None = None
 ) -> list[Piece]:
-    """The pieces of the copy, to be written one behind the other.
+    """The pieces of the copy, to be written one after the other.
 
     Args:
         index: of the source; where it has fragments, the places of all moofs are needed.
@@ -62,7 +62,7 @@ def with_captions(
             order; where two overlap, the earlier one ends first.
         language: BCP 47 tag, or None.
 
-    The new track has the track_ID behind the highest one.
+    The new track has the track_ID after the highest one.
 
     Raises:
         BuildError: there is no moov, or several, or too many cues.
@@ -231,7 +231,7 @@ def _mdat(samples: list[tuple[int, bytes]]) -> bytes:
 
 
 def _pointed(moov: bytes, start: int) -> bytes:
-    """The moov with the place of the captions: their mdat stands right behind it."""
+    """The moov with the place of the captions: their mdat stands right after it."""
     box = parse_box(moov, offset=start)
     traks = [n for n, child in enumerate(box.children) if child.type == "trak"]
     children = list(box.children)

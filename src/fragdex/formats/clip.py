@@ -1,4 +1,4 @@
-"""A playable clip out of a file, without re-encoding: the pieces to write one behind the other.
+"""A playable clip out of a file, without re-encoding: the pieces to write one after the other.
 
 From a fragmented file: the initialization segment and whole fragments. Media bytes are copied by
 range; of the boxes around them only what the new place breaks is changed: decode times, declared
@@ -69,7 +69,7 @@ class Clip:
         start, stop: seconds of the source's presentation that the clip really spans (exclusive).
         tracks: track ids in it.
         whole_fragments: whether fragments were taken as they are, and samples were not chosen.
-        exact: whether it presents what was asked for and no more.
+        exact: whether it presents what was requested and no more.
         left_out: which tracks are not in it and why, as sentences.
 
     >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
@@ -297,7 +297,7 @@ def _firsts(spans: Sequence[ClipSpan], read: Read) -> list[tuple[Track, int, int
 
 BESIDE = ("timecode", "hint")
 """Kinds of tracks whose samples speak of the source's first sample, or of its bytes: taken out of
-their place they would lie. Timecode is made anew, hints are left out."""
+their place they would lie. Timecode is rewritten, hints are left out."""
 
 DOUBTS = ("sync-depends", "sync-reordered")
 """Findings on pictures that are marked sync and may need others before them."""
@@ -337,7 +337,7 @@ def clip(
         period: number of the period; None: the one that shows this span, if one alone does.
 
     Raises:
-        ValueError: stop does not lie behind start, or one of them is NaN.
+        ValueError: stop does not lie after start, or one of them is NaN.
         NoSyncSample: no track has a sample in this span.
         TrackNotFound: there is no such track.
         BuildError: there is no initialization segment, or the samples are encrypted in a way that
@@ -401,7 +401,7 @@ def clip_range(
 def _progressive(
     tracks: Sequence[Track], start: Any, stop: Any, init: bytes, source: Reader
 ) -> Clip | None:
-    """A clip that presents exactly what is asked for; None where sample tables cannot say it."""
+    """A clip that presents exactly what is requested; None where sample tables cannot say it."""
     media = [track for track in tracks if track.kind not in BESIDE]
     paced = media or tracks
     timescale = movie_timescale(paced)

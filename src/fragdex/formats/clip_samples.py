@@ -444,7 +444,7 @@ def _numbers(cut: TrimmedPart) -> npt.NDArray[np.int64]:
 def with_bytes(track: Track, samples: SampleTable) -> Int64 | None:
     """Those of pictures and sound that have bytes; None: all, or it is not to be told.
 
-    What stands before a sample of no bytes goes on. FFmpeg reads no trun that has one; to decrypt
+    What stands before a sample of no bytes continues. FFmpeg reads no trun that has one; to decrypt
     some, their number among the others is needed.
     """
     if track.kind not in ("video", "audio") or track.info.encryption is not None:
@@ -524,7 +524,7 @@ def _moof(number: int, trafs: Sequence[Box], sizes: Sequence[int]) -> bytes:
 
 
 class Ranges(NamedTuple):
-    """Many ranges of a source, to be written one behind the other.
+    """Many ranges of a source, to be written one after the other.
 
     Attributes:
         start, size: int64 columns: first byte and bytes of each.

@@ -1,7 +1,7 @@
 """Which samples a clip needs, and the edit list that presents exactly the asked span of them.
 
 What a decoder needs first (the sync sample before the start, priming, pre-roll) and what it needs
-behind the end (pictures that are decoded before they are shown) comes along; the edit list of the
+after the end (pictures that are decoded before they are shown) comes along; the edit list of the
 copy hides it again (ISO/IEC 14496-12, 8.6.6).
 """
 
@@ -49,7 +49,7 @@ class SampleBudget:
     def take(self, track: Track, start: int, stop: int, wanted: int) -> SampleTable:
         """The samples of rows `start` to `stop` (exclusive) of a track's fragments, counted.
 
-        Of a truncated file, no further than the first row behind `wanted` that is not in it.
+        Of a truncated file, no further than the first row after `wanted` that is not in it.
 
         Raises:
             LimitExceeded: they are too many.
@@ -122,7 +122,7 @@ class Part:
 
     Attributes:
         track: where it comes from.
-        samples: in decode order; offset and size are those of the source, dts and cts begin anew.
+        samples: in decode order; offset and size are those of the source, dts and cts start again.
         numbers: of each sample in the track of the source.
         edits: (ticks of the movie, media time in ticks of the track or -1, rate), one after the
             other from the clip's start.
@@ -255,7 +255,7 @@ def _unmarked(
     """No sync mark on what is hidden, but where decoding must start.
 
     A player starts at the last one before the edit, where the source's flags may lie, and FFmpeg
-    stops at one behind it, though pictures that are decoded later may be shown before.
+    stops at one after it, though pictures that are decoded later may be shown before.
     """
     low, high = numbers
     sync = table.sync.copy()

@@ -1,9 +1,9 @@
 """A clip as a progressive file: ftyp, a moov with sample tables and edit lists, one mdat.
 
-Edit lists of progressive files are what players agree on: they show exactly what is asked for.
+Edit lists of progressive files are what players agree on: they show exactly what is requested.
 
 A timecode sample of 4 bytes counts the frames up to its beginning, and lasts for many of them
-(QuickTime File Format, Timecode Media). A clip begins inside one: that sample is made anew, with
+(QuickTime File Format, Timecode Media). A clip begins inside one: that sample is rewritten, with
 the frames that have passed.
 """
 
@@ -44,7 +44,7 @@ from fragdex.seeking.model import Track
 SIZE: Final = 4
 ONE: Final = Fraction(1)
 DROP_FRAME, DAY, NEGATIVE, COUNTER = 1, 2, 4, 8
-"""Flags: numbers of frames are dropped; they begin anew after 24 hours; they may be negative; they
+"""Flags: numbers of frames are dropped; they start again after 24 hours; they may be negative; they
 count something that lasts for several frames."""
 
 
@@ -122,7 +122,7 @@ def timecode_part(
         trak: of the source.
         start, stop: seconds of the source's presentation, in whole ticks of `timescale`.
         timescale: of the clip's movie.
-        source: the media; of each sample that is made anew, 4 bytes are read.
+        source: the media; of each sample that is rewritten, 4 bytes are read.
 
     Returns: "" where it has nothing to present.
     """

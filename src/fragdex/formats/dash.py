@@ -33,7 +33,7 @@ ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
 LISTED = "urn:mpeg:dash:profile:isoff-main:2011,urn:mpeg:dash:profile:full:2011"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FIRST_GUESS = 4096
-"""Bytes read at once behind the initialization segment, where a sidx is looked for."""
+"""Bytes read at once after the initialization segment, where a sidx is looked for."""
 LARGEST = 1 << 20
 """Bytes of a sidx: more than 65,535 references take."""
 

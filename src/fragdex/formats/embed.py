@@ -1,9 +1,9 @@
 """A copy of a fragmented file with a segment index in front of its fragments, as pieces to write.
 
-Media bytes are copied by range and never read. What the moved bytes break is mended: chunk offsets
-(stco becomes co64 where it overflows), auxiliary information and item locations of the moov,
-declared base offsets of fragments, the mfra. A sidx that stands in front already is left out; one
-in front of a later fragment stays, since it counts from its own end.
+Media bytes are copied by range and never read. What the moved bytes break is repaired: chunk
+offsets (stco becomes co64 where it overflows), auxiliary information and item locations of the
+moov, declared base offsets of fragments, the mfra. A sidx that stands in front already is left out;
+one in front of a later fragment stays, since it counts from its own end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Shifts:
 
     Args:
         edits: (range, bytes that take its place); an empty range is an insertion, and what stands
-            at its place moves behind it.
+            at its place moves after it.
 
     >>> shifts = Shifts([(ByteRange(10, 10), 5), (ByteRange(20, 24), 0)])
     >>> shifts.of(np.array([9, 10, 30])).tolist()
@@ -262,7 +262,7 @@ MAX_MENDED = 1 << 29
 def moofs_of(index: Index) -> Moofs:
     """What is known of each moof, by offset and track_ID.
 
-    First byte of the track's samples, byte behind the media data, whether its base is stale.
+    First byte of the track's samples, byte after the media data, whether its base is stale.
     """
     moofs: dict[int, dict[int, tuple[int, int, bool]]] = {}
     for track in index.tracks:
@@ -437,7 +437,7 @@ def embed(
     period: int | None = None,
     segment_duration: TimeLike = 0,
 ) -> list[Piece]:
-    """The pieces of the copy, to be written one behind the other.
+    """The pieces of the copy, to be written one after the other.
 
     Args:
         index: of the source; exact, so that the places of all moofs are known.
@@ -451,7 +451,7 @@ def embed(
     are repaired.
 
     Raises:
-        BuildError: there are no movie fragments, or what must be mended cannot be.
+        BuildError: there are no movie fragments, or what must be repaired cannot be.
         InexactIndex: places or times of fragments are not known.
 
     >>> from fragdex.seeking.model import How, FileInfo
@@ -515,7 +515,7 @@ def _refuse_data_in_front(moofs: Moofs) -> None:
 
 
 def relative(read: Read, outside: Iterable[tuple[str, ByteRange]]) -> list[Edit]:
-    """The ftyp, where its brands do not allow the default-base-is-moof of what is written anew."""
+    """The ftyp, where its brands do not allow the default-base-is-moof of rewritten fragments."""
     edits: list[Edit] = []
     for code, part in outside:
         if code == "ftyp" and part.size < MAX_MENDED:
@@ -556,7 +556,7 @@ def mended(
 ) -> tuple[Shifts, list[Edit]]:
     """Where everything goes, and the boxes that speak of places in the file.
 
-    A moov that grows moves what it speaks of, so that it is mended again until its size stays:
+    A moov that grows moves what it speaks of, so that it is repaired again until its size stays:
     each turn can only give more of its tables 64 bits.
     """
     todo = [(MENDING[code], part, whole(read, part)) for code, part in outside if code in MENDING]

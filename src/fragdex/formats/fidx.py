@@ -236,7 +236,7 @@ def write(index: Index, *, samples: bool = False) -> bytes:
         samples: include the sample tables.
 
     Raises:
-        InexactIndex: samples are asked for that the index does not hold.
+        InexactIndex: samples are requested that the index does not hold.
 
     >>> empty = Index(FileInfo("a.mp4"), How("boxes", True), ())
     >>> read(write(empty)).file.name
@@ -253,7 +253,7 @@ def save(index: Index, path: str | PathLike[str], *, samples: bool = False) -> N
         samples: include the sample tables.
 
     Raises:
-        InexactIndex: samples are asked for that the index does not hold.
+        InexactIndex: samples are requested that the index does not hold.
         OSError: the file cannot be written.
     """
     write_file(path, pieces(index, samples=samples))
@@ -377,7 +377,7 @@ def refuse_other_media(index: Index, media: SourceLike, *, ignore_mtime: bool = 
 
 
 def read(data: bytes | bytearray | memoryview) -> Index:
-    """The index in these bytes, which it goes on using: they must not change.
+    """The index in these bytes, which it continues to use: they must not change.
 
     Raises:
         DamagedIndex: as `open_index`.

@@ -1,4 +1,4 @@
-"""The binary index byte by byte: the header of 64 bytes, the JSON part behind it, and the columns.
+"""The binary index byte by byte: the header of 64 bytes, the JSON part after it, and the columns.
 
 Tests of the head cost next to nothing, whatever the size of the index. Each column starts at a
 multiple of 64 bytes and is followed by zero bytes to the next multiple. The JSON part lists
@@ -213,7 +213,7 @@ class ColumnReader:
     def locate(self, kind: type[Table], plain: Any, pointer: str) -> TablePlaces:
         """Where the columns of a table are, checked in exact integers; no column is read.
 
-        Columns that the kind does not have are passed over: a later minor version may add some.
+        Columns that the kind does not have are skipped: a later minor version may add some.
 
         Raises:
             DamagedIndex: a column is missing, of another dtype, or leads outside the file, or all

@@ -63,7 +63,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[T], value: Any, pointer: str = "") -> T:
-    """A dataclass from its plain form; unknown keys are passed over.
+    """A dataclass from its plain form; unknown keys are skipped.
 
     Raises:
         DamagedIndex: a field is missing or of the wrong type; `path` is its JSON pointer.

@@ -2,7 +2,7 @@
 
 One reference a fragment of the reference stream. Times are presentation times, after the edit
 list; what the edit list hides before 0 is not counted. A sidx has room for 65,535 references:
-more of them go into a hierarchy, one sidx that points to others directly behind it.
+more of them go into a hierarchy, one sidx that points to others directly after it.
 """
 
 from __future__ import annotations

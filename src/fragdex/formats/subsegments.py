@@ -51,7 +51,7 @@ class Subsegments:
 
     @property
     def stop(self) -> int:
-        """Byte behind the last one."""
+        """Byte after the last one."""
         return int(self.offset[-1] + self.size[-1])
 
 
@@ -263,7 +263,7 @@ def _without_index(period: Period, begin: int) -> int:
 def _cuts(table: FragmentTable, in_row: Int64, min_ticks: int, at_sync: bool) -> Int64:
     """Rows at which a stretch begins; the first row always does.
 
-    Pictures behind a cut may be shown before the one at it, so that the least time from a row on
+    Pictures after a cut may be shown before the one at it, so that the least time from a row on
     counts. Where it rises, the stretch before has its own least time and the two are in order. Of
     the rows that share a least time, one with a sync sample at its start is the better cut.
     """

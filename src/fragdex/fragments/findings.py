@@ -1,4 +1,4 @@
-"""What an index has to say about odd files: nothing is dropped or mended silently."""
+"""What an index has to say about odd files: nothing is dropped or repaired silently."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Columns are numpy arrays of equal length, in decode order of one track. Bytes co
 of the file; `start` is inclusive and `stop` exclusive. Times are ticks of the track's timescale on
 the media timeline (before the edit list). What an index cannot tell is `NULL`.
 
-The binary index (docs/index-format.md), Arrow and the CSV forms are these declarations behind a
+The binary index (docs/index-format.md), Arrow and the CSV forms are these declarations after a
 header: to add a column, add a line here.
 """
 
@@ -149,7 +149,7 @@ class Table:
 
     @classmethod
     def concat(cls, tables: Sequence[Self]) -> Self:
-        """The rows of several tables, one behind the other.
+        """The rows of several tables, one after the other.
 
         >>> len(SampleTable.concat([]))
         0
@@ -233,7 +233,7 @@ class Growing(Generic[T]):
         self._rows = 0
 
     def add(self, part: T, done: float = 0.5) -> None:
-        """Put rows behind those that are there; `done`: the share of all rows there then are.
+        """Put rows after those that are there; `done`: the share of all rows there then are.
 
         It is a guess that spares copies. Memory that is reserved and not written to costs nothing.
         """

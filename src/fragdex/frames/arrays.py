@@ -2,7 +2,7 @@
 
 What a decoder on CUDA gives lies in the memory of the device as NV12 or P010: DLPack hands the
 planes over without a copy, and the same whole numbers as on the processor make colours of them
-(`conversion`). Everything else (other formats, sizes that are asked for, odd sides) goes through
+(`conversion`). Everything else (other formats, sizes that are requested, odd sides) goes through
 the processor, so that pixels are the same everywhere.
 """
 
@@ -39,7 +39,7 @@ class TorchArrays(Arrays):
     """torch's tensors.
 
     Args:
-        device: `cuda`, with a number behind a colon where there are several; None, or a device
+        device: `cuda`, with a number after a colon where there are several; None, or a device
             that this torch cannot use: main memory.
 
     Raises:
@@ -110,7 +110,7 @@ class CupyArrays(Arrays):
     """CuPy's arrays.
 
     Args:
-        device: `cuda`, with a number behind a colon where there are several.
+        device: `cuda`, with a number after a colon where there are several.
 
     Raises:
         MissingExtra: CuPy is not installed.

@@ -91,7 +91,7 @@ class FramePlan:
     Attributes:
         frames: wanted frames, each counted once.
         decoded: samples that are decoded for them at most; those that no other picture refers to
-            are passed over.
+            are skipped.
         reads: of the file, in order.
         runs: how many times decoding begins at a sync sample.
 
@@ -143,7 +143,7 @@ class SyncStarts:
         return int(self._sync[place]) if place >= 0 else 0
 
     def end(self, start: int, count: int) -> int:
-        """Behind the last sample of the group that begins at a sync sample."""
+        """After the last sample of the group that begins at a sync sample."""
         place = int(np.searchsorted(self._sync, start, side="right"))
         return int(self._sync[place]) if place < len(self._sync) else count
 

@@ -1,4 +1,4 @@
-"""Contexts of the decoder, used again by several threads and films, and what was decoded last."""
+"""Contexts of the decoder, used again by several threads and videos, and what was decoded last."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class Decoders:
         self._pool.give_back(self._waits(entry, threads), met, context)
 
     def _waits(self, entry: int, threads: int) -> Hashable:
-        """As what a decoder waits: one of a deeper film would give pictures later."""
+        """As what a decoder waits: one of a deeper video would give pictures later."""
         return self._key(entry), threads, self._depth
 
     def _key(self, entry: int) -> Hashable:

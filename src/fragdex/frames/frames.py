@@ -52,7 +52,7 @@ REMOTE_READS: Final = 8
 LONG: Final = 8
 """Samples of a run that several threads of one decoder share."""
 NEAR: Final = 64
-"""Samples between two calls that go on in a film."""
+"""Samples between two calls that continue in a video."""
 
 Parts = Sequence[bytes | None]
 
@@ -122,7 +122,7 @@ class FrameReader:
         return missing
 
     def forget(self) -> None:
-        """Give back what is held; the next call goes on nowhere."""
+        """Give back what is held; the next call continues nowhere."""
         self._cache.clear()
         self._last = -1
 
@@ -211,7 +211,7 @@ class FrameReader:
                     yield _Ready(*placed, kept)
 
     def _further(self, run: FrameRun) -> tuple[FrameRun, int]:
-        """The last run of a call that goes on in the film, made longer; what is held begins where.
+        """The last run of a call that continues, made longer, and where the held part begins.
 
         The next call will want what follows.
         """
@@ -435,7 +435,7 @@ class Frames(FrameTimes):
         return open_source(self._what, **self._budget, **self._options)
 
     def _ready(self) -> FrameTrack:
-        """What is known of the track: made anew in another process than the last."""
+        """What is known of the track: made again in another process than the last."""
         if self._pid != os.getpid():
             if self._is_foreign():
                 self._pid = os.getpid()

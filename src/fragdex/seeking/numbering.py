@@ -30,7 +30,7 @@ class Numbering:
     Args:
         track: of an index that has its samples.
         samples: all of them, in decode order.
-        size: bytes of the file; samples behind its end are no frames. None: unknown.
+        size: bytes of the file; samples after its end are no frames. None: unknown.
         order: of the numbers.
         hidden: whether samples that the edit list hides are frames, too.
 

@@ -333,7 +333,7 @@ def _obstacle(
 
 
 def _reaches_out(tracks: Sequence[_Track], begin: Fraction | float, end: Fraction | float) -> bool:
-    """Whether a span begins before the first track, or goes on behind the last."""
+    """Whether a span begins before the first track, or continues after the last."""
     first = min((t.start.fraction for t in tracks if t.start is not None), default=None)
     last = max((t.stop.fraction for t in tracks if t.stop is not None), default=None)
     behind = last is not None and (begin >= last or last < end < math.inf)

@@ -142,7 +142,7 @@ class Finder(Protocol):
 class Extent:
     """What all fragments of a track come to.
 
-    Each answer reads whole columns once; what is asked again costs no more in a long film.
+    Each answer reads whole columns once; what is asked again costs no more in a long video.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -179,7 +179,7 @@ class Extent:
         return bool(virtual.any()) and not bool(virtual.all())
 
     def row_behind(self, first: int, target: int) -> int:
-        """Row behind the last fragment, from row `first` on, with a sample at or before a time.
+        """Row after the last fragment, from row `first` on, with a sample at or before a time.
 
         Args:
             first: a row of the fragment table; it counts in any case.
@@ -189,7 +189,7 @@ class Extent:
 
     @cached_property
     def _starts(self) -> memoryview:
-        """For each row the least composition time of it and of all behind it, which only rise."""
+        """For each row the least composition time of it and of all after it, which only rise."""
         starts = self._fragments.cts_min
         known = np.where(starts == NULL, np.iinfo(np.int64).max, starts)
         return np.ascontiguousarray(np.minimum.accumulate(known[::-1])[::-1]).data

@@ -16,7 +16,7 @@ _TEXT = re.compile(
 def parse_time(text: str) -> Fraction:
     """Seconds from a text: `90`, `90.5s`, `1:30` or `1:02:03.5`, as the exact number it is.
 
-    Behind a colon, minutes and seconds are below 60. A minus may stand in front.
+    After a colon, minutes and seconds are below 60. A minus may stand in front.
 
     Raises:
         ValueError: it is none of these.

@@ -257,7 +257,7 @@ class Track:
         """For copies and other processes: what a track is made of, nothing that is made of it.
 
         A saved index sends its columns as they lie in the file, unread, so that one that is damaged
-        is so elsewhere. Samples that can be made anew are not sent.
+        is so elsewhere. Samples that can be made again are not sent.
         """
         if self._deferred is not None:
             names = [*_PLAIN, "_deferred"]

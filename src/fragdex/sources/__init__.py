@@ -42,7 +42,7 @@ __all__ = [
 if not TYPE_CHECKING:  # to type checkers, every name would be there
 
     def __getattr__(name: str) -> Any:
-        """What few need who open a file is imported when it is asked for."""
+        """What few need who open a file is imported when it is requested."""
         if name in ("md5", "md5_beside"):
             from fragdex.sources import opening as room
         elif name in ("ListedFile", "list_folder", "list_objects"):

@@ -336,7 +336,7 @@ class Cancelled(Exception):
 
 
 class ReadBatch:
-    """How many requests may be under way at once, and whether to go on at all.
+    """How many requests may be under way at once, and whether to continue at all.
 
     Args:
         most: requests under way at once.

@@ -22,7 +22,7 @@ class FilesystemSource(Source):
     """A file of an fsspec file system, read by ranges; made by `open_source(…, filesystem=…)`.
 
     Its length and what tells its versions apart (an entity tag or a date, as the file system has
-    it) are asked for once, at the first read. Retries are the file system's own.
+    it) are requested once, at the first read. Retries are the file system's own.
 
     >>> from fsspec.implementations.memory import MemoryFileSystem
     >>> filesystem = MemoryFileSystem()
@@ -115,7 +115,7 @@ class FilesystemSource(Source):
 
 
 def in_this_process(filesystem: Any) -> Any:
-    """The file system, made anew where it came here by a fork: its threads stayed behind.
+    """The file system, made again where it came here by a fork: its threads stayed behind.
 
     >>> from fsspec.implementations.memory import MemoryFileSystem
     >>> filesystem = MemoryFileSystem()

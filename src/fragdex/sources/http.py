@@ -1,8 +1,8 @@
 """Sources over HTTP: range requests that are checked, resumed, limited and never trusted.
 
 One read is one request (RFC 9110, 14.2), unless its answer breaks off or is a redirect; several
-small ranges are asked for in one request where the server answers that. What an answer means is
-decided in `answers`; here it is asked for, waited for and tried again.
+small ranges are requested in one request where the server answers that. What an answer means is
+decided in `answers`; here it is requested, waited for and tried again.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ MAX_PARTS = 16
 """Ranges in one request; servers draw their limits higher, our own service at 16."""
 
 MAX_PART_SIZE = 64 * 1024
-"""Bytes of a range that is asked for beside others in one request; larger ones have their own."""
+"""Bytes of a range that is requested beside others in one request; larger ones have their own."""
 
 
 class HTTPSource(Source):
@@ -250,7 +250,7 @@ class HTTPSource(Source):
     asked for, which is then taken, and kept for later reads. Server errors, lost connections,
     short and slow answers are tried again `retries` times for each read, going on where they broke
     off: then SourceUnavailable. SourceNotFound for 404 and 410; SourceError for what no second try
-    would mend.
+    would repair.
 
     >>> from fragdex.testing import RangeServer
     >>> with RangeServer(b"abcdef") as server, HTTPSource(server.url) as source:
@@ -325,7 +325,7 @@ class HTTPSource(Source):
         return [pieces_of(one, pieces) or b"" for one in wanted]
 
     def _grouped(self, reads: list[ByteRange]) -> list[list[ByteRange]]:
-        """Even groups that are asked for in one request each; none where that is no use."""
+        """Even groups that are requested in one request each; none where that is no use."""
         count = -(-len(reads) // MAX_PARTS)
         if len(reads) < 2 or self._takes_several is False:
             return []
@@ -384,7 +384,7 @@ class HTTPSource(Source):
     ) -> Iterator[bytes | memoryview]:
         """Yield the bytes of `range`, or of all, out of one answer, in pieces as they arrive.
 
-        Everything is asked for without a Range field if nothing was read before, so that it works
+        Everything is requested without a Range field if nothing was read before, so that it works
         on every server.
         """
         if range is None:

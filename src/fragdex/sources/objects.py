@@ -281,7 +281,7 @@ def list_folder(root: str, *, after: str = "", most: int = 10_000) -> Iterator[L
 
     Args:
         root: the folder, as `os.path.realpath` gives it.
-        after: a name; what does not come behind it is left out, but for the folders above it.
+        after: a name; what does not come after it is left out, but for the folders above it.
         most: how many are given; so many of a folder are held in memory.
     """
     left = most
@@ -305,7 +305,7 @@ def list_folder(root: str, *, after: str = "", most: int = 10_000) -> Iterator[L
 
 
 def _entries(root: str, folder: str, after: str, most: int) -> list[str]:
-    """The first names in a folder behind another name, in order."""
+    """The first names in a folder after another name, in order."""
 
     def wanted(entry: os.DirEntry[str]) -> str | None:
         is_folder = entry.is_dir(follow_symlinks=False)
@@ -336,7 +336,7 @@ def list_objects(
 
     Args:
         url: such as s3://bucket/prefix.
-        after: a name below it; what does not come behind it is left out.
+        after: a name below it; what does not come after it is left out.
         store: an obstore store for that URL; None: one is made.
         retries, timeout: as `open_source` takes them; its other options say nothing here.
 

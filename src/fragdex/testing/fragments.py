@@ -37,10 +37,10 @@ class Laid:
 
     Attributes:
         data: its bytes.
-        start, moof, stop: of the fragment's first introducing box, its moof, and behind its last
+        start, moof, stop: of the fragment's first introducing box, its moof, and after its last
             mdat; bytes from the start of the file.
         samples: track_ID → what is true of its samples, in decode order.
-        next_dts: track_ID → where the decode time goes on.
+        next_dts: track_ID → where the decode time continues.
 
     >>> Laid(b"", 0, 0, 0, {}, {}).samples
     {}
@@ -61,7 +61,7 @@ class Fragment:
     Attributes:
         trafs: in file order.
         before: boxes that introduce it: styp, sidx, emsg, prft.
-        between: boxes between the moof and the first mdat behind it.
+        between: boxes between the moof and the first mdat after it.
         mdats: how many there are; 0: none.
         mdat_first: the first mdat stands before the moof (and before what introduces it).
         order: in which order the runs' data lies in the mdats, as numbers of runs counted over

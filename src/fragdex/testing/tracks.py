@@ -110,7 +110,7 @@ class Traf:
         stale: bytes by which the written base_data_offset is wrong.
         undeclared: positions count from the moof though nothing says so; a reader can only tell
             where those that the rule gives lie outside of every mdat up to the next moof.
-        extra: boxes behind the runs, such as senc.
+        extra: boxes after the runs, such as senc.
 
     >>> Traf(1, (Run((Sample(),)),)).tfdt
     0
@@ -297,7 +297,7 @@ class Moov:
         timescale: of the movie: edit durations count in it.
         fragmented: whether an mvex announces fragments.
         form: size form.
-        trailing: bytes behind the last box inside; QuickTime writes four zero bytes there.
+        trailing: bytes after the last box inside; QuickTime writes four zero bytes there.
 
     >>> len(Moov((Track(),)).data({}))
     609
@@ -389,9 +389,9 @@ class TrueFragment:
     Attributes:
         part: number of the part it was made from.
         start, moof, stop: bytes from the start of the file: the first box that introduces it, the
-            moof, and behind its last mdat.
-        samples: track_ID → numbers of the track's samples, first and behind the last.
-        next_dts: track_ID → decode time behind it.
+            moof, and after its last mdat.
+        samples: track_ID → numbers of the track's samples, first and after the last.
+        next_dts: track_ID → decode time after it.
     """
 
     part: int

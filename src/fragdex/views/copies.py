@@ -23,7 +23,7 @@ from fragdex.views.media import media_type
 from fragdex.views.view import Block, Scattered, SourceRange, View, size_of
 
 _MOST_WALKED: Final = 4096
-"""Boxes at the top level that are looked at for what must be mended."""
+"""Boxes at the top level that are looked at for what must be repaired."""
 _TOGETHER: Final = 1024
 """Ranges that are one block: a range of the view looks at no more than it needs."""
 _AHEAD: Final = 16 << 10
@@ -160,7 +160,7 @@ def faststart(index: Index, source: Source) -> View:
     """The file with its moov in front of the media.
 
     Raises:
-        BuildError: there is no moov, or it stands behind fragments.
+        BuildError: there is no moov, or it stands after fragments.
     """
     size = source.size if index.file.size is None else index.file.size
     if size is None:

@@ -1,8 +1,8 @@
-"""Files one behind the other as one: each at its place of the timeline, its samples as they are.
+"""Files one after the other as one: each at its place of the timeline, its samples as they are.
 
 Fragments have one edit list for the whole track, so that what a later file hides cannot be hidden
 by one. Sound that is hidden at its start (priming, pre-roll) is cut at access units; pictures that
-are hidden there are needed by those behind them, and get a tick each before the file begins.
+are hidden there are needed by those after them, and get a tick each before the file begins.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def _with(trak: Box, lane: JoinedTrack) -> Box:
 
 
 Starts: TypeAlias = Sequence[TimeLike] | Literal["source"] | None
-"""Where files begin: each behind the one before (None), at their own times, or as given."""
+"""Where files begin: each after the previous one (None), at their own times, or as given."""
 
 _SHORT: Final = Fraction(1, 2)
 """Seconds without a sample of a track between two files over which its last one lasts."""
@@ -457,7 +457,7 @@ class _Placed:
     def _follow(
         self, before: Media, media: Media, piece: Piece, last: Piece
     ) -> tuple[Media, Media]:
-        """A piece behind another: decode times that rise, and how long the last sample lasts."""
+        """A piece after another: decode times that rise, and how long the last sample lasts."""
         lasts = int(before.durations[-1])
         first, reached = int(media.presentation.min()), before.end
         scale = self._track.timescale

@@ -16,7 +16,7 @@ pictures that the edit list hides and that others need are therefore shown for a
 0 on, all of them within half a millisecond (decision 0047).
 
 Of sound that is not coded an hour has 170 million samples of a few bytes, and all are alike: a
-group stands for neighbours that lie one behind the other, so that tables have a row for a fiftieth
+group stands for neighbours that lie one after the other, so that tables have a row for a fiftieth
 of a second and not for each sample.
 """
 
@@ -156,7 +156,7 @@ class Media:
         source: int64 number of the source that holds each sample.
         samples: in decode order, with the times of the source.
         presentation: int64 presentation time of each, in ticks; below 0: hidden.
-        decode: int64 decode time of each in fragments, in ticks; never below 0, nor behind the
+        decode: int64 decode time of each in fragments, in ticks; never below 0, nor after the
             composition time.
         durations: int64 ticks of each to the next one in presentation order, the last one's own;
             and to the next one's decode time.
@@ -364,9 +364,9 @@ def _from_zero(
 
 
 def _first_second(sync: npt.NDArray[np.bool_], presentation: Int64, timescale: int) -> int:
-    """Samples before the first sync sample that is presented a second behind the first sample.
+    """Samples before the first sync sample that is presented a second after the first sample.
 
-    Something later is presented behind it, so that all is known that is presented before it.
+    Something later is presented after it, so that all is known that is presented before it.
     """
     latest = np.maximum.accumulate(presentation[::-1])[::-1]
     later = sync & (presentation >= presentation[0] + timescale) & (latest > presentation)
@@ -374,7 +374,7 @@ def _first_second(sync: npt.NDArray[np.bool_], presentation: Int64, timescale: i
 
 
 def _why_hidden(track: Track, last: int) -> str:
-    """Why nothing of a track is shown behind time 0, where its last sample has this duration."""
+    """Why nothing of a track is shown after time 0, where its last sample has this duration."""
     if track.info.edits:
         return f"the edit list hides all of track {track.id}"
     if not last:

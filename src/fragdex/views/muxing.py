@@ -78,7 +78,7 @@ def _exact_clip(
     stop: TimeLike,
     tracks: Collection[int] | None,
 ) -> View | None:
-    """As if the files were one, each behind the one before; None: it cannot be exact."""
+    """As if the files were one, each after the previous one; None: it cannot be exact."""
     known = [index.file for index in indexes]
     bases = [0]
     for one in known:

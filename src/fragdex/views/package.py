@@ -1,4 +1,4 @@
-"""HLS and DASH from the indexes of files, made when they are asked for; nothing is stored.
+"""HLS and DASH from the indexes of files, made when they are requested; nothing is stored.
 
 Each track of video, audio and subtitles is a rendition whose segments stand on their own.
 Playlists, manifest and segments come from one table, so that what they say of each other is true

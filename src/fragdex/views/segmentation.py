@@ -40,7 +40,7 @@ def cut(media: Sequence[Media], seconds: Fraction | None, lead: Media | None = N
     """Numbers of the first sample of each segment, and of the end, for each track.
 
     A segment begins with a sync sample of the reference track: that nearest to the wanted length
-    behind the one before. Other tracks are cut at their sync sample that is presented nearest to
+    after the one before. Other tracks are cut at their sync sample that is presented nearest to
     that moment, so that all have equally many segments; some may be empty.
 
     Args:
@@ -72,8 +72,8 @@ def cut(media: Sequence[Media], seconds: Fraction | None, lead: Media | None = N
 def starts(media: Media) -> tuple[Int64, Int64]:
     """Samples that a segment may begin with, and the presentation times from which it shows.
 
-    The times rise, and but for the first they lie behind 0. Nothing behind such a sample is
-    presented earlier, be it decoded later. What is hidden is not behind 0.
+    The times rise, and but for the first they lie after 0. Nothing after such a sample is
+    presented earlier, be it decoded later. What is hidden is not after 0.
     """
     numbers = np.flatnonzero(media.samples.sync)
     if not len(numbers):
@@ -88,7 +88,7 @@ def starts(media: Media) -> tuple[Int64, Int64]:
 
 
 def near(times: list[int], end: int | None, seconds: Fraction | None, timescale: int) -> list[int]:
-    """Which of rising times are taken: each nearest to a length behind the one before.
+    """Which of rising times are taken: each nearest to a length after the one before.
 
     The end of the track is one to choose from, too: then the last segment reaches to it. None:
     it is not known yet, and the last one taken is where the last segment ends.
@@ -140,7 +140,7 @@ def nearest(
         times, scale: in ticks of so many a second.
         moments, timescale: likewise.
 
-    Returns: places in `times`, and of each moment whether there is a time behind it.
+    Returns: places in `times`, and of each moment whether there is a time after it.
 
     >>> places, behind = nearest(np.array([0, 4, 9]), 1, np.array([1, 3, 9]), 1)
     >>> places.tolist(), behind.tolist()
@@ -194,7 +194,7 @@ def settled(media: Media, lead: Media, seconds: Fraction | None) -> tuple[Media,
 
 
 def _known(media: Media) -> tuple[Int64, Int64]:
-    """Starts of segments behind which enough is known: a sample that is presented later."""
+    """Starts of segments after which enough is known: a sample that is presented later."""
     numbers, times = starts(media)
     latest = np.maximum.accumulate(media.presentation[::-1])[::-1]
     known = latest[numbers] > media.presentation[numbers]

@@ -472,8 +472,8 @@ class Segments:
         init: the source's ftyp and moov.
         media: the tracks, at least one.
         seconds: wanted length; None: a segment for each sync sample.
-        edges: of each track the first sample of each segment, and the end; None: cut anew.
-        descriptions: of each track, as `descriptions_of` gives them; None: asked anew.
+        edges: of each track the first sample of each segment, and the end; None: cut again.
+        descriptions: of each track, as `descriptions_of` gives them; None: asked again.
         protection: of each track, as `protected` gives it; None: all are clear.
         head: bytes in front of each fragment.
         begins: as `Fragments` takes it.
@@ -528,7 +528,7 @@ class Segments:
 
     @cached_property
     def init(self) -> bytes:
-        """The initialization segment; made when it is asked for."""
+        """The initialization segment; made when it is requested."""
         return init_segment(self._source_init, self.media)
 
     @cached_property

@@ -51,7 +51,7 @@ class VttCue(NamedTuple):
     Attributes:
         start, end: as said.
         text: the payload as it stands in WebVTT, escaped.
-        settings: behind the times, or "".
+        settings: after the times, or "".
     """
 
     start: Fraction
@@ -166,7 +166,7 @@ def _styled(data: bytes) -> str:
 
 
 def _styles(data: bytes) -> Iterator[Sequence[int]]:
-    """First character, the one behind the last, and face flags of style records."""
+    """First character, the one after the last, and face flags of style records."""
     at = 0
     while at + 8 <= len(data):
         size, code = struct.unpack_from(">I4s", data, at)
@@ -458,7 +458,7 @@ def _rows(
     starts: Sequence[Fraction],
     stops: Sequence[Fraction | None],
 ) -> tuple[Int64, Int64]:
-    """Of some spans the first cue that is shown in each, and the one behind the last."""
+    """Of some spans the first cue that is shown in each, and the one after the last."""
     lows = np.searchsorted(ends, [min(at * scale // 1, FAR) for at in starts], side="right")
     most = [FAR if at is None else min(-(-at * scale // 1), FAR) for at in stops]
     highs = np.searchsorted(begins, most, side="left")

@@ -55,7 +55,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Title:
-    """The renditions that are one film.
+    """The renditions that are one video.
 
     Attributes:
         renditions: video first, then audio, each in the order of files and tracks.

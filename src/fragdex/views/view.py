@@ -1,7 +1,7 @@
 """A view: parts in order, each made bytes or a range of a source; nothing is stored.
 
-A view consists of blocks. How many bytes each has is known beforehand; a block is made when a
-range touches it, and forgotten. The bytes behind its parts are read by few large reads, and are
+A view consists of blocks. How many bytes each has is known in advance; a block is made when a
+range touches it, and forgotten. The bytes of its parts are read by few large reads, and are
 never those of two versions.
 """
 
@@ -64,7 +64,7 @@ Part = bytes | SourceRange
 
 
 class Scattered(NamedTuple):
-    """Many ranges of a source, one behind the other in a view: samples among those of others.
+    """Many ranges of a source, one after the other in a view: samples among those of others.
 
     Attributes:
         source: number of the source, from 0.
@@ -566,7 +566,7 @@ def _cut_ranges(part: Scattered, low: int, high: int) -> Scattered:
 
 
 class _ViewSource(Source):
-    """Reads of a view; the files behind it are opened when they are needed."""
+    """Reads of a view; its files are opened when they are needed."""
 
     def __init__(self, view: View, sources: Sources) -> None:
         super().__init__("<view>", size=view.size, etag=view.etag)
@@ -577,7 +577,7 @@ class _ViewSource(Source):
         return b"".join(self._sources.bytes_of(self._view.blocks(self._spend(range))))
 
     def close(self) -> None:
-        """Close the files behind it."""
+        """Close its files."""
         super().close()
         self._sources.__exit__(None, None, None)
 

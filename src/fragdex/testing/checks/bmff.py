@@ -21,7 +21,7 @@ def table_rules(place: Place, trak: Box, media: Sequence[tuple[int, int]]) -> It
     """What is wrong with the sample tables of a trak.
 
     Args:
-        media: first byte of each mdat's payload, and the one behind it.
+        media: first byte of each mdat's payload, and the one after it.
     """
     stbl = trak.find("mdia/minf/stbl")
     if stbl is None:

@@ -170,7 +170,7 @@ def _samples(
 def _data(
     place: Place, moof: Box, mdats: tuple[Box, ...], samples: list[SegmentSample]
 ) -> Iterator[Violation]:
-    """The samples lie in the mdats behind their moof, one behind the other."""
+    """The samples lie in the mdats after their moof, one after the other."""
     inside = [(mdat.offset + mdat.header_size, mdat.stop) for mdat in mdats]
     at = 0
     for sample in samples:

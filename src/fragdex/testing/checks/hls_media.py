@@ -74,7 +74,7 @@ class Line:
     Attributes:
         number: from 1.
         tag: without `#`; "" for a URI.
-        value: what stands behind the colon, or the URI.
+        value: what stands after the colon, or the URI.
         attributes: of a tag that has an attribute list; quotes are taken off.
 
     >>> next(lines_of('#EXT-X-MAP:URI="init.mp4"', [])).attributes
