@@ -371,8 +371,8 @@ def delete_tenant(
 ) -> int:
     """Delete a tenant with its keys, files, renders, transcriptions, webhooks and jobs.
 
-    Running services refuse its keys within seconds, and end its jobs. The bytes go from the store
-    after deletion_grace_seconds. Nothing brings them back but a back-up.
+    Running services refuse its keys within seconds, and stop its jobs. The bytes are deleted after
+    deletion_grace_seconds. Only a back-up can restore them.
 
     Examples:
       fragdex tenant delete acme
@@ -429,7 +429,7 @@ def tenant_limits(
 ) -> int:
     """Show the limits of a tenant and what it stores; options set limits, `none` ends one.
 
-    A limit that is not set is the service's own. Running services follow at once.
+    Without a limit of its own, a tenant has the service's. Running services apply changes at once.
 
     Examples:
       fragdex tenant limits acme
@@ -497,10 +497,10 @@ def check_store(
     *,
     settings: Any,
 ) -> int:
-    """Compare the store with the database: that every object is there, in its size.
+    """Compare the store with the database: every object must exist, with its size.
 
-    Prints what is missing or other than it was stored, and a sum. The exit code is 1 if anything
-    is. The service may run meanwhile.
+    Prints missing and changed objects, and a summary. The exit code is 1 if there are any. The
+    service may run meanwhile.
 
     Examples:
       fragdex db check --data /srv/restored

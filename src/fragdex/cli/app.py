@@ -143,7 +143,7 @@ def app_of(first: str = "") -> typer.Typer:
     """The command line.
 
     Args:
-        first: the first word behind the program's name; where it is a command or a group of them,
+        first: the first word after the program's name; where it is a command or a group of them,
             nothing else is made: typer takes longer over all of them than most commands run.
     """
     commands = {one.__name__: (one, line) for one, line in (COMMANDS | SERVICE_COMMANDS).items()}

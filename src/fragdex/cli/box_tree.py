@@ -28,7 +28,7 @@ def top_level_boxes(source: Any, paths: list[str] | None, strict: bool) -> Itera
     """Every top-level box in file order; what stands before damage comes before the error.
 
     Boxes that hold media data or no meaning come without their payload, as do those whose type
-    no path asks for.
+    no path selects.
 
     Raises:
         NotISOBMFF, MalformedBox, LimitExceeded: as `parse`.

@@ -1,4 +1,4 @@
-"""`fragdex compare`: which frames and samples of two films differ."""
+"""`fragdex compare`: the frames and samples in which two videos differ."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def compare(
     ] = 0,
     json: options.Json = False,
 ) -> int:
-    """Say which frames and samples of two films differ, how much, and where; exit code 1 if any do.
+    """Find where two videos differ: frames, samples, and how much. Exit code 1 if they do.
 
     Frames are compared by their number, as they are decoded: PSNR of all channels, SSIM of the
-    brightness, and the rectangle that holds every pixel that differs. Sound is compared sample by
+    brightness, and the rectangle with all differing pixels. Sound is compared sample by
     sample.
 
     Examples:

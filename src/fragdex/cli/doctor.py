@@ -343,9 +343,9 @@ CHECKS: list[Callable[[], list[Requirement]]] = [
 
 
 def doctor(json: options.Json = False) -> int:
-    """Say which parts of fragdex work on this machine, and how to get those that do not.
+    """Check which parts of fragdex work on this machine, and say how to get the others.
 
-    Chromium is started once, with a page of one line. Exit code 1 where a part is missing.
+    Chromium is started once, with a page of one line. The exit code is 1 if a part is missing.
 
     Examples:
       fragdex doctor

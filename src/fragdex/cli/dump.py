@@ -48,8 +48,8 @@ def dump(
 
     Tables are cut after a few rows, long bytes after 16, and reserved fields are left out, unless
     --full is given. JSON has all fields and rows; bytes that no declaration covers are in it with
-    --full. It is one document a file, written box by box: where a file is damaged, it ends with the
-    key error.
+    --full. It is one document per file, written box by box; for a damaged file it ends with the key
+    error.
 
     Examples:
       fragdex dump movie.mp4

@@ -1,4 +1,4 @@
-"""`fragdex index`: write the index of files, in any form; many films to one set."""
+"""`fragdex index`: write the index of files, in any form; many videos to one set."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ def index(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """Index files: write FILE.fidx beside each, or another form of the index.
+    """Index files: write FILE.fidx next to each, or another form of the index.
 
     FILE may be a path, a glob, a URL, a saved index, or - for stdin. One line is printed for each
     index file that is written; findings go to stderr. With -o NAME.parquet and no --format, all
-    films become one set; FILE may also be a folder or a bucket (s3://bucket/folder/**). Films that
-    the set has already are indexed again only if they changed.
+    videos become one set; FILE may also be a folder or a bucket (s3://bucket/folder/**). Videos
+    that are already in the set are indexed again only if they changed.
 
     Examples:
       fragdex index movie.mp4                         write movie.fidx
@@ -292,7 +292,7 @@ def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str
 
 @contextmanager
 def _media(name: str, index: Any, form: str) -> Iterator[dict[str, Any]]:
-    """The file itself for those forms that look into it, where it can be had."""
+    """The file itself for those forms that look into it, where it is available."""
     from fragdex import open_source
     from fragdex.cli.opening import media_of
     from fragdex.errors import SourceError
@@ -365,7 +365,7 @@ def _escaped(path: str, safe: str) -> str:
 def playlists(
     name: str, index: Any, target: str | None, exporting: Mapping[str, Any]
 ) -> list[tuple[str | None, bytes]]:
-    """The master playlist and, where all are asked for, those that it names: (place, text)."""
+    """The master playlist and, where all are requested, those that it names: (place, text)."""
     from fragdex.formats import export, hls
 
     common = {key: exporting[key] for key in ("track", "segment_duration") if key in exporting}
@@ -387,7 +387,7 @@ def playlists(
 
 
 def playback_notes(index: Any) -> list[str]:
-    """What keeps players from playing it, beside what every index is told of."""
+    """What keeps players from playing it, except the findings of every index."""
     from fragdex.formats.hls import playback_findings
 
     known = {finding.code for finding in index.findings}
@@ -395,7 +395,7 @@ def playback_notes(index: Any) -> list[str]:
 
 
 def index_set(names: Sequence[str], output: str, jobs: int) -> int:
-    """Write a set; the exit code is 2 where a film is broken."""
+    """Write a set; the exit code is 2 where a video is broken."""
     from multiprocessing import get_context
 
     from fragdex.data import write_set

@@ -72,7 +72,7 @@ class Outcome(Generic[Result]):
 
 @dataclass(slots=True)
 class InputWork:
-    """Work on many inputs; a bad one is complained about and the others go on.
+    """Work on many inputs; a bad one is complained about and the others continue.
 
     Attributes:
         code: the exit code so far: 2 after a bad input.
@@ -149,11 +149,11 @@ def into_folder(output: str | None) -> bool:
 def places(
     names: Sequence[str], output: str | None, suffix: Callable[[str], str], what: str
 ) -> dict[str, str]:
-    """Where what is made of each input goes.
+    """The output of each input.
 
     Args:
         names: the inputs.
-        output: a file (- is stdout) for one input; a folder, which is made; None: beside each.
+        output: a file (- is stdout) for one input; a folder, which is created; None: next to each.
         suffix: name → how the file ends that is called after it.
         what: the things that are written, for complaints.
 

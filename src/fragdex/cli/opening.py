@@ -22,7 +22,7 @@ PIECE = 1 << 20
 def saved_form(name: str) -> Literal["fidx", "json"] | None:
     """Which form of a saved index a name stands for; None: none, so it is media.
 
-    A local file is told by how it starts, a URL by how its path ends.
+    A local file is recognized by its start, a URL by the end of its path.
     """
     if name == STDIN:
         return None
@@ -185,7 +185,7 @@ def media_of(index: Index, name: str) -> str:
 
 
 def media_at_hand(index: Index, name: str) -> str | None:
-    """The local media file of a .fidx: of the recorded name beside it, or at the recorded path.
+    """The local media file of a .fidx: with the recorded name next to it, or at the recorded path.
 
     The path is looked at where it leads below the folder of the .fidx, or is to be followed.
     """

@@ -176,7 +176,7 @@ Init = Annotated[
 
 
 def placed(text: str) -> Any:
-    """The -o of a command that writes a file for each input; what it can be is told in its help."""
+    """The -o of a command that writes a file for each input; its help says what it can be."""
     return typer.Option("--output", "-o", metavar="PATH", help=text, show_default=False)
 
 
@@ -217,7 +217,7 @@ _OPENING: dict[str, tuple[Any, Any]] = {
 
 
 def opens(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command these options on how its inputs are opened, behind its own.
+    """Give a command these options on how its inputs are opened, after its own.
 
     The command has a parameter `opening` instead of them: a dict of what was given, by name.
     """

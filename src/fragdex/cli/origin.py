@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fragdex.origin.application import Settings
 
 GRACE: Final = 10
-"""Seconds for which answers under way go on when the server is told to end."""
+"""Seconds that running answers get when the server is asked to stop."""
 BACKLOG: Final = 2048
 """Connections that wait to be accepted."""
 CONNECTIONS: Final = 2000
@@ -124,7 +124,7 @@ def origin(
 
     DIR/film.mp4 is at /film.mp4/hls/master.m3u8, /film.mp4/dash/manifest.mpd, /film.mp4/clip.mp4,
     /film.mp4/fragmented.mp4 and /film.mp4/faststart.mp4; pictures and sound at thumbnail.jpg,
-    storyboard.vtt, peaks.json and loudness.json beside them. The page / lists the films.
+    storyboard.vtt, peaks.json and loudness.json. The page / lists the videos.
 
     Examples:
       fragdex origin films/

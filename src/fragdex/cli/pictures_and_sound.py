@@ -1,4 +1,4 @@
-"""`fragdex thumbnail`, `storyboard`, `peaks` and `loudness`: pictures of a film, and its sound."""
+"""`fragdex thumbnail`, `storyboard`, `peaks` and `loudness`: pictures of a video, and its sound."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SUFFIXES = {".jpg": "jpeg", **{f".{kind}": str(kind) for kind in PictureKind}}
 
 
 def picture_kind(output: str | None, format: PictureKind | None) -> str:
-    """The format that is asked for, by name or by the end of a path; else JPEG.
+    """The format that is requested, by name or by the end of a path; else JPEG.
 
     >>> picture_kind("a.webp", None), picture_kind("a.webp", PictureKind.PNG)
     ('webp', 'png')
@@ -86,10 +86,10 @@ def thumbnail(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """Make a picture of a moment: JPEG, WebP, AVIF or PNG.
+    """Make a picture at a time: JPEG, WebP, AVIF or PNG.
 
-    The key frame nearest to TIME, unless --exact is given: of a remote file, only its bytes are
-    read. Needs PyAV and Pillow (pip install 'fragdex[media]').
+    It shows the key frame nearest to TIME, unless --exact is given; from a remote file, only the
+    bytes of this frame are read. Needs PyAV and Pillow (pip install 'fragdex[media]').
 
     Examples:
       fragdex thumbnail movie.mp4 1:02:03 -o movie.jpg --width 320

@@ -126,11 +126,11 @@ def push(
     ] = True,
     json: options.Json = False,
 ) -> int:
-    """Send files to a service; prints the id of each.
+    """Upload files to a service; prints the id of each.
 
-    What is there already is not sent again, and what broke off is continued: also by the same
-    command, if this one is ended. A file that is larger than the service takes is refused before
-    its bytes are sent. Needs httpx (pip install 'fragdex[remote]').
+    Bytes that the service already has are not sent, and an interrupted upload resumes, also when
+    you repeat the command. A file above the service's limit is refused before it is sent.
+    Needs httpx (pip install 'fragdex[remote]').
 
     Examples:
       fragdex push film.mp4
@@ -208,11 +208,11 @@ def pull(
     key: Key = None,
     json: options.Json = False,
 ) -> int:
-    """Receive files, films of renders and captions from a service.
+    """Download files, results of renders and captions from a service.
 
-    A video comes as one fragmented MP4, or with --track as a file for each track; a transcription
-    as WebVTT, or what the suffix of -o says (.srt, .json). What breaks off is continued; a file
-    appears when it is complete. A file that is there already stays, unless --overwrite is given.
+    A video becomes one fragmented MP4, or with --track a file for each track; a transcription
+    becomes WebVTT, or the format of the suffix of -o (.srt, .json). Interrupted downloads resume;
+    a file appears when it is complete. Existing files stay, unless --overwrite is given.
     Needs httpx (pip install 'fragdex[remote]').
 
     Examples:
@@ -332,7 +332,7 @@ def status(
     ] = 10,
     json: options.Json = False,
 ) -> int:
-    """Show files, renders and transcriptions of a service: id, status, what it is.
+    """Show files, renders and transcriptions of a service: id, status and kind.
 
     Needs httpx (pip install 'fragdex[remote]').
 

@@ -1,4 +1,4 @@
-"""`fragdex render`: a page becomes a film or a still, here or by a service."""
+"""`fragdex render`: a page becomes a video or a still, here or by a service."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _need_rows(path: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class BatchFilm:
-    """A film of a batch: its row, its file, and how it went.
+    """A video of a batch: its row, its file, and how it went.
 
     Attributes:
         rendered: None where it was there already, or failed.
@@ -103,15 +103,15 @@ class BatchFilm:
 
 
 class _Stopped(Exception):
-    """Nobody waits for the films any more."""
+    """Nobody waits for the videos any more."""
 
 
 class FilmBatch:
-    """Films of one page, each with a row of its own as data.
+    """Videos of one page, each with its own row as data.
 
     Args:
         site: of the page; outside: what it may ask for beyond it.
-        spec: of each film.
+        spec: of each video.
         output: their names, with columns in braces; `{row}` is the number of the row, from 1.
         rows: in order.
 
@@ -139,10 +139,10 @@ class FilmBatch:
         return len(self._films)
 
     def run(self, jobs: int | None, progress: Callable[[int, int], object]) -> Iterator[BatchFilm]:
-        """Make what is to be made; each film, in order, as soon as it and those before are done.
+        """Make what is to be made; each video, in order, as soon as it and those before are done.
 
         Args:
-            jobs: films at once; as many as processors.
+            jobs: videos at once; as many as processors.
             progress: told how many frames are done, of how many that are known of.
         """
         frames: dict[Path, tuple[int, int]] = {}
@@ -359,12 +359,11 @@ def render(
     json: options.Json = False,
     **fields: Any,
 ) -> int:
-    """Render a web page frame by frame: each frame shows exactly its moment, however long it takes.
+    """Render a web page frame by frame: each frame shows exactly its time, however long it takes.
 
     The browser can read only the page's own files, or the host of the given URL. Blocked requests
-    and errors of the page go to stderr. Where a script of the page failed, was blocked or is
-    missing, the film is made all the same, and the exit code is 3. So it is where --check finds
-    something.
+    and errors of the page go to stderr. If a script of the page failed, was blocked or is
+    missing, the video is still made, and the exit code is 3, as it is if --check finds something.
 
     Examples:
       fragdex render page.html -o film.mp4 --size 1280x720 --fps 30 --duration 10
@@ -470,7 +469,7 @@ def _batch(
     page: str, films: FilmBatch, jobs: int | None, json: bool, allow_incomplete: bool,
     max_seconds: float | None, max_cost: float | None,
 ) -> int:  # fmt: skip
-    """Make films of rows; 2 where one failed, 3 where a script of one did."""
+    """Make videos of rows; 2 where one failed, 3 where a script of one did."""
     code = 0
     with part_progress(f"{Path(page).name}, {len(films)} videos", "frames") as progress:
         for film in films.run(jobs, render_tools.Caps(max_seconds, max_cost, progress)):
@@ -578,5 +577,5 @@ def _record_facts(page: str, output: str, record: RenderRecord, seconds: float) 
 
 
 def _film_seconds(record: RenderRecord) -> float:
-    """The length of a film."""
+    """The length of a video."""
     return round(float((record.frames or 0) / Fraction(record.frame_rate)), 6)

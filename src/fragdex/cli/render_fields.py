@@ -61,7 +61,7 @@ def output_help() -> str:
 
 
 def declare_options(command: Any) -> None:
-    """Give a command an option for each field, behind its `output`.
+    """Give a command an option for each field, after its `output`.
 
     It is called with them in its `**fields`. A command that has them already is left as it is.
     """
@@ -147,7 +147,7 @@ def spec_of(kind: FileKind, options: Mapping[str, Any]) -> RenderSpec:
         options: as they were given, by the names of the fields.
 
     Raises:
-        typer.BadParameter: one of them is none, or they do not go together.
+        typer.BadParameter: one of them is invalid, or they cannot be combined.
     """
     from fragdex.rendering.fields import declared_fields
     from fragdex.rendering.outputs import CONTAINERS, Film, Still
@@ -279,7 +279,7 @@ def facts_of(
     page: str, output: str, film: Film, rendered: Rendered, seconds: float,
     given: Mapping[str, Any] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """What `--json` tells of a render.
+    """The output of `--json` for a render.
 
     Args:
         page, output: as they were written.
@@ -336,7 +336,7 @@ def line_of(facts: Mapping[str, Any]) -> str:
 
 
 def _loudness(loudness: dict[str, Any] | None) -> str:
-    """What was done about the loudness; nothing where none was asked for, or there is none."""
+    """What was done about the loudness; nothing where none was requested, or there is none."""
     if loudness is None or loudness["integrated"] is None:
         return ""
     return f", {loudness['integrated'] + loudness['gain']:.1f} LUFS by {loudness['gain']:+.1f} dB"

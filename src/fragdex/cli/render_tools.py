@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fragdex.rendering.spec import RenderSpec
 
 Tool = Callable[[str, "PageSource", "RenderSpec", bool], int]
-"""Name of the page, page, film, whether JSON is wanted → the exit code."""
+"""Name of the page, page, video, whether JSON is wanted → the exit code."""
 
 Check = Annotated[
     bool,
@@ -102,7 +102,7 @@ def tool_of(
     preview: bool,
     port: int | None,
 ) -> Tool | None:
-    """The tool that is asked for; None: the film itself.
+    """The tool that is requested; None: the video itself.
 
     Raises:
         typer.BadParameter: several are, or one that does not go with the output.
@@ -238,7 +238,7 @@ def _file(name: str, file: str) -> str:
 def estimate_page(
     jobs: int | None, slices: int | None, name: str, page: PageSource, spec: RenderSpec, json: bool
 ) -> int:  # fmt: skip
-    """Say what the film of a page needs; returns the exit code."""
+    """Say what the video of a page needs; returns the exit code."""
     from fragdex.rendering.estimate import estimate
 
     cost = estimate(page, spec, jobs=jobs, slices=slices)
@@ -299,7 +299,7 @@ def _size(count: int) -> str:
 
 
 def preview_page(port: int, name: str, page: PageSource, spec: RenderSpec, json: bool) -> int:
-    """Show the film of a page until interrupted; returns the exit code."""
+    """Show the video of a page until interrupted; returns the exit code."""
     from fragdex.rendering.preview import FilmPreview, LocalServer
 
     preview = FilmPreview(name, page, spec)

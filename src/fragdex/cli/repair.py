@@ -1,4 +1,4 @@
-"""`fragdex repair`: a film whose index is lost or wrong."""
+"""`fragdex repair`: a file whose index is lost or wrong."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def repair(
     ] = False,
     json: options.Json = False,
 ) -> int:
-    """Find the samples of a film whose moov is lost or wrong, and write the mended film.
+    """Find the samples of a file whose moov is lost or wrong, and write the repaired file.
 
-    FILE is read, and never written. Each sample is proved by what its codec says of itself and by
-    what follows it; what does not parse is left out, and said. A good film of the same camera says
-    what the tracks are. Without -o, FILE is only looked at.
+    FILE is never written to. Each sample is proved by the syntax of its codec and by what follows
+    it; data that does not parse is left out and reported. A good file from the same camera provides
+    the tracks. Without -o, FILE is only examined.
 
     Examples:
-      fragdex repair broken.mp4 --like good.mp4 -o mended.mp4
+      fragdex repair broken.mp4 --like good.mp4 -o repaired.mp4
       fragdex repair broken.mp4 --like good.mp4 --spans
-      fragdex repair card/*.mp4 --like good.mp4 -o mended/
+      fragdex repair card/*.mp4 --like good.mp4 -o repaired/
     """
     names = expand(files)
     outputs = {} if output is None else places(names, output, lambda name: ".mp4", "films")

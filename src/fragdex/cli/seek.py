@@ -46,14 +46,14 @@ def seek(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """Find the bytes for a moment: where decoding starts for TIME in each track.
+    """Find the bytes for a time: where decoding for TIME starts in each track.
 
-    TIME is presentation time, the time a player shows. Byte ranges are written as HTTP has them:
+    TIME is presentation time, the time a player shows. Byte ranges are written as in HTTP:
     first and last byte, both inclusive. Times before the start or after the end give the nearest
-    place and are marked as clamped. A negative time goes after --.
+    sync sample, marked as clamped. A negative time goes after --.
 
-    Some files mark pictures as sync samples that depend on others. With --verified the pictures
-    themselves are checked; for a saved index, those of the file that it was made from.
+    Some files mark pictures as sync samples although they depend on others. --verified checks the
+    pictures themselves; for a saved index, those of its media file.
 
     Examples:
       fragdex seek movie.mp4 1:02:03.5
@@ -136,7 +136,7 @@ def _hits(
 
 
 def _media(index: Any, name: str, opening: dict[str, Any]) -> Any:
-    """The media of an input, with what is left of its budget."""
+    """The media of an input, with the rest of its budget."""
     from fragdex.cli.inputs import STDIN
     from fragdex.cli.opening import media_of
     from fragdex.errors import SourceNotFound

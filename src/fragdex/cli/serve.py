@@ -82,7 +82,7 @@ log = logging.getLogger("fragdex.service")
 
 @has_settings(*WORKER)
 def worker(settings: Any, json: options.Json = False) -> int:
-    """Run jobs beside `fragdex serve`: on the same machine, or with PostgreSQL on any.
+    """Run jobs of `fragdex serve` in another process; with PostgreSQL also on another machine.
 
     On SIGTERM, unfinished jobs go back to the queue. With the setting worker_port it answers
     /healthz, /readyz and /metrics there.

@@ -146,9 +146,9 @@ def transcribe(
 ) -> int:
     """Turn speech into words with times, and captions.
 
-    Words go to stdout as they are recognized. Each slice is recognized by itself, cut at pauses,
-    so that the result does not depend on their number. What could not be decoded is reported on
-    stderr.
+    Words go to stdout as they are recognized. Slices are cut at pauses and recognized
+    separately, so that the result does not depend on their number. Undecodable parts are reported
+    on stderr.
 
     Examples:
       fragdex transcribe movie.mp4 -o movie.vtt

@@ -100,9 +100,9 @@ def view(
     """Write FILE in another arrangement, without re-encoding.
 
     `fragmented`: in fragments that begin with key frames, with a sidx. `faststart`: with its moov
-    in front of the media. `clip`: a span of it. `tracks`: some of its tracks. `init` and `segment`:
-    the initialization segment and one media segment of `fragmented`. `timeline`: all FILEs one
-    behind the other. fragdex.view gives the same in Python without writing a file.
+    before the media. `clip`: a span of it. `tracks`: some of its tracks. `init` and `segment`: the
+    initialization segment and one media segment of `fragmented`. `timeline`: all FILEs one after
+    the other. In Python, fragdex.view does the same without writing a file.
 
     Examples:
       fragdex view movie.mp4 -o streamable.mp4
@@ -388,10 +388,10 @@ def package(
 ) -> int:
     """Write HLS and DASH of one title, without re-encoding.
 
-    All FILEs are renditions of one title: the same film in several sizes, or its sound in several
+    All FILEs are renditions of one title: the same video in several sizes, or its sound in several
     languages. Each track of video, audio and subtitles becomes a rendition. The folder gets
-    `master.m3u8` and `manifest.mpd`, which players open, and the playlists and segments that they
-    name. What keeps players from changing between renditions goes to stderr.
+    `master.m3u8` and `manifest.mpd`, which players open, with their playlists and segments. If
+    players cannot switch between renditions, stderr says why.
 
     Examples:
       fragdex package movie.mp4 -o movie/

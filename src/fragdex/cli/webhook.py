@@ -37,10 +37,10 @@ def listen(
     ] = 0,
     json: options.Json = False,
 ) -> int:
-    """Show the deliveries of a service's webhooks as they come, and check their signatures.
+    """Show the deliveries of a service's webhooks as they arrive, and check their signatures.
 
-    A service takes a URL that is not public only if its setting webhook_networks names the network.
-    Ends with 1 where a signature was wrong, if --count is given.
+    A service accepts a non-public URL only if its setting webhook_networks has the network. With
+    --count, the exit code is 1 if a signature was wrong.
 
     Examples:
       fragdex webhook listen --secret whsec_…

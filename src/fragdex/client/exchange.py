@@ -165,7 +165,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Go on after so many seconds."""
+    """Continue after so many seconds."""
 
     seconds: float
 

@@ -1,4 +1,4 @@
-"""What goes on after a break: uploads, uploads into an object store, downloads, and events."""
+"""What continues after a break: uploads, uploads into an object store, downloads, and events."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ class Download:
 
     Args:
         request: a GET of stored bytes.
-        file: open for writing in binary; bytes go behind its position.
+        file: open for writing in binary; bytes go after its position.
         progress: called with the bytes that are here and those in all (-1: unknown).
     """
 
@@ -441,7 +441,7 @@ class EventStream:
         self.ended = False
 
     def request(self) -> Request[api.Event]:
-        """The request that goes on behind the last event."""
+        """The request that continues after the last event."""
         headers = {**self._request.headers, "Last-Event-ID": self._last}
         return dataclasses.replace(self._request, headers=headers)
 
@@ -477,7 +477,7 @@ class EventStream:
         return api.Event(id=id, event=name, data=msgspec.convert(members, api.EventData))  # type: ignore[arg-type]
 
     def wait(self, why: Exception) -> float:
-        """Seconds until the stream is asked for again, after a break.
+        """Seconds until the stream is requested again, after a break.
 
         Raises:
             RequestRefused: it will be refused again.

@@ -3,7 +3,7 @@
 `make_app` makes it, for an ASGI server of its own or below a mount of another application.
 
 titles       names to indexes and packages, a few of them in memory; where indexes are kept
-film_list    which films there are, and the pages that show them
+film_list    which files there are, and the pages that show them
 addresses    what a path and its query ask for, and until when a signature allows it
 previews     thumbnails, storyboards, waveforms and loudness, made few at a time
 application  `Origin`: all of it as an ASGI application; segments that wait for nothing
@@ -44,26 +44,26 @@ def make_app(
     log: Callable[[str], None] | None = None,
     **options: Unpack[SourceOptions],
 ) -> Origin:
-    """The films of a folder, or below a URL, as an ASGI application (docs/origin.md).
+    """The files of a folder, or below a URL, as an ASGI application (docs/origin.md).
 
     It works by itself, below a mount (ASGI's `root_path`) and behind a proxy that takes a prefix
     away: all addresses that it gives are relative, so that it looks at no `X-Forwarded-` header.
 
     Args:
-        films: path of a folder, or a URL (https, s3, gs, az) that names are put behind.
+        films: path of a folder, or a URL (https, s3, gs, az) that names are put after.
         prefix: a path such as `/films` before all addresses in what is asked, which neither a mount
             nor a proxy has taken away.
-        segment_duration: wanted length of segments in seconds; None: one a film.
-        growing: seconds after its last write for which a local fragmented film counts as one that
+        segment_duration: wanted length of segments in seconds; None: one a file.
+        growing: seconds after its last write for which a local fragmented file counts as one that
             grows; 0: none does.
-        cache: folder that indexes are kept in; None: they are made anew.
-        beside: keep indexes of local films beside them, as `film.mp4.fidx`.
-        in_memory: films that stay open.
-        max_bytes: that may be read of a remote film to index it; None: no bound.
-        trust: seconds for which a remote film is taken to be the same without asking.
+        cache: folder that indexes are kept in; None: they are made again.
+        beside: keep indexes of local files beside them, as `film.mp4.fidx`.
+        in_memory: files that stay open.
+        max_bytes: that may be read of a remote file to index it; None: no bound.
+        trust: seconds for which a remote file is taken to be the same without asking.
         max_age, playlist_max_age: seconds for which caches may keep media, and playlists.
         secret: serve signed addresses only (`fragdex.origin.addresses.signed`).
-        listed: whether `/` lists the films.
+        listed: whether `/` lists the files.
         log: called with a line for each request.
         options: for `fragdex.open_source`.
 

@@ -3,8 +3,8 @@
 Several files of one folder that are renditions of one title stand with commas between them:
 `/film/low.mp4,high.mp4/hls/master.m3u8`.
 
-A signed address names a film, until when, and a signature of both. The signature stands in the
-path, not behind a question mark, so that the addresses in playlists and manifests, which are
+A signed address names a file, until when, and a signature of both. The signature stands in the
+path, not after a question mark, so that the addresses in playlists and manifests, which are
 relative, carry it on: `/UNTIL/SIGNATURE/film.mp4/hls/master.m3u8`.
 """
 
@@ -30,7 +30,7 @@ PREVIEW: Final = re.compile(
 )
 """Names of previews."""
 VIEWS: Final = ("clip.mp4", "fragmented.mp4", "faststart.mp4")
-"""Names of files that are views of one film."""
+"""Names of files that are views of one title."""
 MOST_FILES: Final = 32
 """Renditions of one title."""
 _PACKAGED = re.compile(r"(.+?)/(hls|dash)/(.+)", re.DOTALL)
@@ -38,7 +38,7 @@ _PACKAGED = re.compile(r"(.+?)/(hls|dash)/(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A film and what is wanted of it.
+    """A file and what is wanted of it.
 
     Attributes:
         film: its part of the path.
@@ -166,12 +166,12 @@ def view_options(name: str, query: Query) -> tuple[str, dict[str, Any]]:
 
 
 def signed(secret: str, film: str, until: int) -> str:
-    """What stands in front of a film's path for it to be served until a time.
+    """What stands in front of a file's path for it to be served until a time.
 
     Args:
         secret: known to who signs and to the server.
         film: its name as in addresses, with commas where it has several files; "" for the list
-            of all films, whose addresses are signed until the same time.
+            of all files, whose addresses are signed until the same time.
         until: seconds since 1970.
 
     >>> signed("secret", "film.mp4", 2_000_000_000)
@@ -181,7 +181,7 @@ def signed(secret: str, film: str, until: int) -> str:
 
 
 def may_pass(secret: str, film: str, until: str, signature: str) -> bool:
-    """Whether a signature is that of a film, and has not ended.
+    """Whether a signature is that of a file, and has not ended.
 
     >>> until, _, signature = signed("secret", "a/b.mp4", 4_000_000_000).partition("/")
     >>> may_pass("secret", "a/b.mp4", until, signature)

@@ -69,7 +69,7 @@ _WASTE: Final = 4
 
 
 class PreparedSegment:
-    """A segment of a local film, ready to be answered at once.
+    """A segment of a local file, ready to be answered at once.
 
     Attributes:
         film: that it is of.
@@ -119,7 +119,7 @@ class PreparedSegment:
         return segment if segment._span.size <= min(_WASTE * wanted, LARGEST) else None
 
     def read(self, buffer: memoryview) -> bytes | None:
-        """Its bytes, if they are in memory, and of the film that was indexed.
+        """Its bytes, if they are in memory, and of the file that was indexed.
 
         Args:
             buffer: to read into, of twice `LARGEST`.
@@ -153,7 +153,7 @@ CORS: Final = {
 """Players are on other sites; what is served here is for everyone who has the address."""
 HEALTH: Final = "/healthz"
 GROWING_MAX_AGE: Final = 1
-"""Seconds for which caches may keep what changes while a film grows: all but its segments."""
+"""Seconds for which caches may keep what changes while a file grows: all but its segments."""
 _THREADS: Final = 32
 """Requests that are answered at a time; others wait."""
 _PREPARED: Final = 16 << 20
@@ -170,7 +170,7 @@ class Settings:
         max_age: seconds for which caches may keep media without asking again.
         playlist_max_age: the same of playlists and manifests, which name what is there now.
         secret: that addresses are signed with; None: they need no signature.
-        listed: whether `/` lists the films; with a secret, its signed address does.
+        listed: whether `/` lists the files; with a secret, its signed address does.
         prefix: a path such as `/films` that stands before all addresses in what is asked, and that
             nobody takes away: neither a mount nor a proxy.
         log: called with a line for each request; None: nothing is logged.
@@ -189,7 +189,7 @@ class Settings:
 def path_below(scope: Scope, prefix: str = "") -> str | None:
     """The path of a request below the place where the application is mounted, without its slash.
 
-    None: it is that place itself, without a slash behind it.
+    None: it is that place itself, without a slash after it.
 
     Args:
         scope: of the request.
@@ -211,7 +211,7 @@ def path_below(scope: Scope, prefix: str = "") -> str | None:
 
 
 def _with_slash(scope: Scope) -> Response:
-    """Leads to the same path with a slash behind it, whatever a proxy has before it."""
+    """Leads to the same path with a slash after it, whatever a proxy has before it."""
     name = quote(str(scope["path"]).rpartition("/")[2], safe=":")
     query = scope["query_string"].decode("latin-1")
     return RedirectResponse(f"./{name}/{f'?{query}' if query else ''}", 308, CORS)
@@ -224,11 +224,11 @@ class NotSigned(Exception):
 class Origin:
     """The application for an ASGI server.
 
-    It closes its films when the server ends it (ASGI's lifespan). A framework that mounts it passes
+    It closes its files when the server ends it (ASGI's lifespan). A framework that mounts it passes
     no such message on: `close` is then the framework's to call, where it ends.
 
     Args:
-        titles: the films.
+        titles: the files.
         settings: None: the usual ones.
     """
 
@@ -247,7 +247,7 @@ class Origin:
         await self._serve(scope, receive, send)
 
     def close(self) -> None:
-        """Close all films; what is asked for afterwards opens them anew."""
+        """Close all files; what is requested afterwards opens them again."""
         self._previews.close()
         self._titles.close()
 
@@ -385,7 +385,7 @@ class Origin:
             raise
 
     def _names_list(self, path: str) -> bool:
-        """Whether a path is the signed address of the list: `UNTIL/SIGNATURE/`, of no film."""
+        """Whether a path is the signed address of the list: `UNTIL/SIGNATURE/`, of no file."""
         secret, parts = self._settings.secret, path.split("/")
         return (
             secret is not None
@@ -395,7 +395,7 @@ class Origin:
         )
 
     def _list(self, request: Request, path: str) -> Response:
-        """The films; where addresses are signed, for who has a signed one of the list."""
+        """The files; where addresses are signed, for who has a signed one of the list."""
         secret = self._settings.secret
         if not self._settings.listed or (secret is not None and not path):
             return _refusal(404, "the list is not available here")
@@ -506,13 +506,13 @@ def list_answer(
 
     Args:
         request: its Accept decides: a page, unless JSON is wanted and HTML is not.
-        titles: the films.
+        titles: the files.
         fields: headers of the answer.
-        secret, until: with which the addresses of films are signed; None: they are not.
+        secret, until: with which the addresses of files are signed; None: they are not.
 
     Raises:
         ValueError: a parameter is none.
-        SourceError: the films cannot be listed.
+        SourceError: the files cannot be listed.
     """
     query = request.query_params
     most = number(query, "limit", 1, MOST_LISTED) or _USUAL
@@ -542,7 +542,7 @@ def list_answer(
 
 
 def _film_address(name: str, secret: str | None, until: int) -> str:
-    """Where a film is, relative to the list; the list that is signed is two steps deep."""
+    """Where a file is, relative to the list; the list that is signed is two steps deep."""
     before = "" if secret is None else f"../../{signed(secret, name, until)}/"
     return f"{before}{quote(name)}/"
 

@@ -1,4 +1,4 @@
-"""The films of a folder or bucket, page by page; the pages that list them and play one."""
+"""The files of a folder or bucket, page by page; the pages that list them and play one."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SUFFIXES: Final = FILM_SUFFIXES + SOUND_SUFFIXES
 MOST_LISTED: Final = 1000
 """Films of one page."""
 _LOOKED_AT: Final = 10_000
-"""Names that are looked at for one page, be they of films or not."""
+"""Names that are looked at for one page, be they of files or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilmList:
-    """Some films.
+    """Some files.
 
     Attributes:
         films: in the order of their names.
-        next: the name behind which the next page begins; None: there are no more.
+        next: the name after which the next page begins; None: there are no more.
     """
 
     films: tuple[ListedFile, ...]
@@ -52,13 +52,13 @@ def is_name(name: str) -> bool:
 def film_list(
     root: str, remote: bool, after: str, most: int, options: Mapping[str, Any]
 ) -> FilmList:
-    """The films behind a name; a page may have fewer than are asked for, and a next one.
+    """The files after a name; a page may have fewer than are requested, and a next one.
 
     Args:
         root: a folder, as `os.path.realpath` gives it, or a URL.
         remote: whether it is a URL.
         after: the name; "": from the first one on.
-        most: how many films.
+        most: how many files.
         options: for `fragdex.open_source`.
 
     Raises:
@@ -112,7 +112,7 @@ def _page(title: str, body: str) -> str:
 
 
 def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
-    """The list of films, as a page.
+    """The list of files, as a page.
 
     Args:
         films: names and addresses.
@@ -134,11 +134,11 @@ def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
 
 
 def player(name: str, home: str | None = "/") -> str:
-    """A page that plays a film, with the addresses for players.
+    """A page that plays a file, with the addresses for players.
 
     Args:
-        name: of the film.
-        home: address of the list of all films; None: there is none.
+        name: of the file.
+        home: address of the list of all files; None: there is none.
 
     >>> "fragmented.mp4" in player("a.mp4")
     True

@@ -1,6 +1,6 @@
-"""Thumbnails, storyboards, waveforms and loudness of a film, by their names in addresses.
+"""Thumbnails, storyboards, waveforms and loudness of a file, by their names in addresses.
 
-What an address asks for is bounded here, so that no query costs more than the film does.
+What an address asks for is bounded here, so that no query costs more than the file does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fragdex.views.package import MANIFEST, MULTIVARIANT, Package
 from fragdex.views.view import Sources, View
 
 SHEETS: Final = "storyboard-{}.jpg"
-"""Name of a sheet of the storyboard that is asked for without a query."""
+"""Name of a sheet of the storyboard that is requested without a query."""
 _SIDE: Final = 4096
 """Pixels of a thumbnail's side at most."""
 _TILE: Final = 640
@@ -51,10 +51,10 @@ class Preview:
 
     Attributes:
         media_type: of its bytes.
-        index: of the film.
-        recipe: what decides the bytes besides the film.
+        index: of the file.
+        recipe: what decides the bytes besides the file.
         kind: what is decoded for it.
-        make: gives the bytes from the film's source, open for this call.
+        make: gives the bytes from the file's source, open for this call.
     """
 
     media_type: str
@@ -69,10 +69,10 @@ class Preview:
         return self._view(b"").etag
 
     def view(self, source: Any) -> View:
-        """It as a view, made from the film in any form that `open_source` takes.
+        """It as a view, made from the file in any form that `open_source` takes.
 
         Raises:
-            SourceChanged: the film is not the one that was indexed.
+            SourceChanged: the file is not the one that was indexed.
             FragdexError: it cannot be read or decoded.
         """
         if self.kind == "text":
@@ -100,15 +100,15 @@ def preview_of(index: Index, name: str, query: Query) -> Preview:
     """What a name and a query ask for.
 
     Args:
-        index: of the film.
+        index: of the file.
         name: as in `PREVIEW`.
         query: `t`, `w`, `h`, `exact` of thumbnails; `every`, `width`, `columns`, `rows` of
             storyboards; `samples_per_pixel`, `bits`, `split` of waveforms; `track` of all.
 
     Raises:
         ValueError: a value of the query is none, or out of bounds.
-        LimitExceeded: what is asked for would cost too much.
-        TrackNotFound: the film has no such track, or no such sheet.
+        LimitExceeded: what is requested would cost too much.
+        TrackNotFound: the file has no such track, or no such sheet.
         KeyError: no preview has this name.
     """
     if not PREVIEW.fullmatch(name):
@@ -259,7 +259,7 @@ MAX_BYTES: Final = 64 << 20
 """Of previews in memory."""
 
 Opened = Callable[[], AbstractContextManager[Any]]
-"""Opens the source of a film, in any form that `fragdex.open_source` takes."""
+"""Opens the source of a file, in any form that `fragdex.open_source` takes."""
 
 
 class TooManyWaiting(Exception):
@@ -301,7 +301,7 @@ class PreviewMaker:
 
         Args:
             preview: what is wanted.
-            opened: opens the film, in another thread.
+            opened: opens the file, in another thread.
 
         Raises:
             TooManyWaiting: ask again later.
@@ -349,7 +349,7 @@ _PERIOD_ENDS: Final = "</Period>"
 
 
 def package_file(package: Package, index: Index, name: str) -> View:
-    """A file of a package; its lists name the storyboard of the first film, unless that grows.
+    """A file of a package; its lists name the storyboard of the first file, unless that grows.
 
     Raises:
         KeyError: the package has no such file.
@@ -381,7 +381,7 @@ def _listing(package: Package, index: Index, name: str) -> View:
 
 
 def _first_layout(index: Index) -> Layout | None:
-    """The storyboard of a film, if it can have one."""
+    """The storyboard of a file, if it can have one."""
     for track in index.tracks:
         if track.kind == "video":
             if track.info.encryption is None and len(track.sync_samples):

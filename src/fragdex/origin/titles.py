@@ -43,11 +43,11 @@ SUFFIX = ".fidx"
 
 
 class IndexFiles:
-    """Where the indexes of films are.
+    """Where the indexes of files are.
 
     Args:
         folder: that indexes are written to; None: they are not written.
-        beside: whether they are written beside local films, as `film.mp4.fidx`. Those that are
+        beside: whether they are written beside local files, as `film.mp4.fidx`. Those that are
             there are read in any case.
 
     Attributes:
@@ -68,8 +68,8 @@ class IndexFiles:
         """The index of a film: one that was kept, if it is of these very bytes, or a new one.
 
         Args:
-            place: path or URL of the film.
-            source: the film.
+            place: path or URL of the file.
+            source: the file.
             known: the index of its beginning.
             growing: whether it may grow: its index is not written then.
 
@@ -104,7 +104,7 @@ class IndexFiles:
 
 
 def _of(path: Path, place: str, source: Source) -> Index | None:
-    """The index in a file, if it is of this film and knows its samples."""
+    """The index in a file, if it is of this file and knows its samples."""
     if not path.is_file():
         return None
     try:
@@ -132,7 +132,7 @@ class Film:
         idle: its files, opened and not used now, for one thread at a time.
         forgotten: whether files that are given back are closed.
         captions: the caption files beside the first file, where that is local.
-        trusted_until: on the clock of `time.monotonic`, when a remote film is looked at again.
+        trusted_until: on the clock of `time.monotonic`, when a remote file is looked at again.
         growing: as `fragdex.package` takes it.
         grows_until: on the clock of `time.time`, when it has ended if nothing is written.
         fingerprints: of its files, while it grows.
@@ -218,18 +218,18 @@ class Film:
 
 
 class Titles:
-    """The films of a folder, or below a URL.
+    """The files of a folder, or below a URL.
 
     Args:
-        root: path of a folder, or a URL (https, s3, gs, az) that names are put behind.
+        root: path of a folder, or a URL (https, s3, gs, az) that names are put after.
         segment_duration: wanted length of segments.
-        in_memory: how many films stay open.
-        indexes: where indexes are kept; None: they are made anew. That of a film of two hours
+        in_memory: how many files stay open.
+        indexes: where indexes are kept; None: they are made again. That of a file of two hours
             takes about 30 MB.
         max_bytes: that may be read of a remote file to index it; None: no bound.
-        trust: seconds for which a remote film is taken to be the same without asking. What is
+        trust: seconds for which a remote file is taken to be the same without asking. What is
             read of it is checked in any case.
-        growing: seconds after its last write for which a local fragmented film counts as one that
+        growing: seconds after its last write for which a local fragmented file counts as one that
             grows, unless it ends with an mfra; 0: none does.
         options: for `fragdex.open_source`.
 
@@ -263,7 +263,7 @@ class Titles:
         self._opening: dict[tuple[str, ...], threading.Lock] = {}
 
     def listed(self, after: str, most: int) -> FilmList:
-        """Some films of the folder or bucket and below, by their names.
+        """Some files of the folder or bucket and below, by their names.
 
         Raises: as `film_list`.
         """
@@ -287,7 +287,7 @@ class Titles:
 
     @contextmanager
     def sources(self, film: Film) -> Iterator[list[Source]]:
-        """The files of a film, opened for this thread; what is given back is used again."""
+        """The files of a title, opened for this thread; what is given back is used again."""
         try:
             opened = film.idle.pop()
         except IndexError:
@@ -300,7 +300,7 @@ class Titles:
         film.give_back(opened)
 
     def opened(self, names: tuple[str, ...]) -> Film | None:
-        """A local film that is open and unchanged, at once; None: it has to be opened."""
+        """A local file that is open and unchanged, at once; None: it has to be opened."""
         film = self._films.get(names)
         if film is None or self.remote:
             return None
@@ -314,7 +314,7 @@ class Titles:
         return film
 
     def open(self, names: tuple[str, ...]) -> Film:
-        """The film of some files that are renditions of one title.
+        """The title of some files that are its renditions.
 
         Raises:
             SourceNotFound: there is no such file.
@@ -350,14 +350,14 @@ class Titles:
         return film
 
     def forget(self, film: Film) -> None:
-        """Open a film anew when it is asked for next: a file of it has changed."""
+        """Open a title again on its next request: one of its files has changed."""
         with self._lock:
             if self._films.get(film.names) is film:
                 del self._films[film.names]
         film.close()
 
     def close(self) -> None:
-        """Close all films."""
+        """Close all files."""
         with self._lock:
             films = list(self._films.values())
             self._films.clear()
@@ -402,7 +402,7 @@ class Titles:
         return True
 
     def _made(self, names: tuple[str, ...], places: list[str], before: Film | None) -> Film:
-        """A film that is opened; of one that grew, what has come is indexed alone."""
+        """A file that is opened; of one that grew, what has come is indexed alone."""
         most = self._max_bytes if self.remote else None
         captions = None if self.remote else CaptionsBeside(places[0])
         until = time.monotonic() + self._trust
@@ -445,7 +445,7 @@ _MFRO: Final = 16
 
 
 class NotYet(Exception):
-    """A film is still being written, and what is wanted of it cannot be made yet."""
+    """A file is still being written, and what is wanted of it cannot be made yet."""
 
 
 def growing_until(place: str, seconds: float) -> float:
@@ -461,7 +461,7 @@ def growing_until(place: str, seconds: float) -> float:
 
 
 def may_grow(index: Index, source: Source) -> bool:
-    """Whether a file has fragments, or none yet, and no mfra, which writers put behind them.
+    """Whether a file has fragments, or none yet, and no mfra, which writers put after them.
 
     Others do not grow: their moov says all.
     """
@@ -494,11 +494,11 @@ def fingerprint(index: Index, source: Source) -> str:
 
 _SUFFIXES: Final = (".vtt", ".srt")
 _MOST: Final = 64
-"""Caption files of one film."""
+"""Caption files of one file."""
 
 
 def files_beside(place: str) -> tuple[tuple[str, int, int], ...]:
-    """Path, size and time of the last change of each caption file of a local film, in order."""
+    """Path, size and time of the last change of each caption file of a local file, in order."""
     film = Path(place)
     files = []
     with os.scandir(film.parent) as entries:
@@ -515,10 +515,10 @@ def files_beside(place: str) -> tuple[tuple[str, int, int], ...]:
 
 @dataclass(slots=True)
 class CaptionsBeside:
-    """The caption files of a local film, as they were when it was opened.
+    """The caption files of a local file, as they were when it was opened.
 
     Args:
-        place: path of the film.
+        place: path of the file.
     """
 
     place: str
@@ -530,7 +530,7 @@ class CaptionsBeside:
         self.files = files_beside(self.place)
 
     def read(self) -> list[Captions]:
-        """Those that can be read; the film plays without the others."""
+        """Those that can be read; the file plays without the others."""
         captions = []
         for path, _, _ in self.files:
             with suppress(FormatError, SourceError):

@@ -1,4 +1,4 @@
-"""The parent's side of a child: started behind walls, given jobs, listened to, ended, kept."""
+"""The parent's side of a child: started after walls, given jobs, listened to, ended, kept."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Answer = Callable[[dict[str, Any]], tuple[dict[str, Any], Sequence[int]]]
 
 
 class ChildProcess:
-    """A module of ours that runs as a process of its own, behind walls.
+    """A module of ours that runs as a process of its own, after walls.
 
     Args:
         module: its `main(channel)` is called.

@@ -135,7 +135,7 @@ def _running() -> dict[int, tuple[int, int]]:
 
 
 def _stat(name: str) -> list[str]:
-    """The fields of a process behind its own name, which may hold anything."""
+    """The fields of a process after its own name, which may hold anything."""
     with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
         return file.read().rpartition(")")[2].split()
 

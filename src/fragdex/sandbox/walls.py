@@ -331,7 +331,7 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], *, programs
     """Shut this thread, and what it starts from now on, in by Landlock (Linux 5.13), for good.
 
     Args:
-        readable: files and folders; what is missing is passed over.
+        readable: files and folders; what is missing is skipped.
         writable: those that may also be written; in folders, files may be made and removed.
         programs: whether what is readable may be run.
 

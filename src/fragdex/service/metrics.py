@@ -71,7 +71,7 @@ class Metrics:
         )  # fmt: skip
 
     def add(self, collector: Collector) -> None:
-        """Tell what a collector finds, too, each time that metrics are asked for."""
+        """Tell what a collector finds, too, each time that metrics are requested."""
         self.registry.register(collector)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -23,7 +23,7 @@ log = logging.getLogger("fragdex.service")
 MAX_FIELDS: Final = 100
 """Fields of a head: each costs some 200 bytes of memory, however short it is."""
 MAX_PIPELINED: Final = 16
-"""Requests that may wait behind the one in work. Browsers send none ahead, load tools a few."""
+"""Requests that may wait after the one in work. Browsers send none ahead, load tools a few."""
 _NOT_VALID: Final = "this is not a valid HTTP/1.1 request"
 _HOST: Final = re.compile(
     rb"(?:\[(?:[0-9A-Fa-f:.]+|v[0-9A-Fa-f]+\.[\w.~!$&'()*+,;=:-]+)\]"
@@ -42,7 +42,7 @@ class ConnectionLimits:
     """What one connection may take.
 
     Attributes:
-        head_bytes: of the head of a request, and of the trailer behind its body.
+        head_bytes: of the head of a request, and of the trailer after its body.
         head_seconds: for a head to come in whole, from its first byte or that of the connection.
         answer_seconds: longest pause in taking an answer, and the time to send the rest of a
             request that was answered before its end.

@@ -322,7 +322,7 @@ class Pieces:
     Attributes:
         places: start (inclusive) and stop (exclusive) of each, two int64: in the file that is
             copied, or below 0 for as many bytes that were made.
-        made: those, one behind the other.
+        made: those, one after the other.
     """
 
     places: Path

@@ -27,7 +27,7 @@ _CHUNK: Final = 512
 """Samples that it judges at once: 32 ms."""
 _BEGINS: Final = 0.5
 _GOES_ON: Final = 0.35
-"""Probability above which speech begins, and above which it goes on."""
+"""Probability above which speech begins, and above which it continues."""
 _SHORTEST: Final = 4
 """Chunks of speech that count; less is a click."""
 _PADDING: Final = 8

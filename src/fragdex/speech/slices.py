@@ -207,7 +207,7 @@ def _one_channel(sound: Ints) -> Ints:
 
 
 def _context(plan: TranscriptionPlan, cut: Cut) -> tuple[int, int]:
-    """Where the unit behind a cut begins to listen, and where the one in front of it ends to."""
+    """Where the unit after a cut begins to listen, and where the one in front of it ends to."""
     beyond = HARD_CONTEXT if cut.hard else 0
     return max(plan.first_frame, cut.frame - beyond), min(plan.last_frame, cut.frame + beyond)
 
@@ -218,7 +218,7 @@ def _utterances(
     """What is said between cuts.
 
     Args:
-        first: the unit behind the first cut.
+        first: the unit after the first cut.
         window: frames up to which utterances are heard together; 0: each alone.
     """
     utterances_found: list[Utterance] = []

@@ -3,7 +3,7 @@
 Copied is what browsers play from an MP4 through MediaSource (`playable.py`); all else is encoded.
 
 A copied video must let players start anywhere: every segment begins at a picture that needs none
-before it and none of the pictures behind it does (SAP type 1 or 2). For AVC that is an IDR picture
+before it and none of the pictures after it does (SAP type 1 or 2). For AVC that is an IDR picture
 (ISO/IEC 14496-10, 7.4.1.2.4); what a muxer marked sync and is none loses the mark. Where IDR
 pictures are more than 10 s apart, the track is encoded.
 """
@@ -25,7 +25,7 @@ from fragdex.transcode.playable import why_not_begun, why_not_played
 from fragdex.transcode.probe import LONGEST_SECONDS, codec_of, streams_of
 
 LONGEST_GAP: Final = 10.0
-"""Seconds between access points above which a video is encoded anew."""
+"""Seconds between access points above which a video is encoded again."""
 
 
 @dataclass(slots=True)

@@ -498,7 +498,7 @@ def _set_next_id(path: Path) -> None:
 
 
 def _set_times(path: Path, leaps: list[tuple[Fraction, Fraction]]) -> None:
-    """Set the decode times of fragments behind what was left out (ISO/IEC 14496-12, 8.8.12)."""
+    """Set the decode times of fragments after what was left out (ISO/IEC 14496-12, 8.8.12)."""
     with open_source(path) as source, path.open("r+b") as file:
         (track,) = fragdex.index(source, exact=True).tracks
         table, left = track.fragments, list(leaps)

@@ -1,7 +1,7 @@
 """Tracks that were made, and where their source has the bytes of those that were copied.
 
 A demuxer says where each packet begins, or where what it lies in does: a block with a header, a
-frame behind a header of its own. So each sample is looked for from there on. What is not found, or
+frame after a header of its own. So each sample is looked for from there on. What is not found, or
 was changed on the way, is simply not told: the bytes of the track decide, not where they came from.
 """
 
@@ -51,7 +51,7 @@ COPIED_RANGE: Final = np.dtype(("<i8", 3))
 """First byte in the track's file, first byte in the source, bytes."""
 
 _AHEAD: Final = 4 << 10
-"""Bytes behind the place that a demuxer tells in which a sample may begin."""
+"""Bytes after the place that a demuxer tells in which a sample may begin."""
 _RUN: Final = 1 << 20
 """Bytes that are compared together at most, unless one sample has more."""
 _LEAST: Final = 24
@@ -117,7 +117,7 @@ def _read(source: BinaryIO, start: int, size: int) -> bytes:
 
 
 def _find(source: BinaryIO, sample: bytes, places: Sequence[int]) -> int | None:
-    """Where a source has a sample, at or soon behind one of some places."""
+    """Where a source has a sample, at or soon after one of some places."""
     for place in places:
         if place >= 0 and sample:
             at = _read(source, place, len(sample) + _AHEAD).find(sample)

@@ -8,7 +8,7 @@ def repeatable(options: dict[str, str]) -> dict[str, str]:
 
     x264's AVX-512 code for macroblock trees reads memory that nobody wrote where a row of
     macroblocks ends (seen with core 165 at 64×48, 240, 272, 330 and 496 pixels of width): about one
-    film of a hundred came out with other bytes. Its AVX2 code does not, is as fast, and gives the
+    video of a hundred came out with other bytes. Its AVX2 code does not, is as fast, and gives the
     bytes of every older processor, so that slices of several machines agree.
 
     >>> repeatable({"crf": "18"})

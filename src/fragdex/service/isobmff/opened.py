@@ -103,7 +103,7 @@ def alone(context: ServiceContext, keys: IndexKeys, track_id: int, apart: bool) 
 
 
 def joined(context: ServiceContext, keys: IndexKeys) -> Index:
-    """The index of a file, opened anew, for the caller alone."""
+    """The index of a file, opened again, for the caller alone."""
     whole = None if keys.file is None else _open_one(context, keys.file)
     if not keys.tracks and whole is not None:
         return whole

@@ -146,7 +146,7 @@ def index_answer(
     track_id: int | None = None,
     tracks_at: str = "../../isobmff_tracks/{file_id}/{track_id}.mp4",
 ) -> Response:
-    """The index of a file as it is asked for.
+    """The index of a file as it is requested.
 
     Args:
         tracks_at: where the bytes of a track are, seen from this answer; for playlists.

@@ -123,7 +123,7 @@ class Jobs:
         Deliveries to webhooks do not count: a receiver that is away for a day stops no work.
 
         Args:
-            wanted: how many jobs are asked for.
+            wanted: how many jobs are requested.
 
         Raises:
             TooManyRequests: with the limit; `retry_after` says when to come again.

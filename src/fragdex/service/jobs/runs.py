@@ -46,7 +46,7 @@ def log_failure(job: Job, error: Exception, *, final: bool, is_slice: bool) -> N
 
     A fault of ours is one ERROR with its traceback, once its attempts are used up. What a user's
     file or page is guilty of is one line at INFO: that of the job, not those of its slices. What
-    the operator can mend, or passes by itself, is a line at WARNING.
+    the operator can repair, or passes by itself, is a line at WARNING.
 
     Args:
         final: there are no more attempts.

@@ -2,7 +2,7 @@
 
 Each piece of work gets a number when it is ordered, and the queue gives out the lowest number
 first. The pieces of one tenant are numbered one after the other. A tenant that had nothing in the
-queue starts at the number that was begun last, not behind everything that others have ordered
+queue starts at the number that was begun last, not after everything that others have ordered
 before: so its first piece is the next to begin, and from there on tenants take turns, however many
 pieces each of them has ordered. A tenant that is alone gets every worker. (This is start-time fair
 queueing: Goyal, Vin and Cheng, 1996; all pieces count the same.)

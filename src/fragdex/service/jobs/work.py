@@ -96,7 +96,7 @@ class Job:
     _looked: float = field(default=-1e9, init=False)
 
     def cancelled(self) -> bool:
-        """Whether to end as soon as possible; cheap enough to be asked for every packet.
+        """Whether to end as soon as possible; cheap enough to check for every packet.
 
         True once the job was cancelled, the process is stopping (another one takes it up
         again), or another process has taken it over. What the run returns then is not looked at.
@@ -149,7 +149,7 @@ class Work:
             killed process, a frozen one or a lost connection makes it run again, and for a
             moment two may run at once.
         failed: `failed(context, job, problem)`, called once the attempts are used up or the error
-            is one that no repetition mends. Idempotent too.
+            is one that no repetition repairs. Idempotent too.
         queue: JOBS, PARENTS, SLICES or WEBHOOKS.
         attempts: runs before it is given up, those included that took their process with them.
     """

@@ -4,7 +4,7 @@ The open part of the engine has no failure detector; this is ours. Every live wo
 time into its row of `executors`, by the database's clock, so that clocks of machines do not
 matter. A worker that has begun work and whose row is older than `dead_after_seconds`, or missing,
 is dead: one watcher at a time puts what it had begun back into the queue. A worker that was only
-frozen goes on when it wakes; its runs see that they were replaced (`runs.py`), and the engine
+frozen continues when it wakes; its runs see that they were replaced (`runs.py`), and the engine
 refuses their outcome.
 
 After the database was away every row is old. So nobody judges before it has itself written a
@@ -48,7 +48,7 @@ class Executor:
 
     Two live processes with one id would both run its work, so the id is guarded. On one machine
     (SQLite) it is host and slot, the slot held by a file lock: a process that takes the place of a
-    killed one has its id and goes on with its work at once. On several machines it is random.
+    killed one has its id and continues with its work at once. On several machines it is random.
     """
 
     def __init__(self, locks: Path | None) -> None:
@@ -120,7 +120,7 @@ def take_over(database: Database, engine: JobEngine, own: str, seconds: float) -
 
     The engine puts a job back without condition, also one that another worker runs by now: so one
     watcher at a time does it, and looks at each job once more before. `resume` also sets back the
-    engine's own count of attempts; ours (`runs.py`) goes on, so that a poisonous job still ends.
+    engine's own count of attempts; ours (`runs.py`) continues, so that a poisonous job still ends.
     """
     if not dead_owners(database, engine, own, seconds):
         return []

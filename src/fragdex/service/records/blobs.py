@@ -315,7 +315,7 @@ def sweep(database: Database, store: Store, upload_age: timedelta = timedelta(da
     """Delete objects that no record has named for a while, and drafts that nobody will finish.
 
     Args:
-        upload_age: an upload that got no byte for so long loses its draft; it may begin anew.
+        upload_age: an upload that got no byte for so long loses its draft; it may start again.
 
     Returns how many objects and drafts were deleted. Several processes may sweep at once.
     """

@@ -117,7 +117,7 @@ class Database:
         Args:
             passing: what is written is out of date in seconds (a heartbeat, how far work is):
                 SQLite need not flush it, and a power loss may cost it.
-            remaking: tables are made anew: SQLite can only drop the old ones, and with them would
+            remaking: tables are made again: SQLite can only drop the old ones, and with them would
                 go every row that names one of theirs.
 
         Raises:

@@ -9,21 +9,21 @@
 | secrets | what this installation signs and hashes with, made on first start |
 | blobs | bytes in the store, once per tenant and SHA-256 |
 | blob_uses | a record that needs a blob; without one, and none composed of it, the bytes go |
-| derived_files | what was made of stored bytes when it was asked for, such as a picture |
+| derived_files | what was made of stored bytes when it was requested, such as a picture |
 | trash | an object of the store that no record names any more, until it is deleted |
 | uploads | bytes on their way in, one per record that takes bytes |
 | tus_uploads | what tus has to remember of an upload, and parts that one is put together of |
 | files | an image, captions or a video, as it was sent or is to be sent |
 | isobmff_files, isobmff_tracks | what a video became, or is known by: its index, its tracks |
 | processes | the making of an ISOBMFF file from a video |
-| timelines | several ISOBMFF files, one behind the other |
+| timelines | several ISOBMFF files, one after the other |
 | renders | a page that is, or was, rendered |
 | render_parts | a slice of a render: how far it is, and which kept slice it became |
 | render_slices | frames kept for any render that would make the same ones |
 | transcriptions | what is, or was, heard in a track |
 | transcription_slices | a slice of a transcription, and the words of it |
 | replays | answers kept for requests that come again with their Idempotency-Key |
-| jobs | work that was asked for: how often it was begun, and whether it is still wanted |
+| jobs | work that was requested: how often it was begun, and whether it is still wanted |
 | executors | a worker process that is alive, by the database's clock |
 | turns | whose work is next in a queue: the next number of each tenant |
 | webhooks | a URL that is sent the events of a tenant |

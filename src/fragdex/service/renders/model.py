@@ -128,7 +128,7 @@ def model_of(name: str, base: type[ApiModel], fields: dict[str, Any], about: str
 
 
 class Output(ApiModel):
-    """A part of `output`; what it does not know is refused, not passed over."""
+    """A part of `output`; what it does not know is refused, not skipped."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -368,13 +368,13 @@ class NewRenderBatch(NewRender):
 
 
 def need_budget(settings: Settings, pixels: int, frames: int) -> None:
-    """Refuse a film of more pixels than a render may have, all frames together.
+    """Refuse a video of more pixels than a render may have, all frames together.
 
     Args:
         pixels: of a frame.
 
     Raises:
-        InvalidRequest: with the limit, and what the film comes to.
+        InvalidRequest: with the limit, and what the video comes to.
     """
     limit = settings.max_render_pixel_frames
     if pixels * frames > limit:

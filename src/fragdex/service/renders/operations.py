@@ -133,7 +133,7 @@ def open_upload(
 ) -> None:
     """Make ready for bytes of a site; the first request for them tells how many there are.
 
-    Another number begins anew, as long as bytes are missing and it starts with the first one.
+    Another number starts again, as long as bytes are missing and it starts with the first one.
 
     Raises:
         RecordNotFound: this tenant has no such render.

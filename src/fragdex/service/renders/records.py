@@ -49,7 +49,7 @@ def result_name(render_id: str) -> str:
 
 
 def wanted_of(row: Row[Any]) -> NewRender:
-    """What a render was asked for."""
+    """The request of a render."""
     return NewRender.model_validate(row.wanted)
 
 

@@ -90,7 +90,7 @@ class OwnFiles:
     """An `Outside` that answers with a tenant's files, and nothing else.
 
     Attributes:
-        reads: what was asked for, each with the SHA-256 of what was there; None: nothing.
+        reads: what was requested, each with the SHA-256 of what was there; None: nothing.
     """
 
     def __init__(self, context: ServiceContext, tenant_id: str) -> None:

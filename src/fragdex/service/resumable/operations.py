@@ -54,7 +54,7 @@ class Checksum:
 
 @dataclass(frozen=True, slots=True)
 class ResumableUpload:
-    """An upload that goes on where it ended, by whatever protocol.
+    """An upload that continues where it ended, by whatever protocol.
 
     Attributes:
         byte_size, next_byte: of all, and of those that are durable.

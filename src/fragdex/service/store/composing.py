@@ -170,7 +170,7 @@ class _ComposedSource(Source):
         return self._sources.bytes_of(self._view.blocks(range))
 
     def close(self) -> None:
-        """Close the object behind it."""
+        """Close its object."""
         super().close()
         self._whole.close()
 
@@ -191,7 +191,7 @@ class Composition:
 
     Attributes:
         source_key, source_size: the other object in the store, and its bytes.
-        made: the made bytes of all blocks, one behind the other.
+        made: the made bytes of all blocks, one after the other.
         made_sizes, counts: int64, for each block: its made bytes, and how many ranges follow.
         starts, sizes: int64, for each range: its first byte in the other object, and its bytes.
 

@@ -151,7 +151,7 @@ class Store(Protocol):
     def read(self, key: str, wanted: ByteRange) -> Iterator[bytes]:
         """The bytes of a range of an object, in pieces of at most 256 KiB (PIECE_BYTES).
 
-        Nothing is read before the first piece is asked for, and the object is closed when the
+        Nothing is read before the first piece is requested, and the object is closed when the
         iterator is exhausted or closed.
 
         Raises:

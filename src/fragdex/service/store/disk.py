@@ -46,7 +46,7 @@ from fragdex.service.store.disk_files import (
 )
 
 REMEMBERED = 1024
-"""Objects whose paths are not put together anew for each read."""
+"""Objects whose paths are not put together again for each read."""
 
 JUST_NOW_S = 60
 """Between the making of a file and its lock lies less than this."""

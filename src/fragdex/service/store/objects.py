@@ -216,12 +216,12 @@ class ObjectDraft:
         return f"<ObjectDraft {self._folder!r}>"
 
     def size(self) -> int:
-        """Bytes that were put, without a gap; asks the object store anew."""
+        """Bytes that were put, without a gap; asks the object store again."""
         self._pieces = None
         return self._durable()
 
     def holds(self, size: int) -> bool:
-        """Whether the first `size` bytes are here; asks the object store anew."""
+        """Whether the first `size` bytes are here; asks the object store again."""
         return self.size() >= size
 
     def append(self, start: int, data: bytes | memoryview) -> None:

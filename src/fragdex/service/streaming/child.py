@@ -1,4 +1,4 @@
-"""What is made of films in a process of its own: pictures, measures of sound, joint indexes."""
+"""What is made of videos in a process of its own: pictures, measures of sound, joint indexes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def indexes(source: Source, *, sizes: list[int], starts: str | None) -> dict[str
     """Make the indexes of members and of the timeline that they make up, every sample known.
 
     Args:
-        source: the members one behind the other, each an MP4 in fragments.
+        source: the members one after the other, each an MP4 in fragments.
         sizes: bytes of each.
         starts: as of `fragdex.view`.
 

@@ -39,7 +39,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, eq=False)
 class RemoteTitle:
-    """A film beyond the service.
+    """A video beyond the service.
 
     Attributes:
         url: where it is.
@@ -83,13 +83,13 @@ class RemoteTitle:
 
     @contextmanager
     def sources(self) -> Iterator[list[Any]]:
-        """The film, open."""
+        """The video, open."""
         with self.open() as source:
             yield [source]
 
 
 class RemoteTitles(SingleFlightCache[RemoteTitle]):
-    """The remote films that a process keeps; a film that changed is indexed anew."""
+    """The remote videos that a process keeps; a video that changed is indexed again."""
 
     def __init__(self) -> None:
         super().__init__("the file at this URL")
@@ -102,10 +102,10 @@ class RemoteTitles(SingleFlightCache[RemoteTitle]):
         url: str,
         do: Callable[[RemoteTitle], Found],
     ) -> Found:
-        """What comes of the film at a URL; done again, once, where the film has changed.
+        """What comes of the video at a URL; done again, once, where the video has changed.
 
         Raises:
-            InvalidRequest: the URL may not be asked for.
+            InvalidRequest: the URL may not be requested.
             Unprocessable: it cannot be read, or packaged.
             FragdexError: as `do`, `run_isolated` and `SingleFlight.do`.
         """

@@ -409,7 +409,7 @@ def _text(context: ServiceContext, stored: StoredBytes) -> bytes:
 def _storyboard(
     request: Request, context: ServiceContext, stored: StoredBytes, query: str
 ) -> Response:
-    """The WebVTT of a storyboard; its sheets stand below it, and are asked for by `query`."""
+    """The WebVTT of a storyboard; its sheets stand below it, and are requested by `query`."""
     text = _text(context, stored)
     address = f"storyboard/\\1.jpg?{query}#".encode()
     text = _SHEET.sub(address, text)
@@ -447,7 +447,7 @@ def _of_any_file(find: FindStored) -> FindStored:
 
 
 def _original_routes(router: APIRouter, place: str, noun: str, find: FindStored) -> None:
-    """The routes of a file as it came; `find` gives it as a title."""
+    """The routes of a file as uploaded; `find` gives it as a title."""
 
     def faststart(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
         title = find(context, caller.tenant_id, id)

@@ -53,7 +53,7 @@ class StoredMedium:
 
 
 class Playable(Protocol):
-    """What is played: a stored title, or several one behind the other."""
+    """What is played: a stored title, or several one after the other."""
 
     @property
     def key(self) -> Any:
@@ -274,7 +274,7 @@ def media_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> tupl
 
 
 def original_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> Blob:
-    """The bytes of a file as it came; raises as `media_of_file`."""
+    """The bytes of a file as uploaded; raises as `media_of_file`."""
     with context.database.read() as connection:
         blob = file_bytes(connection, FILES.row(connection, tenant_id, file_id))
     if blob is None:

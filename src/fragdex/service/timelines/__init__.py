@@ -1,1 +1,1 @@
-"""Recordings: several ISOBMFF files one behind the other, played as one."""
+"""Recordings: several ISOBMFF files one after the other, played as one."""

@@ -17,7 +17,7 @@ FileId = Annotated[str, Field(min_length=1, max_length=36), NO_NUL]
 
 
 class NewTimeline(ApiModel):
-    """Files to be played one behind the other."""
+    """Files to be played one after the other."""
 
     files: list[FileId] = Field(
         min_length=1, max_length=MOST_FILES, description="ids of videos, in their order"

@@ -1,6 +1,6 @@
 """Timelines: make, find, list, delete; and their files as one title; no HTTP.
 
-As a title, each file is a fragmented view of its tracks; these stand one behind the other in
+As a title, each file is a fragmented view of its tracks; these stand one after the other in
 another view, and of that one the packages, clips and pictures are made. Nothing of it is stored.
 """
 
@@ -166,7 +166,7 @@ def _described(view: View, path: Path) -> _Described:
 
 
 class JoinedTitle:
-    """Titles one behind the other.
+    """Titles one after the other.
 
     Args:
         titles: in their order.

@@ -61,7 +61,7 @@ def create_transcription(
         RecordNotFound: this tenant has no such file, or it has no such track.
         InvalidRequest: the track is no sound, or the engine lacks the language.
         NotReady: the index of the file, or bytes of the track, are missing.
-        Unprocessable: no track is asked for, and none is sound.
+        Unprocessable: no track is requested, and none is sound.
         TooManyRequests: too many jobs of the tenant are in progress.
     """
     choice = choice_of(context.settings, new.engine)

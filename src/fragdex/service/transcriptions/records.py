@@ -77,7 +77,7 @@ def heard_slices(
     """Slices in order, and what was heard in them; None: that is to come.
 
     Args:
-        numbers: the first and the last one that are asked for.
+        numbers: the first and the last one that are requested.
     """
     query = sa.select(_SLICE.number, _SLICE.heard).where(
         _SLICE.transcription_id == transcription_id

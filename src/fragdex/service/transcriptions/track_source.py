@@ -48,7 +48,7 @@ def need_sound_of(
         RecordNotFound: this tenant has no such file, or it has no such track.
         NotReady: the index of the file, or bytes of the track, are missing.
         InvalidRequest: the track is no sound.
-        Unprocessable: no track is asked for, and none is sound.
+        Unprocessable: no track is requested, and none is sound.
     """
     with context.database.read() as connection:
         FILES.row(connection, tenant_id, file_id)

@@ -288,7 +288,7 @@ def start(
 def why_processed(
     context: ServiceContext, tenant_id: str, index: Index | None, key: str
 ) -> str | None:
-    """Why a complete file must be processed; None where it is a track as it came.
+    """Why a complete file must be processed; None where it is a track as uploaded.
 
     Args:
         index: of the file, without which it must be.

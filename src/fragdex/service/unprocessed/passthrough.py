@@ -38,7 +38,7 @@ MOST_MOOF: Final = 1 << 20
 
 
 def why_not(index: Index, source: Source, *, remote: bool = False) -> str | None:
-    """Why a file must be processed; None where it is a track as it came.
+    """Why a file must be processed; None where it is a track as uploaded.
 
     Args:
         index: of the whole file, made from its boxes.

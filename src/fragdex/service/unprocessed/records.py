@@ -133,7 +133,7 @@ async def whole(states: AsyncIterator[Event], after: str | None = None) -> Async
 
     Args:
         after: the id of the last event that the listener has. Ids are the progress so far: what
-            is behind it, or as far, is not sent.
+            is after it, or as far, is not sent.
     """
     last = -1.0
     with suppress(ValueError):

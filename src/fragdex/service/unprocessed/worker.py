@@ -3,11 +3,11 @@
 The record of the job is the row of `processes`. Everything is made first, as files of this
 machine, then as objects of the store that no record names (`records/trash.py`), and becomes
 visible in one transaction: all tracks with their indexes, or nothing. A run that comes again
-begins anew and finds nothing of the one before but what is in the trash; a run that comes too
+starts again and finds nothing of the one before but what is in the trash; a run that comes too
 late finds the process completed and publishes nothing.
 
-The job `scrub`: a file that was published as it came gets its scrub track afterwards. Its record is
-the process that was complete at once; nobody waits for the job, and nothing is told where it
+The job `scrub`: a file that was published as uploaded gets its scrub track afterwards. Its record
+is the process that was complete at once; nobody waits for the job, and nothing is told where it
 fails: the file plays without.
 """
 
@@ -132,7 +132,7 @@ def _told(path: Path, size: int, whole: int) -> Int64 | None:
 
 
 def _same(track: BinaryIO, whole: BinaryIO, size: int, check: Callable[[], None]) -> bool:
-    """Whether two files go on with the same bytes, so many of them."""
+    """Whether two files continue with the same bytes, so many of them."""
     while size > 0:
         check()
         wanted = min(size, _PIECE)

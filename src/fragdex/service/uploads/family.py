@@ -6,7 +6,7 @@
 
 Each takes the operation it asks, and the model of what is answered. Operations are named after the
 noun (`create_image_file`), their sentences are made of it; `description` stands instead where there
-is more to say. A route unlike the others is written on the router, between or behind these.
+is more to say. A route unlike the others is written on the router, between or after these.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Where it is not there (after a restart, in another process), the bytes are read 
 draft, at the latest when the last chunk is in.
 
 Hashing 1 MiB takes a core longer than writing it, and OpenSSL works without the interpreter's lock:
-md5, sha-256 and the disk go on side by side, a bounded number of bytes ahead. A worker never uses
-more than one thread, and all workers share a few, however many uploads there are.
+md5, sha-256 and the disk continue side by side, a bounded number of bytes ahead. A worker never
+uses more than one thread, and all workers share a few, however many uploads there are.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One request writes at a time. It holds a lease of some seconds by the database's clock and keeps it
 while bytes flow. A lease that ended without being given back belonged to a process or client
-that died, or that only sleeps: whoever takes over goes on in a draft of his own
+that died, or that only sleeps: whoever takes over continues in a draft of his own
 (`upload_session`), so that a sleeper who wakes writes where nobody reads any more.
 """
 

@@ -147,7 +147,7 @@ def receive(
         limit: bytes that a body with Content-Range may have.
         length: Content-Length, where it was sent.
 
-    Bytes that are here already are passed over. Whatever `pieces` raises is raised after what
+    Bytes that are here already are skipped. Whatever `pieces` raises is raised after what
     arrived before was made durable.
 
     Raises:

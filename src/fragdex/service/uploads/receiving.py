@@ -43,7 +43,7 @@ GATHERED = FairBudget(32 << 20, least=64 << 10, most=1 << 20)
 """Bytes of bodies that are gathered to pieces, in all uploads of this process together."""
 
 WAITING = 2
-"""Pieces of an upload that may wait behind the one in work."""
+"""Pieces of an upload that may wait after the one in work."""
 
 DRAIN_BYTES = 64 << 20
 DRAIN_S = 30.0

@@ -268,7 +268,7 @@ class FileRepository(Repository[Record, Page]):
     def known(
         self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int
     ) -> Row[Any] | None:
-        """A row to give again where one of this md5 and size is asked for; a complete one first."""
+        """A row to give again where one of this md5 and size is requested; a complete one first."""
         same = self._by_md5.where(self.table.c.byte_size == byte_size).limit(1)
         return connection.execute(same, {"tenant": tenant_id, "md5": md5}).first()
 

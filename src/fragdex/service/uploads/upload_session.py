@@ -5,7 +5,7 @@
 
 Bytes go into the draft and to the hashes at the same time. `next_byte` moves only after the draft
 was flushed, and never to `byte_size`: with the last byte, the transaction that completes the
-upload moves it. So a crash at any place leaves an upload that can go on, or a complete one.
+upload moves it. So a crash at any place leaves an upload that can continue, or a complete one.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ SYNC_BYTES = 32 << 20
 """Bytes of one request that a crash may cost, at most."""
 
 CATCH_UP_BYTES = 64 << 20
-"""Where more than this would have to be read again to go on hashing, it waits for the last chunk.
+"""If more than this would have to be read again to hash on, it waits for the last chunk.
 
 Chunks of one upload may reach several processes in turn; each would read the others' bytes again
 for every chunk.
@@ -179,7 +179,7 @@ def open_session(
 class UploadSession:
     """One request that carries the bytes `span` of an upload; made by `open_session`.
 
-    Without a lease, the upload is complete: the bytes are taken and passed over, and refused where
+    Without a lease, the upload is complete: the bytes are taken and skipped, and refused where
     they are all of a file and another one than the file that is here.
     """
 

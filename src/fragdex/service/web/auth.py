@@ -176,7 +176,7 @@ SECURITY_SCHEMES = {
 
 
 def bearer_of(request: Request) -> str | None:
-    """What stands behind `Bearer` in Authorization, if anything."""
+    """What stands after `Bearer` in Authorization, if anything."""
     kind, _, bearer = request.headers.get("authorization", "").partition(" ")
     return bearer.strip() or None if kind.lower() == "bearer" else None
 

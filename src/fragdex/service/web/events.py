@@ -5,7 +5,7 @@ the server drains, the listener's token or key ends) ends with neither, and with
 body: clients then connect again, and get what they missed, or 401.
 
 Events tell states, so what was missed is where things are now, and never what is older than the id
-that the client has. Ids tell how far the work was: any process of the service can go on from them.
+that the client has. Ids tell how far the work was: any process can continue from them.
 
 Streams do not ask the database: a `Watcher`, one an application, looks at all records that are
 listened to, some statements a tick, and wakes their listeners where something changed. Where nobody
@@ -117,18 +117,18 @@ def event_answers(description: str) -> dict[int | str, dict[str, Any]]:
 
 
 async def counted(states: AsyncIterator[Event], after: str | None = None) -> AsyncIterator[Batch]:
-    """How work on counted things goes on: `size` first, once it is known, then `completion`s.
+    """How work on counted things continues: `size` first, once it is known, then `completion`s.
 
     A `completion` counts what was done since the last one: the sum ends at `size`, whoever
     connects when, and whatever was done twice. Published clients stop reading as soon as the sum
     is `size`, and ask for the result: the last `completion` goes out with `complete`, in one write,
-    and not before the result can be had.
+    and not before the result is available.
 
     Args:
         states: `progress`, `complete` or `error`, with `size` (or None), `done`, and in the end
             `problem`, which is what `error` tells.
         after: the id of the last event that the listener has. Ids are the sum of the counts so
-            far: what follows goes on from there.
+            far: what follows continues from there.
     """
     size: int | None = None
     sent = int(after) if after is not None and _COUNT.fullmatch(after) else None

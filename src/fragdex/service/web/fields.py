@@ -48,10 +48,10 @@ def _number(value: object) -> object:
 def record_id(text: str) -> str:
     """An `id` of a path; one that the service never makes is of no record.
 
-    No database is asked for texts that it might not even take (NUL in PostgreSQL).
+    No database gets texts that it might not even accept (NUL in PostgreSQL).
 
     Raises:
-        RecordNotFound: as if it had been asked for.
+        RecordNotFound: as if it had been requested.
     """
     if not _ID.fullmatch(text):
         raise RecordNotFound("there is no such record")
@@ -100,7 +100,7 @@ class written_as:  # noqa: N801
 
 
 def media_type_of(expected: str, *types: str) -> written_as:
-    """Metadata of a text that is one of `types`, in any case, parameters behind it; or empty."""
+    """Metadata of a text that is one of `types`, in any case, parameters after it; or empty."""
     known = "|".join("".join(map(_any_case, one)) for one in dict.fromkeys(types))
     return written_as(rf"(?:[ \t]*(?:{known})[ \t]*(?:;[^\x00-\x1f]*)?)?", expected)
 
@@ -166,9 +166,9 @@ Md5Text = Annotated[
     written_as(_MD5, "an md5 in hex, dashed or not,"),
 ]
 JSON_NUMBER: Final = BeforeValidator(_number)
-"""Metadata of a whole number that is no text; it stands behind the bounds."""
+"""Metadata of a whole number that is no text; it stands after the bounds."""
 NUMBER_OR_TEXT: Final = _NumberOrText()
-"""Metadata of a whole number that may come as text; it stands behind the bounds."""
+"""Metadata of a whole number that may come as text; it stands after the bounds."""
 ByteSize = Annotated[int, Field(ge=0, description="bytes in all", examples=[12345]), JSON_NUMBER]
 Instant = Annotated[
     AwareDatetime,

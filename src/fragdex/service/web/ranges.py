@@ -220,7 +220,7 @@ def _read(descriptor: int, start: int, size: int) -> bytes:
 
 
 async def disconnected(receive: Receive) -> None:
-    """Returns once the client is gone; a server that goes on reading for nobody wastes both."""
+    """Returns once the client is gone; a server that continues reading for nobody wastes both."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -362,7 +362,7 @@ class ApiRoute(HeadRoute):
         return guarded
 
     def _need_known_parameters(self, request: Request) -> None:
-        """Refuse what would be passed over: a misspelt `limt` changes nothing, and nobody knows."""
+        """Refuse what would be skipped: a misspelt `limt` changes nothing, and nobody knows."""
         for name in request.query_params:
             if name not in self._parameters and name not in self._undocumented:
                 known = ", ".join(self._parameters)

@@ -112,7 +112,7 @@ def delete_webhook(context: ServiceContext, tenant_id: str, webhook_id: str) -> 
 def rotate_secret(
     context: ServiceContext, tenant_id: str, webhook_id: str, previous_seconds: int
 ) -> SecretWebhook:
-    """A webhook with a new secret; the one before goes on being signed with for a while.
+    """A webhook with a new secret; for a while, the old one signs as well.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
