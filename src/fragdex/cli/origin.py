@@ -128,7 +128,7 @@ def origin(
 
     Examples:
       fragdex origin films/
-      fragdex origin s3://bucket/films --cache /var/cache/fragdex
+      fragdex origin s3://bucket/videos --cache /var/cache/fragdex
     """
     from fragdex.errors import MissingExtra
     from fragdex.seeking.time_texts import parse_time

@@ -27,9 +27,9 @@ class Access(IntEnum):
     NONE = 0
     """It needs samples before it, or holds no picture that a decoder takes."""
     OPEN = 1
-    """It needs none; samples behind it that are shown before it may (SAP type 3)."""
+    """It needs none; samples after it that are shown before it may (SAP type 3)."""
     CLOSED = 2
-    """Neither it nor any sample behind it needs one before it (SAP types 1 and 2)."""
+    """Neither it nor any sample after it needs one before it (SAP types 1 and 2)."""
 
 
 class CannotTell(Exception):
@@ -393,7 +393,7 @@ def _vp9(sample: SampleBytes) -> Access:
 
 
 def _behind(sample: SampleBytes, code: int) -> bytes:
-    """Two bytes behind the first start code of this value; b"" where there is none."""
+    """Two bytes after the first start code of this value; b"" where there is none."""
     at = 0
     while at < MOST_BEFORE:
         place = find_start_code(sample, at, MOST_BEFORE - at)

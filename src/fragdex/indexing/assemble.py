@@ -1,8 +1,8 @@
 """A finished scan becomes the periods of an index.
 
 The same moov again is one movie, and not a period for each: recorders and joined segments repeat
-the initialization segment, others write a preliminary moov and a final one. Where times begin anew,
-or other tracks come, it is another period.
+the initialization segment, others write a preliminary moov and a final one. Where times start
+again, or other tracks come, it is another period.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_COMPARED = 1 << 22
 
 
 def joined(sections: Sequence[Section], scan: Scan, findings: Findings) -> list[Section]:
-    """The sections of a file; those whose moov repeats and whose times go on become one."""
+    """The sections of a file; those whose moov repeats and whose times continue become one."""
     whole: list[Section] = []
     times: dict[int, int] | None = None
     for section in sections:
@@ -113,7 +113,7 @@ def _note(findings: Findings, offset: int) -> None:
 
 
 MPVD = code("mpvd")
-"""A motion photo's film, in a HEIC picture."""
+"""A motion photo's video, in a HEIC picture."""
 
 
 @dataclass(slots=True)
@@ -232,7 +232,7 @@ def _note_nothing(scan: Scan, findings: Findings) -> None:
 
 
 def _end(scan: Scan, size: int, partial: bool) -> _End:
-    """Whether the file is whole; if not, what is left out and where to go on."""
+    """Whether the file is whole; if not, what is left out and where to continue."""
     moofs = scan.moof_count
     tail = _tail(scan)
     stop = int(tail["offset"][-1] + tail["size"][-1]) if len(tail) else scan.position

@@ -63,7 +63,7 @@ class PlainTrack(NamedTuple):
 
     Attributes:
         track: track_ID.
-        trafs: rows one behind the other: of `Trafs` moof, flags, time and time_kind, of `Runs` all
+        trafs: rows one after the other: of `Trafs` moof, flags, time and time_kind, of `Runs` all
             but traf. Moofs count from the first one of the batch.
         points: likewise the columns of `SyncPoints`.
         doubted: whether some sync samples may say that they depend on others (see `runs.DEPENDS`).
@@ -117,7 +117,7 @@ class Batch:
         loose: truns that have more bytes than their samples take.
         unknown_defaults: (track_ID, duration, size or flags) that were needed and that neither
             tfhd nor trex says.
-        details: what is needed to write out every sample, where it was asked for.
+        details: what is needed to write out every sample, where it was requested.
         groups: sbgp and sgpd boxes that speak of access points; `traf` counts in `trafs`.
         plain: the same by track_ID, where all fragments are plain (see `shapes`); then trafs, runs
             and points are empty until `flat` is called.

@@ -21,7 +21,7 @@ from fragdex.boxes import Box, build
 
 
 class Missing(Exception):
-    """The bytes that are asked for are not there."""
+    """The bytes that are requested are not there."""
 
 
 class Bits:
@@ -52,7 +52,7 @@ class Bits:
 
 
 def body(box: Box) -> bytes:
-    """What stands behind the size and the type of a box."""
+    """What stands after the size and the type of a box."""
     if box.layout is None and box.fields.keys() == {"data"}:
         return bytes(box["data"]) + box.trailing
     data = build(box)

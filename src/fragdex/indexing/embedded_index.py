@@ -36,11 +36,11 @@ MAX_READS = 32
 MAX_MFRA_READS = 3
 """Reads for an index from an mfra: the start, the end, and one of the last fragment."""
 TAIL = (b"mfra", b"free", b"skip")
-"""What may stand alone behind the reach of a sidx."""
+"""What may stand alone after the reach of a sidx."""
 ENOUGH_READS = 2
-"""Reads of a remote file with a sidx at its front after which no more is asked for."""
+"""Reads of a remote file with a sidx at its front after which no more is requested."""
 SMALL_TAIL = 0.02
-"""Part of a remote file behind the reach of its sidx that is taken for an mfra without a look."""
+"""Part of a remote file after the reach of its sidx that is taken for an mfra without a look."""
 ENOUGH_REFERENCES = 2
 """A sidx of fewer references stands before each fragment: hopping reads them all anyway."""
 
@@ -177,7 +177,7 @@ def _box_behind(source: Source, head: Head, covered: int) -> bool:
     """Whether a box can begin at `covered`, which is read where that is worth it.
 
     Sizes that are all a little wrong add up: the first fragment stands where it should, and what
-    is behind the last one is the middle of media data.
+    is after the last one is the middle of media data.
     """
     size = source.size or 0
     known = head.at(covered, 8)
@@ -192,7 +192,7 @@ def _box_behind(source: Source, head: Head, covered: int) -> bool:
 
 
 def _not_worth(source: Source, behind: int) -> bool:
-    """Whether what is behind a sidx is too little to ask a server for."""
+    """Whether what is after a sidx is too little to ask a server for."""
     return (
         source.remote
         and source.requests >= ENOUGH_READS
@@ -201,7 +201,7 @@ def _not_worth(source: Source, behind: int) -> bool:
 
 
 def _only_tail(source: Source, head: Head, covered: int, size: int, findings: Findings) -> bool:
-    """Whether nothing but an mfra or padding lies behind `covered`."""
+    """Whether nothing but an mfra or padding lies after `covered`."""
     known = head.at(covered, 8)
     if known is None:
         if _not_worth(source, size - covered):
@@ -233,7 +233,7 @@ def _approximate(
     covered: int,
     findings: Findings,
 ) -> Index | None:
-    """An index of fragments alone; what lies behind `covered` is walked.
+    """An index of fragments alone; what lies after `covered` is walked.
 
     None where another moov is there.
     """
@@ -318,7 +318,7 @@ def _end(fragments: FragmentTable) -> int:
 
 
 def _behind(before: Tables | None, track: Track) -> Tables:
-    """Walked fragments behind approximate ones: their samples have no number in the track."""
+    """Walked fragments after approximate ones: their samples have no number in the track."""
     fragments = FragmentTable.of(
         track.fragments.columns() | {"sample_start": np.full(len(track.fragments), NULL)}
     )

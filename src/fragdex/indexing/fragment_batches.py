@@ -49,7 +49,7 @@ class Section:
 
     Attributes:
         moov: number of the moov in the file, or -1 where none came before.
-        states: track_ID → where the track goes on.
+        states: track_ID → where the track continues.
         deferred: whether everything that comes waits for the end of the file.
         stbls: track_ID → stbl, whose group descriptions fragments may name.
         decoders: track_ID → what decodes its samples.
@@ -133,9 +133,9 @@ class Section:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Forget what is settled but for the last mdat: a moof behind it may have its data there.
+        """Forget what is settled but for the last mdat: a moof after it may have its data there.
 
-        Boxes behind that introduce the moof.
+        Boxes after that introduce the moof.
         """
         tail = [self._tops.pop()]
         while not (tail[-1]["type"] == MDAT).any():
@@ -251,7 +251,7 @@ class Section:
         return tuple(self._groups.get(track, ()))
 
     def wants_data(self, moof: int, at: int) -> bool:
-        """Whether a fragment that waits, its moof at byte `at`, names samples behind its moof."""
+        """Whether a fragment that waits, its moof at byte `at`, names samples after its moof."""
         for batch in map(Batch.flat, reversed(self._batches)):
             trafs, runs = batch.trafs, batch.runs
             mine = (trafs.moof[runs.traf] == moof) & (runs.size > 0)
@@ -283,7 +283,7 @@ class Section:
         return settled | _stated(self._batches, last=True)
 
     def append(self, other: Section) -> None:
-        """Put the fragments of another section, which go on with its times, behind."""
+        """Append the fragments of another section, which continue with its times."""
         self._tops += other._tops
         self._batches += other._batches
         self._waiting += other._waiting

@@ -146,7 +146,7 @@ def _values(kind: str, body: memoryview) -> Int64 | None:
 
 
 def _uneven(kind: str, data: memoryview, count: int) -> Int64 | None:
-    """The values of descriptions that stand behind their own lengths."""
+    """The values of descriptions that stand after their own lengths."""
     if count * 4 > len(data):
         return None
     numbers, at = np.full(count, NULL), 0

@@ -1,9 +1,9 @@
 """Indexes of files that are not whole yet, or of parts of them.
 
-`Indexer` is fed bytes as they arrive. `extend` goes on with the index of a file that has grown: the
-last fragment that is known is read again, since what has come may belong to it; all before it
+`Indexer` is fed bytes as they arrive. `extend` continues with the index of a file that has grown:
+the last fragment that is known is read again, since what has come may belong to it; all before it
 stays. That holds for regular files alone: where fragments are odd (a finding names them), share
-media data with others, or a moov has come, the grown file is indexed anew, so that growing step
+media data with others, or a moov has come, the grown file is indexed again, so that growing step
 by step never gives another answer than indexing the whole.
 """
 
@@ -157,7 +157,7 @@ def _new_md5() -> Md5:
 
 
 READ_AHEAD = 1 << 14
-"""Bytes asked for at least: a moof, and the header behind it."""
+"""Bytes asked for at least: a moof, and the header after it."""
 
 
 def exact_part(index: Index, source: Source, part: ByteRange) -> Index:
@@ -228,8 +228,8 @@ AGEING = frozenset({"data-outside", "samples-past-end"})
 def extend(index: Index, what: SourceLike) -> Index:
     """The index of a file that has grown: the one that indexing all of it would give.
 
-    Of a regular file only the last known fragment and what lies behind it are read; where that
-    cannot be enough, the file is indexed anew. What `strict` and `partial` asked of the index
+    Of a regular file only the last known fragment and what lies after it are read; where that
+    cannot be enough, the file is indexed again. What `strict` and `partial` asked of the index
     before does not hold for the new one.
 
     Raises:
@@ -387,7 +387,7 @@ class _Pieces:
     """Samples of a track that was indexed piece by piece, however many they are.
 
     Attributes:
-        starts: first row of each piece, and the row behind the last one.
+        starts: first row of each piece, and the row after the last one.
         loads: rows of a piece, counted from its own first one → their samples.
     """
 
@@ -404,7 +404,7 @@ class _Pieces:
         return cls((*(load.starts[n] for n in pieces), rows), tuple(load.loads[n] for n in pieces))
 
     def then(self, load: SampleLoader) -> _Pieces:
-        """With a piece behind the last one."""
+        """With a piece after the last one."""
         return _Pieces((*self.starts, 1 << 62), (*self.loads, load))
 
     def __call__(self, start: int, stop: int) -> SampleTable:

@@ -121,7 +121,7 @@ class Sums(NamedTuple):
         cts_min: least composition time, from the run's start; 0 without a column of offsets.
         cts_end: greatest composition time + duration, likewise.
         negative: how many of its composition offsets are below 0.
-        points: the sync samples that were asked for, in order: rows of run, number in the run,
+        points: the sync samples that were requested, in order: rows of run, number in the run,
             decode and composition time from the run's start.
     """
 
@@ -137,7 +137,7 @@ class Extents(NamedTuple):
     """Where stretches of samples lie, and when they are shown.
 
     Attributes:
-        data_start, data_stop: first byte, and behind the last one (exclusive).
+        data_start, data_stop: first byte, and after the last one (exclusive).
         cts_min, cts_end: least composition time, and greatest one + duration.
         dts, duration: decode time of the first sample, and sum of the durations.
     """
@@ -169,7 +169,7 @@ class Walked(NamedTuple):
     Attributes:
         top: rows (`ROW`) of the top-level boxes that were passed, in file order.
         inner: rows of what stands inside the fragments among them, likewise; not of `PASSED`.
-        position: of the next header; it may lie behind the buffer, where a box that need not be
+        position: of the next header; it may lie after the buffer, where a box that need not be
             whole reaches out of it.
         status: why the walk stopped.
         shaped: what programs read of the `SHAPED` boxes among `top`, where the walk had some.

@@ -267,7 +267,7 @@ def keep_freed() -> None:
 
     glibc's malloc gives what is freed back to the system at once, until it has seen a large block
     come and go (mallopt(3), M_MMAP_THRESHOLD). Columns of a megabyte then cost a page fault every
-    4 KiB, again and again: up to two thirds of the time of an index. One large block is asked for
+    4 KiB, again and again: up to two thirds of the time of an index. One large block is requested
     and freed; none of it is touched. Elsewhere than with glibc nothing changes.
 
     >>> keep_freed()
@@ -278,14 +278,14 @@ def keep_freed() -> None:
 JPEG = b"\xff\xd8\xff"
 """What a JPEG begins with: start of image, and the next marker."""
 MOST_JPEG_BYTES = 1 << 26
-"""Bytes in which the film is looked for; pictures have a tenth of that."""
+"""Bytes in which the video is looked for; pictures have a tenth of that."""
 JPEG_PIECE = 1 << 20
 FTYP_PATTERN = re.compile(rb"\0\0[\0-\x01]([\x10-\xff])ftyp[ -~]{4}")
 """The beginning of an MP4: a short ftyp, and a brand that can be read."""
 
 
 def film_in_jpeg(source: Source) -> int | None:
-    r"""Where the MP4 behind a JPEG begins; None where the file is no JPEG, or has none.
+    r"""Where the MP4 after a JPEG begins; None where the file is no JPEG, or has none.
 
     Raises: what reading the source raises.
 

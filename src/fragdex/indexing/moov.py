@@ -112,7 +112,7 @@ def _children(data: bytes, start: int, stop: int) -> dict[bytes, tuple[int, int]
 
 
 MAX_DAMAGED = 8
-"""Damaged boxes of a moov that are passed over; one with more is refused."""
+"""Damaged boxes of a moov that are skipped; one with more is refused."""
 CONTAINERS = frozenset({b"moov", b"trak", b"edts", b"mdia", b"minf", b"dinf", b"stbl"})
 UNUSED = frozenset(["udta", "meta", "vmhd", "smhd", "hmhd", "nmhd", "sthd", "gmhd", "iods"])
 """Boxes that say nothing about bytes or times: not looked into, whatever they hold."""
@@ -122,7 +122,7 @@ CONFIGURATIONS = frozenset(
         *("esds", "dac3", "dec3", "dac4", "dOps", "dfLa", "mhaC", "pasp", "btrt", "clap", "fiel"),
     ]
 )
-"""Boxes of sample entries whose first bytes, if any, are asked for: those make a codec string."""
+"""Boxes of sample entries whose first bytes, if any, are requested: those make a codec string."""
 SAMPLES = frozenset(
     ["sgpd", "csgp", "subs", "saiz", "saio", "senc", "sdtp", "stdp", "padb", "stsh", "stps", "cslg"]
 )
@@ -149,7 +149,7 @@ class Moov(NamedTuple):
 
 
 def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
-    r"""A moov, and what of its tracks had to be passed over.
+    r"""A moov, and what of its tracks had to be skipped.
 
     A damaged box inside of a track is read as if it were free space; so is the box around it
     where its size cannot be right.

@@ -125,7 +125,7 @@ def walk_file(
             bytes apart; 0: it never does.
         shapes, learn: as in `walk`.
 
-    Returns: what was met (offsets in the file), the bytes of the `WHOLE` boxes one behind the
+    Returns: what was met (offsets in the file), the bytes of the `WHOLE` boxes one after the
     other, reads made, bytes read.
     """
     walked, kept, reads, count = compiled.walk_file(
@@ -181,7 +181,7 @@ def fit(
 
 
 def join(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:
-    """The bytes of many runs, one behind the other.
+    """The bytes of many runs, one after the other.
 
     Joined bytes cost less than an index matrix. Runs must lie inside the buffer (ValueError).
 
@@ -259,14 +259,14 @@ def chunk_starts(
 
 
 def places(size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64) -> None:
-    """Where samples lie that stand one behind the other in chunks.
+    """Where samples lie that stand one after the other in chunks.
 
     Args:
         size: bytes of each sample from number 0 on, or of all of them (one element).
         chunk_start: number of the first sample of each chunk, rising or equal.
         chunk_offset: where each chunk starts.
-        first: number of the first sample that is asked for.
-        into: takes the place of it and of those behind it; their number says how many.
+        first: number of the first sample that is requested.
+        into: takes the place of it and of those after it; their number says how many.
 
     Chunks must begin at or before the first sample and before the last one, and samples have a
     size (ValueError). Places wrap round at 64 bits.
@@ -330,7 +330,7 @@ def lay_out(tops: Sequence[Rows], moof: int, mdat: int, lead: bytes) -> tuple[In
 
     Args:
         tops: rows of top-level boxes in file order.
-        moof, mdat: types of boxes; lead: types of those that introduce a moof, one behind the
+        moof, mdat: types of boxes; lead: types of those that introduce a moof, one after the
             other.
 
     Returns: columns of the moofs (place, start and stop of the fragment, end of the moof, rows of
@@ -354,7 +354,7 @@ def settle(
             32 bits, and of the last one that has samples; -2^63: there is none.
 
     Returns: the columns of a fragment table but for its flags, those of a sync table, the decode
-    time behind the last sample, samples so far, and the other two of `state`; None where something
+    time after the last sample, samples so far, and the other two of `state`; None where something
     is not regular.
     """
     settled = compiled.settle(trafs, points, layout, *state)

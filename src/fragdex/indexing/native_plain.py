@@ -476,7 +476,7 @@ def _progressions(rows: Int64) -> Int64:
 
 
 def _continued(rows: Int64) -> Int64:
-    """Join runs where the next one starts exactly one step behind the last sample."""
+    """Join runs where the next one starts exactly one step after the last sample."""
     cts, dts, step, count, sample, sample_step, _ = rows
     span = count * step
     follows = (

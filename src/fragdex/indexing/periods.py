@@ -124,7 +124,7 @@ def _depending(info: TrackInfo, fragments: FragmentTable, moofs: MoofBytes, know
 
 
 _END = (0, 0, 0, 0, 1, False, False)
-"""Stands behind the boxes of a moof."""
+"""Stands after the boxes of a moof."""
 
 
 def _runs(moof: memoryview) -> dict[int, list[_Run]]:
@@ -231,7 +231,7 @@ class Rules:
         tables: sample tables of all moovs.
         expansion: bounds what is written out of sync samples that overlap.
         short: set where a moov names samples past the end of the file.
-        decoder: of moofs, for samples that are asked for later.
+        decoder: of moofs, for samples that are requested later.
     """
 
     layout: Callable[[], Layout]

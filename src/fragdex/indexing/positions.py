@@ -32,14 +32,14 @@ LEAD = np.frombuffer(_LEAD, ">u4").astype(np.uint32)
 LEAD_CODES = frozenset(LEAD.tolist())
 """Boxes that introduce a fragment where they stand directly before its moof."""
 AROUND = frozenset((FREE, SKIP, *map(code, ("ftyp", "moov", "mfra"))))
-"""Boxes that have no part in a fragment where they stand before the first or behind the last."""
+"""Boxes that have no part in a fragment where they stand before the first or after the last."""
 MOST_AROUND = 8
 """Of them, looked at one by one."""
 
 BEYOND = 2**63 - 1
 MDAT_HEADER = 8
 """Bytes from an mdat's start where samples may lie. A longer header has the 64-bit size in the 8
-bytes behind, where no run begins by chance."""
+bytes after, where no run begins by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Layout:
         own_first, own_last: rows of the mdats that a fragment may use without naming a base:
             from the one directly before its moof to the last one before the next moof.
         last_start, last_stop: payload of the last of them; nothing lies in it where there is none.
-        columns: those of the moofs, one behind the other, where the C extension made them.
+        columns: those of the moofs, one after the other, where the C extension made them.
     """
 
     moof: Int64
@@ -152,7 +152,7 @@ def lay_out_plain(tops: Sequence[Rows]) -> Layout:
 
 
 def _alternating(types: npt.NDArray[np.uint32]) -> tuple[slice, slice] | None:
-    """Where moofs and mdats stand if there is nothing else, one mdat behind each moof.
+    """Where moofs and mdats stand if there is nothing else, one mdat after each moof.
 
     One more mdat may stand in front, as where a stretch follows another; and boxes that have no
     part in fragments may stand around, as a moov and an mfra do.

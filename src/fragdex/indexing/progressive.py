@@ -1,7 +1,7 @@
 """Progressive files: the sample tables of a moov, and virtual fragments made of them.
 
 The tables stay in the run form of the file (ISO/IEC 14496-12, 8.6 and 8.7) and are written out for
-the samples that are asked for. A file of PCM names billions of samples in a few hundred bytes;
+the samples that are requested. A file of PCM names billions of samples in a few hundred bytes;
 nothing here is as large as a number that the file claims.
 
 A virtual fragment is a run of samples from one sync sample to the next; where every sample is

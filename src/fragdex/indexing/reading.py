@@ -108,7 +108,7 @@ class Head:
         return piece if len(piece) == size else None
 
     def read_again(self, source: Source, ranges: Iterable[ByteRange]) -> bytes:
-        """The bytes of ranges, one behind the other; what was read already costs no request.
+        """The bytes of ranges, one after the other; what was read already costs no request.
 
         Raises: what reading the source raises.
         """
@@ -122,7 +122,7 @@ fault costs more than a read, but maps the pages around it as well."""
 STRETCH = 1 << 15
 """Rows met at once in a mapping: fewer cost more calls, more leave the processor's cache."""
 PROBE_ROWS = 512
-"""Rows read before it is decided how to go on."""
+"""Rows read before it is decided how to continue."""
 MOST_ROWS = 1 << 16
 """Rows met at once by reads; what they cost besides is nothing, but their moofs are kept."""
 

@@ -22,7 +22,7 @@ from fragdex.sources import Source
 FIRST_GUESS = 1 << 16
 """Bytes asked for at once at the start of a remote object: the moov and sidx of most files."""
 READ_AHEAD = 1 << 12
-"""Bytes asked for at least at each further hop: a small moof and the header behind it."""
+"""Bytes asked for at least at each further hop: a small moof and the header after it."""
 
 
 def needed(source: Source, scan: Scan) -> ByteRange | None:
@@ -70,7 +70,7 @@ SPARE = 16
 DENSE = 4
 """Where reading everything takes up to so many times the bytes of the headers, it is read."""
 REQUEST_BYTES = 128
-"""Bytes of an answer that tell where its range lies, when several are asked for at once."""
+"""Bytes of an answer that tell where its range lies, when several are requested at once."""
 LARGEST_WINDOW = 1 << 19
 """Bytes of a read where everything is read."""
 FIRST_WINDOW = 1 << 17
@@ -129,7 +129,7 @@ class Pace:
 
     @property
     def head(self) -> int:
-        """Bytes from the end of the media data to behind the next mdat's header.
+        """Bytes from the end of the media data to after the next mdat's header.
 
         As many as were enough each time of late: a second request for the rest of a moof costs
         more than some bytes of media beside the others.
@@ -195,9 +195,9 @@ MARGIN = 1.25
 """How much larger than what is expected the budget must be for anything to be read ahead."""
 
 MOOF_START = b"moof\0\0\0\x10mfhd"
-"""What a moof begins with behind its size: its type, and the header of its mfhd (8.8.5)."""
+"""What a moof begins with after its size: its type, and the header of its mfhd (8.8.5)."""
 OVERLAP = len(MOOF_START) + 3
-"""Bytes in which a moof may begin that goes on in the next piece."""
+"""Bytes in which a moof may begin that continues in the next piece."""
 
 
 def moof_in(data: bytes | bytearray, largest: int = 1 << 20) -> int | None:
@@ -355,7 +355,7 @@ class _Passes:
         return True
 
     def _wanted(self) -> ByteRange | None:
-        """What the scan needs next, and as much behind it as is likely to be needed."""
+        """What the scan needs next, and as much after it as is likely to be needed."""
         need, size = needed(self.source, self.scan), self.source.size
         if need is None:
             return None
@@ -454,7 +454,7 @@ class _Passes:
 
     @property
     def busy(self) -> int:
-        """Passes that go on, the scan among them."""
+        """Passes that continue, the scan among them."""
         return 1 + sum(one.wants is not None for one in self.ahead)
 
 

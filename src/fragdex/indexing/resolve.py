@@ -39,7 +39,7 @@ Settled = tuple[FragmentTable, SyncTable]
 
 @dataclass(slots=True)
 class TrackState:
-    """What goes on from one part of a file to the next.
+    """What continues from one part of a file to the next.
 
     Attributes:
         next_dts: decode time of the next sample, where nothing else says it.
@@ -79,7 +79,7 @@ def resolve(
     Args:
         trafs, runs, points: what the batches say; `trafs.moof` counts in `layout.moof`.
         where: the positions of the runs.
-        states: track_ID → where it goes on; brought up to date.
+        states: track_ID → where it continues; brought up to date.
         findings: odd things are noted here.
     """
     tables = {}
@@ -140,9 +140,9 @@ def regular_tables(
     Args:
         plain: of the track; its moofs count in `layout`.
         layout: where fragments and media data lie.
-        state: where the track goes on; it stays as it is.
+        state: where the track continues; it stays as it is.
 
-    Returns: the tables, and where the track goes on then; None where something must be looked at
+    Returns: the tables, and where the track continues then; None where something must be looked at
     more closely, or the C extension is not there.
     """
     if layout.columns is None:
@@ -189,7 +189,7 @@ def track_tables(
         mine, run, point: of this track alone; `run.traf` counts in `mine`, `point.run` in `run`.
         where: the positions of these runs and trafs.
         layout: `mine.moof` counts in it.
-        state: where the track goes on; brought up to date.
+        state: where the track continues; brought up to date.
         findings: odd things are noted here.
     """
     n, start = len(mine), where.start

@@ -76,7 +76,7 @@ class Fixed:
 
     Attributes:
         width: bytes of version, flags and these.
-        codec: reads all of them, as they stand one behind the other.
+        codec: reads all of them, as they stand one after the other.
     """
 
     width: int

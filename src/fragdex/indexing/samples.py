@@ -1,4 +1,4 @@
-"""Samples of fragments, made when they are asked for.
+"""Samples of fragments, made when they are requested.
 
 The moofs of the wanted rows are joined and read again; decode times and repairs come from the
 fragment table, so that the answer is the one the table was made with. Loaders of an index are
@@ -367,7 +367,7 @@ class FragmentSamples:
 
 @dataclass(frozen=True, slots=True)
 class BothSamples:
-    """Samples of virtual fragments from the moov, of those behind them from their moofs.
+    """Samples of virtual fragments from the moov, of those after them from their moofs.
 
     Attributes:
         runs: what the moov says.

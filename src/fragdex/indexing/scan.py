@@ -60,8 +60,8 @@ class ScanState:
     """What a pass over a file has kept so far; media bytes are never among it.
 
     Args:
-        defaults: track_ID → trex of an initialization segment that is known beforehand.
-        states: track_ID → where tracks go on that are known beforehand.
+        defaults: track_ID → trex of an initialization segment that is known in advance.
+        states: track_ID → where tracks continue that are known in advance.
 
     Attributes:
         captured: ftyp, moov, sidx and mfra boxes, in file order.
@@ -185,7 +185,7 @@ class ScanState:
             )
 
     def _begin(self, moov: Captured) -> None:
-        """A moov: fragments behind it are read with its defaults."""
+        """A moov: fragments after it are read with its defaults."""
         if len(self.movies) >= MAX_PERIODS:
             raise LimitExceeded(
                 "the file has too many movies",
@@ -318,7 +318,7 @@ def all_of(buffer: memoryview, sizes: Int64) -> bytes | None:
 
 
 def _timing(movie: Movie) -> list[tuple[object, ...]]:
-    """What else must agree for fragments behind one moov to go on behind another."""
+    """What else must agree for fragments after one moov to continue after another."""
     return [(t.id, t.defaults, t.shift(movie.timescale), t.rotation) for t in movie.tracks]
 
 
@@ -345,8 +345,8 @@ class Scan(ScanState):
 
     Args:
         start: position of the first box.
-        defaults: track_ID → trex of an initialization segment that is known beforehand.
-        states: track_ID → where tracks go on that are known beforehand.
+        defaults: track_ID → trex of an initialization segment that is known in advance.
+        states: track_ID → where tracks continue that are known in advance.
 
     Attributes:
         position: of the next box header that is not read yet.
@@ -380,7 +380,7 @@ class Scan(ScanState):
 
     @property
     def need(self) -> ByteRange | None:
-        """The bytes without which nothing goes on; None where the pass is over."""
+        """The bytes without which nothing continues; None where the pass is over."""
         over = self.stopped is not None or self.cut_off
         if over or (self.to_end and not _kept(self.to_end[1])):
             return None
@@ -391,8 +391,8 @@ class Scan(ScanState):
 
         Args:
             data: bytes in any amount.
-            offset: their place in the file; None: directly behind the piece before. It may lie
-                before what is needed (bytes known already are passed over), never behind.
+            offset: their place in the file; None: directly after the piece before. It may lie
+                before what is needed (bytes known already are skipped), never after.
 
         Raises:
             ValueError: bytes between the needed ones and this piece are missing.
@@ -426,7 +426,7 @@ class Scan(ScanState):
     def _pass(self, piece: memoryview) -> int:
         """Pass the boxes of a piece that begins at `position`; what stays waits for `_want` bytes.
 
-        Returns how far it came; behind the piece where a box that is not kept reaches out of it.
+        Returns how far it came; after the piece where a box that is not kept reaches out of it.
         """
         begin, at = self.position, 0
         while True:
@@ -504,7 +504,7 @@ class Scan(ScanState):
         self.take_buffered(kept, _moved(met.top, base))
 
     def go_on_from(self, other: Scan) -> None:
-        """Stand where another pass stands, which went on from here."""
+        """Stand where another pass stands, which continued from here."""
         self.position = other.position
         self.stopped, self.to_end = other.stopped, other.to_end
         self._carry[:] = other._carry

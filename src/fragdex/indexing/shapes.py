@@ -1,7 +1,7 @@
 """Fragments read by their shapes: what each says of its trafs, by track.
 
 The shapes of a file are kept. The C extension runs their programs as it passes the fragments; where
-it is not there, or where fragments came before their moov, they are read behind the walk.
+it is not there, or where fragments came before their moov, they are read after the walk.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Shapes:
         return self._programs[-1]
 
     def _keep(self, shape: Shape) -> bool:
-        """Put a shape behind those that are known; False where a default is not."""
+        """Put a shape after those that are known; False where a default is not."""
         written = program(shape, self._defaults or {}, self._slots)
         if written is None:
             return False

@@ -65,7 +65,7 @@ class Stream:
 
     @property
     def stop(self) -> int:
-        """Byte behind the last subsegment; 0 where there is none."""
+        """Byte after the last subsegment; 0 where there is none."""
         return int((self.offset + self.size).max()) if len(self) else 0
 
 
@@ -75,7 +75,7 @@ class SegmentMap:
 
     Attributes:
         streams: reference_ID → its subsegments, in the order met.
-        covered_until: byte behind the last subsegment that follows without a gap; the rest of the
+        covered_until: byte after the last subsegment that follows without a gap; the rest of the
             file is to be walked from here. 0 where nothing is referenced.
         findings: what was odd.
 
@@ -300,7 +300,7 @@ MAX_SIDX = 1 << 17
 MAX_REFERENCES = 1 << 24
 """References of one file in all, as many as a scan takes top-level boxes."""
 FIRST_GUESS = 4096
-"""Bytes asked for where a sidx must be: 330 references; the rest is asked for once it is known."""
+"""Bytes asked for where a sidx must be: 330 references; the rest is requested once it is known."""
 LARGEST = 32 + 16 + 12 * 65535
 """Bytes of the largest sidx, with a 64-bit size."""
 

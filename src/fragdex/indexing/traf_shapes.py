@@ -181,7 +181,7 @@ def _traf(
 
 
 def _row_places(trun: _Box, at: int) -> dict[str, Place]:
-    """Columns of one row of samples that starts `at` bytes behind the start of the body."""
+    """Columns of one row of samples that starts `at` bytes after the start of the body."""
     places: dict[str, Place] = {}
     for name, mask, kind in ROW_COLUMNS:
         if trun.flags & mask:

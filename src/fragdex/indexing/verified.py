@@ -116,7 +116,7 @@ def _of_traf(traf: Box, vector: int | None) -> list[Ranges] | None:
 
 
 def _ranges(entries: bytes) -> Ranges:
-    """BytesOfClearData (16 bits) and BytesOfProtectedData (32 bits), one behind the other."""
+    """BytesOfClearData (16 bits) and BytesOfProtectedData (32 bits), one after the other."""
     found: Ranges = []
     at = 0
     for place in range(0, len(entries), 6):
@@ -273,7 +273,7 @@ class Verifier:
         return int(self._sync.count.sum())
 
     def _numbers(self, first: int) -> Iterator[int]:
-        """Sync samples by their place in order of time: back from one, then on behind it."""
+        """Sync samples by their place in order of time: back from one, then on after it."""
         yield from range(first, -1, -1)
         yield from range(first + 1, self._total)
 

@@ -1,4 +1,4 @@
-"""Evenly spaced frames of a film in a grid, with their times."""
+"""Evenly spaced frames of a video in a grid, with their times."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ContactSheet:
 
     Attributes:
         size: width and height of it, in pixels.
-        view: of the film.
+        view: of the video.
         frames: that are shown, row by row.
         notes: what happened on the page.
     """
@@ -54,12 +54,12 @@ def contact_sheet(
     still: Still,
     progress: Callable[[int, int], object] = lambda *_: None,
 ) -> ContactSheet:
-    """Draw frames of a film into one picture, which appears whole or not at all.
+    """Draw frames of a video into one picture, which appears whole or not at all.
 
-    A film of fewer frames gives fewer pictures.
+    A video of fewer frames gives fewer pictures.
 
     Args:
-        spec: the film.
+        spec: the video.
         out: the file; an existing one is replaced.
         still: how the sheet is stored.
         progress: called with frames drawn and frames to draw.

@@ -2,7 +2,7 @@
 
 The same pictures give the same bytes: one thread, key frames by count alone, packets in the order
 in which they are shown, so that the first of a stream stands at 0 without an edit list. All slices
-of a film have the same parameter sets, so that their packets make one stream.
+of a video have the same parameter sets, so that their packets make one stream.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def version(film: Film) -> str:
 
 
 def options(film: Film, fps: Fraction) -> dict[str, str]:
-    """The options of a film's encoder, as FFmpeg names them."""
+    """The options of a video's encoder, as FFmpeg names them."""
     if film.is_plain:
         return dict(ENCODER)
     name, video = film.video_name, film.video
@@ -142,7 +142,7 @@ _ANY, _INTRA = 0, 1  # FFmpeg's numbers of picture types
 
 
 def _alone(width: int, height: int, changed: dict[str, str]) -> Any:
-    """An encoder as that of a plain film, without a file; options that are "" are left out."""
+    """An encoder as that of a plain video, without a file; options that are "" are left out."""
     import av
     from av.codec.context import Flags
 

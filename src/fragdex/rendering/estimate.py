@@ -1,4 +1,4 @@
-"""What a film will cost, foreseen from a few of its frames."""
+"""What a video will cost, estimated from a few of its frames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fragdex.rendering.spec import RenderSpec, key_interval
 from fragdex.sandbox.processes import ProcessorTime, memory_below
 
 PLACES: Final = 3
-"""Where in the film frames are drawn, at most."""
+"""Where in the video frames are drawn, at most."""
 FRAMES: Final = 15
 """That are drawn at each place."""
 ENOUGH_SECONDS: Final = 20.0
@@ -38,16 +38,16 @@ _WHILE_MADE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a film will cost on this machine.
+    """What a video will cost on this machine.
 
     Attributes:
-        view, frames: of the film.
+        view, frames: of the video.
         drawn: frames that were drawn for this.
         browsers: that are used at the same time.
         seconds: that it takes; alone_seconds: with one browser.
         processor_seconds: of all processes together; 0 where the system does not tell.
         memory_bytes: of all browsers and encoders together.
-        film_bytes: of the film's pictures; disk_bytes: at most, while it is made.
+        film_bytes: of the video's pictures; disk_bytes: at most, while it is made.
         notes: what happened on the page.
     """
 
@@ -71,14 +71,14 @@ class _Enough(Exception):
 def estimate(
     page: PageSource, spec: RenderSpec, *, jobs: int | None = None, slices: int | None = None
 ) -> Estimate:
-    """Draw a few frames of a film, and say what all of it will cost.
+    """Draw a few frames of a video, and say what all of it will cost.
 
     Args:
         jobs, slices: as of `render`.
 
     Raises:
         PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `render`.
-        OneBrowserNeeded: the film begins within a page that needs all of its frames.
+        OneBrowserNeeded: the video begins within a page that needs all of its frames.
     """
     view, frames = film_of(page, spec)
     seen = _sampled(page, spec, view, frames)
@@ -104,7 +104,7 @@ def estimate(
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What a frame costs at one place of the film."""
+    """What a frame costs at one place of the video."""
 
     seconds: float
     film_bytes: float
@@ -146,7 +146,7 @@ class _Seen:
         return self.passing / self.passed if self.passed else 0.0
 
     def each(self, cost: str) -> float:
-        """What a frame costs: each place tells of as much of the film as the others."""
+        """What a frame costs: each place tells of as much of the video as the others."""
         return fmean(getattr(one, cost) for one in self.places)
 
 

@@ -1,4 +1,4 @@
-"""Slices → one film, animation, archive of pictures, or the sound alone.
+"""Slices → one video, animation, archive of pictures, or the sound alone.
 
 Packets are copied; the sound is encoded once for the whole. Animations and archives are made of
 the decoded pictures.
@@ -49,7 +49,7 @@ def join(
     film: Film = Film(),  # noqa: B008 — frozen
     first: int = 0,
 ) -> Joined:
-    """Write slices one behind the other; the same slices give the same bytes.
+    """Write slices one after the other; the same slices give the same bytes.
 
     Args:
         slices: each opens a file of `Encoding`; in order.

@@ -1,4 +1,4 @@
-"""What will be wrong with the film of a page, found by drawing a few of its frames twice."""
+"""What will be wrong with the video of a page, found by drawing a few of its frames twice."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Linted:
 
     Attributes:
         view: as it was drawn; None: it failed before.
-        duration_ms: of its film; None: it does not say.
-        frames: of the film; of an endless page those of its first seconds.
+        duration_ms: of its video; None: it does not say.
+        frames: of the video; of an endless page those of its first seconds.
         drawn: those that were drawn, twice each.
     """
 
@@ -72,12 +72,12 @@ class Linted:
 def lint(
     page: PageSource, spec: RenderSpec, progress: Callable[[int, int], object] = lambda *_: None
 ) -> Linted:
-    """Draw a few frames of a page in two browsers, and say what will be wrong with its film.
+    """Draw a few frames of a page in two browsers, and say what will be wrong with its video.
 
-    Scripts and requests between those frames happen as they do in the film.
+    Scripts and requests between those frames happen as they do in the video.
 
     Args:
-        spec: the film.
+        spec: the video.
         progress: called from any thread with frames drawn and frames to draw.
 
     Raises:

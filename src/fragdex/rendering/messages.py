@@ -40,7 +40,7 @@ class SliceMade:
         first, frames: which frames of the whole are in it.
         seconds: what it cost: `start` (the browser, the page), `replay` (frames before it that had
             to pass), `capture` (waiting for the browser), `encode` (processor time beside that).
-        reads: the paths of the site that were asked for until its last frame, each with the
+        reads: the paths of the site that were requested until its last frame, each with the
             SHA-256 of what was there, None where nothing was: what its pixels depend on.
         notes: what happened on the page.
         sound: what can be heard in it (`SoundStrip`s as plain values).
@@ -49,7 +49,7 @@ class SliceMade:
         begins_after: SHA-256 of the picture that its browser saw before its first frame; None at
             frame 0, and for stills.
         ends_with: of its last picture.
-        is_asked: whether the page was asked for each frame.
+        is_asked: whether the page renders each frame on request.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""How a film or a still is stored: container, codecs, quality, and what of it goes together."""
+"""How a video or a still is stored: container, codecs, quality, and what of it goes together."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class VideoCodec:
     Attributes:
         encoder: FFmpeg's name of what encodes it.
         containers: that hold it.
-        formats: pixel formats that it takes; the first unless another is asked for.
+        formats: pixel formats that it takes; the first unless another is requested.
         clear: the one with transparency, or None.
         crf: least, usual and most of its scale of constant quality; None: it has none.
         presets: from the fastest on; preset: the usual one, or None.
@@ -277,7 +277,7 @@ class Still:
 
 @dataclass(frozen=True, slots=True)
 class Film:
-    """How a film is stored; what is None is what its container or codec usually has.
+    """How a video is stored; what is None is what its container or codec usually has.
 
     Attributes:
         container: a name of `CONTAINERS`.
@@ -395,7 +395,7 @@ class Film:
 
     @property
     def of_slices(self) -> dict[str, Any]:
-        """What is asked for that decides the bytes of slices, by field."""
+        """What is requested that decides the bytes of slices, by field."""
         return {
             name: value
             for name, one in declared_fields(Film).items()
@@ -462,7 +462,7 @@ class Film:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is encoded as films are where nobody asks for more."""
+        """Whether it is encoded as videos are where nobody asks for more."""
         return self.video_name == "h264" and not (
             self.preset or self.bit_rate or self.pixel_format or self.crf is not None
         )

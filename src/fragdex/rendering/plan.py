@@ -1,9 +1,9 @@
 """In which parts a render is made, and whether they fit where they meet.
 
-A slice that begins within a film lets pass what comes before, and draws the last frame of that as
+A slice that begins within a video lets pass what comes before, and draws the last frame of that as
 well. A page may keep what does not come about again in this way, such as what was answered late,
 or by chance. Then that frame is another one than the last of the slice before, and one browser has
-to draw the film. Of some things it is known that they come out otherwise, if later than there: a
+to draw the video. Of some things it is known that they come out otherwise, if later than there: a
 browser that has skipped frames stops where the page uses one of them (`Notes.keeps`).
 """
 
@@ -122,7 +122,7 @@ def _shares(count: int, replay: Fraction, ahead: Fraction) -> list[Fraction]:
 
 
 ONE_BROWSER: Final = "drawn by one browser: "
-"""How the note of a film begins that is not drawn by several, and why."""
+"""How the note of a video begins that is not drawn by several, and why."""
 
 
 class OneBrowserNeeded(Exception):
@@ -133,7 +133,7 @@ def first_difference(slices: Sequence[SliceMade]) -> int | None:
     """The first frame before which two neighbours saw different pictures; None: they all agree.
 
     Args:
-        slices: of the whole film, in order.
+        slices: of the whole video, in order.
     """
     for one, other in pairwise(slices):
         if one.ends_with is None or one.ends_with != other.begins_after:
@@ -142,7 +142,7 @@ def first_difference(slices: Sequence[SliceMade]) -> int | None:
 
 
 def difference_note(frame: int) -> str:
-    """What the record of a film says whose slices did not fit before a frame."""
+    """What the record of a video says whose slices did not fit before a frame."""
     return (
         f"{ONE_BROWSER}before frame {frame}, two of several showed different pictures, as the page "
         "keeps something that does not come about again when frames are skipped"
@@ -150,7 +150,7 @@ def difference_note(frame: int) -> str:
 
 
 def skipping_note(error: OneBrowserNeeded) -> str:
-    """What the record of a film says whose page uses something that skipping changes."""
+    """What the record of a video says whose page uses something that skipping changes."""
     return f"{ONE_BROWSER}the page uses {error}, which skipped frames would change"
 
 

@@ -1,7 +1,7 @@
 """Rendering processes: each renders one page, and stays ready for the next slice of it.
 
 A process is started, given jobs, answered what it asks, and ended. Where the next slice begins at
-or behind the frame that a browser has reached, it goes on from there.
+or after the frame that a browser has reached, it continues from there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Progress = Callable[[int], None]
 
 
 def nothing(*_: Any) -> None:
-    """Let it go on."""
+    """Let it continue."""
 
 
 class RenderProcess:
@@ -94,7 +94,7 @@ class RenderProcess:
         self.at: tuple[PageView, int] | None = None
         """The view of its browser, and the next frame that it can show."""
         self.is_whole = True
-        """Whether its browser has drawn every frame until there, none was passed over."""
+        """Whether its browser has drawn every frame until there, none was skipped."""
         self._begin: dict[str, Any] | None = {
             "limits": asdict(limits),
             "sandbox": program is not None and allows_sandbox(program),
@@ -167,7 +167,7 @@ class RenderProcess:
         film: Film = Film(),  # noqa: B008 — frozen
         check: Check = nothing,
     ) -> Joined:
-        """Write slices one behind the other, with their sound."""
+        """Write slices one after the other, with their sound."""
         self._slices = slices
         answer = self._do(
             "join", check, nothing, slices=[one.as_json() for one in slices],
@@ -287,7 +287,7 @@ class ChildPool:
     def child(self, page: PageSource, view: PageView, first: int = 0) -> Iterator[RenderProcess]:
         """A process for a job that begins at a frame; it is ended by any error, else kept.
 
-        Of the page's processes the one that stands nearest before that frame goes on; one that
+        Of the page's processes the one that stands nearest before that frame continues; one that
         stands elsewhere starts another browser, which is less than to start it all.
         """
 
@@ -349,7 +349,7 @@ class ChildPool:
 
         Raises:
             StoreFull: no room in the folder.
-            OneBrowserNeeded: of a film, as of `RenderProcess.draw`; and as `look`.
+            OneBrowserNeeded: of a video, as of `RenderProcess.draw`; and as `look`.
         """
         if spec.still is not None:
             at = frame_at(spec.time_ms, view.fps)
@@ -391,9 +391,9 @@ class ChildPool:
             )
 
     def alone(self, page: PageSource, view: PageView, borders: Sequence[int]) -> int:
-        """End the page's processes but that which has drawn its film until a border by itself.
+        """End the page's processes but that which has drawn its video until a border by itself.
 
-        Returns that border, where it goes on; 0 where there is none: another one begins.
+        Returns that border, where it continues; 0 where there is none: another one begins.
         """
 
         def fitness(one: _Idle) -> int | None:
@@ -439,7 +439,7 @@ def join_slices(
     film: Film = Film(),  # noqa: B008 — frozen
     check: Check = nothing,
 ) -> Joined:
-    """Write slices one behind the other, with the sound of the whole; raises as `ChildPool.draw`.
+    """Write slices one after the other, with the sound of the whole; raises as `ChildPool.draw`.
 
     Args:
         slices: in order, each with the `path` where its file is now.
@@ -455,7 +455,7 @@ def join_slices(
 
 
 def film_of(page: PageSource, spec: RenderSpec) -> tuple[PageView, range]:
-    """How the film of a page is seen, and its frames.
+    """How the video of a page is seen, and its frames.
 
     Raises:
         PageFailed: it does not say how long it lasts; and as `ChildPool.look`.

@@ -146,7 +146,7 @@ class _Work:
         return [drawn for task in tasks if (drawn := task.result()) is not None]
 
     def alone(self, parts: SlicePlan, drawn: list[SliceMade]) -> list[SliceMade]:
-        """The slices of one browser: that of the first slice goes on, or another begins."""
+        """The slices of one browser: that of the first slice continues, or another begins."""
         self._stop.clear()
         if any(one.is_asked for one in drawn):
             # each slice is told of itself alone: all of it has to be one
@@ -241,7 +241,7 @@ class _Stopped(Exception):
 
 
 def divided(view: PageView, frames: range, jobs: int | None, slices: int | None) -> SlicePlan:
-    """The slices of a film, as `render` makes them."""
+    """The slices of a video, as `render` makes them."""
     # where nobody says how many processes there are, one begins (`SliceScheduler`)
     ahead = slices is None and jobs is None
     if slices is None:
@@ -264,7 +264,7 @@ _LEAST_SECONDS: Final = 0.05
 class SliceScheduler:
     """Says when a slice may begin: in a process that has become free, or in one of its own.
 
-    Which frames each slice has is settled before, so the film is the same however many processes
+    Which frames each slice has is settled before, so the video is the same however many processes
     make it. Pages whose pictures stay go by at hundreds of frames a second, and are done before
     another browser has started.
 

@@ -251,7 +251,7 @@ class Outside(Protocol):
         """Answer a GET; blocks, and may be called from several threads.
 
         Args:
-            url: absolute; paths `/api/v1/…` of the site itself are asked for with its own origin.
+            url: absolute; paths `/api/v1/…` of the site itself are requested with its own origin.
             headers: of the request; `Range` where a part is wanted.
 
         Raises:

@@ -31,7 +31,7 @@ KEY_SECONDS: Final = 2
 
 MAX_SIDE: Final = 7680
 MAX_DURATION_MS: Final = 3_600_000
-"""What a request may ask for: CSS pixels of a side, and the longest film."""
+"""What a request may ask for: CSS pixels of a side, and the longest video."""
 
 
 def key_interval(fps: Fraction) -> int:
@@ -73,11 +73,11 @@ class RenderSpec:
         width, height: pixels; the size of the page's root element, else 1280 × 720.
         fps: frames a second.
         duration_ms: of the page's longest finite animation or medium.
-        still: one picture of `time_ms` instead of a film.
-        film: how a film is stored.
+        still: one picture of `time_ms` instead of a video.
+        film: how a video is stored.
         scale: pixels for each CSS pixel of a side, as `PageView.scale`.
-        from_ms, to_ms: of the film only the frames of this range, the first inclusive, the second
-            exclusive; without a `duration_ms`, the film ends where the range does.
+        from_ms, to_ms: of the video only the frames of this range, the first inclusive, the second
+            exclusive; without a `duration_ms`, the video ends where the range does.
         crop: of the window only this, as `PageView.crop`.
         page_fps: as `PageView.page_fps`.
     """
@@ -197,17 +197,17 @@ class RenderSpec:
 
     @property
     def end_ms(self) -> int | None:
-        """How long the film is, as far as that is said: its duration, or the end of the range."""
+        """How long the video is, as far as that is said: its duration, or the end of the range."""
         return self.to_ms if self.duration_ms is None else self.duration_ms
 
     def frames(self, duration_ms: int) -> range:
-        """The frames that are to be made of a film.
+        """The frames that are to be made of a video.
 
         A frame belongs to a range where its nearest millisecond does, so that ranges that follow
         each other have every frame once.
 
         Raises:
-            ValueError: the range begins where the film has ended.
+            ValueError: the range begins where the video has ended.
 
         >>> RenderSpec(from_ms=1000, to_ms=1500).frames(10_000), RenderSpec().frames(100)
         (range(30, 45), range(0, 3))
@@ -235,7 +235,7 @@ class RenderSpec:
         return PageView(width, height, self.fps, clear, self.scale, self.crop, self.page_fps)
 
     def check_page_fps(self) -> None:
-        """Refuse a rate of the page that is no whole multiple of that of the film.
+        """Refuse a rate of the page that is no whole multiple of that of the video.
 
         Raises:
             ValueError: it is none.
@@ -287,7 +287,7 @@ class RenderSpec:
             raise ValueError(f"{text} goes beyond the window of {window}")
 
     def _side(self, side: int) -> int:
-        """A side that comes to whole pixels; to even ones in a film, as H.264 has them.
+        """A side that comes to whole pixels; to even ones in a video, as H.264 has them.
 
         A pixel more rather than one less.
         """
@@ -298,7 +298,7 @@ class RenderSpec:
 
 
 def spec_of(request: Mapping[str, Any]) -> RenderSpec:
-    """What a request asks for, in JSON; fields that are not declared are passed over.
+    """What a request asks for, in JSON; fields that are not declared are skipped.
 
     >>> spec = RenderSpec(64, 32, Fraction(25), film=Film("webm", crf=9), crop=(0, 0, 8, 8))
     >>> spec_of(spec.as_request()) == spec
@@ -333,10 +333,10 @@ def _values(owner: type, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def frames_of(spec: RenderSpec, duration_ms: int | None) -> range:
-    """The frames that are to be made of a film, of the duration that `settled` gives.
+    """The frames that are to be made of a video, of the duration that `settled` gives.
 
     Raises:
-        PageFailed: none, as the range begins where the film has ended; or nobody said how long it
+        PageFailed: none, as the range begins where the video has ended; or nobody said how long it
             is.
     """
     if duration_ms is None:
@@ -365,7 +365,7 @@ def settled(
 ) -> tuple[PageView, int | None]:
     """Size and duration (ms); the page is looked at only where something is left open.
 
-    The duration is that of the film, also where only a range of it is wanted. It is None for
+    The duration is that of the video, also where only a range of it is wanted. It is None for
     stills, and where the page does not say either.
 
     Raises:

@@ -60,7 +60,7 @@ class AllowedHosts:
 
     The address is looked at after it is resolved, all of them, and the connection is made to the
     one that was looked at: a name that points elsewhere a moment later changes nothing. Redirects
-    are asked for like requests of the page. Nothing of the caller's environment (proxies, netrc)
+    are requested like requests of the page. Nothing of the caller's environment (proxies, netrc)
     is used.
 
     Args:
@@ -102,7 +102,7 @@ class AllowedHosts:
         raise Blocked(f"more than {MAX_REDIRECTS} redirects")
 
     def check(self, url: str) -> None:
-        """Raise Blocked where a URL may not be asked for; nobody is asked."""
+        """Raise Blocked where a URL may not be requested; nobody is asked."""
         self._allowed(url)
 
     def _once(
@@ -130,7 +130,7 @@ class AllowedHosts:
             raise Blocked(f"{host} could not be reached: {type(error).__name__}") from None
 
     def _allowed(self, url: str) -> tuple[str, int, str]:
-        """Host, port and request target of a URL that may be asked for."""
+        """Host, port and request target of a URL that may be requested."""
         try:
             parts = urlsplit(url)
             host, port = (parts.hostname or "").rstrip("."), parts.port or 443
@@ -183,7 +183,7 @@ class Web(Site):
     """A page at a URL and what stands at the same origin; both a `Site` and an `Outside`.
 
     Paths are looked for beside the page, then from the root of its origin. Nothing beyond the
-    origin is asked for, redirects included.
+    origin is requested, redirects included.
 
     Args:
         url: of the page.

@@ -1,4 +1,4 @@
-"""Films whose index is lost or wrong: their samples found again, and the film as a view.
+"""Files whose index is lost or wrong: their samples found again, and the file as a view.
 
 syntax         what a walk asks of a codec, and of a source
 nal_units      samples of AVC and HEVC
@@ -7,8 +7,8 @@ av1            temporal units of OBUs
 sound          sound whose frames say where they end
 between        sound that does not say it
 walk           sample by sample, each confirmed by what follows; their times
-pattern        what a good film says
+pattern        what a good file says
 media_data     what boxes still say, and parameter sets among the samples
-film           the mended film
+file           the repaired file
 repair         `fragdex.repair`
 """

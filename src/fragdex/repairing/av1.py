@@ -1,7 +1,7 @@
 """Temporal units of AV1 (AV1 bitstream specification, 5.3 to 5.9; AV1 in ISOBMFF, 2.4).
 
 A sample ends with the frame that is shown. Its OBUs prove themselves by their headers and sizes,
-by a sequence header that is the film's, and by the order hint of their frames.
+by a sequence header that is the file's, and by the order hint of their frames.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Av1(Syntax):
             self._is_known(config[1 + used : 1 + used + size])
 
     def _is_known(self, data: bytes) -> bool:
-        """Whether a sequence header is that of the film; the first one is."""
+        """Whether a sequence header is that of the file; the first one is."""
         try:
             sequence = sequence_of(data)
         except Missing:
@@ -186,7 +186,7 @@ class Av1(Syntax):
         return None
 
     def study(self, window: Window, at: int, found: Found) -> None:
-        """Which frames there are, and how their places in the order of output go on."""
+        """Which frames there are, and how their places in the order of output continue."""
         self._is_even = self._is_even and self._is_next(found)
         while at < found.stop and (obu := _obu(window, at, found.stop)) is not None:
             head = window.take(obu.begin, min(obu.stop - obu.begin, HEAD_BYTES))
@@ -203,7 +203,7 @@ class Av1(Syntax):
         return hint == self._shown + 1 & (1 << self.sequence.order_bits) - 1
 
     def may_follow(self, found: Found) -> bool:
-        """Whether it has the next place in the order of output, where a good film leaves none."""
+        """Whether it has the next place in the order of output, where a good file leaves none."""
         return not self._is_even or self._is_next(found)
 
     def accept(self, found: Found) -> Found:

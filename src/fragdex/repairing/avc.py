@@ -289,7 +289,7 @@ def _first_headers() -> Any:
 
 
 def is_filler(data: bytes, whole: bool) -> bool:
-    r"""Whether a unit of filler data goes on so (7.3.2.7): FF, and 80 at the end.
+    r"""Whether a unit of filler data continues so (7.3.2.7): FF, and 80 at the end.
 
     >>> is_filler(b"\xff\xff\x80", True), is_filler(b"\xff\xff", False)
     (True, True)

@@ -22,24 +22,24 @@ MOST_HEADS: Final = 16
 MOST_PACKETS: Final = 8
 """Packets of Opus between two pictures."""
 MOST_SAMPLES: Final = 1 << 20
-"""Samples of a good film that are looked at."""
+"""Samples of a good file that are looked at."""
 CHUNKS: Final = 4
-"""Longest chunks of a good film in which the end of one is looked for."""
+"""Longest chunks of a good file in which the end of one is looked for."""
 SLACK: Final = 1e-4
 FOREVER: Final = 1e9
 FEW: Final = 4
-"""Packets by which the pace of a good film may vary."""
+"""Packets by which the pace of a good file may vary."""
 LIKENESS: Final = 5
 """First bytes in which packets are alike that are no others by chance."""
 MOST_PACKET: Final = 1275
-"""Bytes of a frame of Opus (RFC 6716, 3.2.1); what a good film has is no limit of another."""
+"""Bytes of a frame of Opus (RFC 6716, 3.2.1); what a good file has is no limit of another."""
 
 
 class Between(Syntax):
     """Samples that only their neighbours delimit.
 
     Attributes:
-        lengths: bytes of chunks of a good film, the frequent ones first.
+        lengths: bytes of chunks of a good file, the frequent ones first.
         longest: bytes in which the end of a chunk is looked for.
     """
 
@@ -70,19 +70,19 @@ class Between(Syntax):
         """
 
     def is_usual(self, sizes: Sequence[int], size: int) -> bool:
-        """Whether a good film has samples as large as these; of none known, so many bytes."""
+        """Whether a good file has samples as large as these; of none known, so many bytes."""
         return True
 
 
 class Pace:
     """How far sound may be ahead of pictures where a picture follows it in the file.
 
-    Muxers put samples in the order of their times, each in its own way. How a good film does it
+    Muxers put samples in the order of their times, each in its own way. How a good file does it
     says how many packets lie between two pictures, where nothing else does.
 
     Args:
         sound, picture: seconds of a packet, and of a picture.
-        least, most: seconds that sound is ahead of the picture that follows it, in a good film.
+        least, most: seconds that sound is ahead of the picture that follows it, in a good file.
 
     >>> pace = Pace(0.02, 0.04, 0.0, 0.02)
     >>> pace.fits(1, 0), pace.fits(3, 1), pace.fits(9, 1)
@@ -95,7 +95,7 @@ class Pace:
         self._base: tuple[float, float] = (0.0, 0.0)
 
     def fits(self, packets: int, pictures: int) -> bool:
-        """Whether so many packets may lie in front of the picture behind so many."""
+        """Whether so many packets may lie in front of the picture after so many."""
         ahead = packets * self._sound - pictures * self._picture
         low, high = self._base
         return ahead + high >= self._least and ahead + low <= self._most
@@ -113,7 +113,7 @@ class Pace:
 
 
 def pace_of(sound: Track, pictures: Track) -> Pace | None:
-    """The pace of a good film; None where its times say nothing.
+    """The pace of a good file; None where its times say nothing.
 
     >>> import fragdex
     >>> good = fragdex.index("fixtures/moov-last.mp4", exact=True)
@@ -140,7 +140,7 @@ def pace_of(sound: Track, pictures: Track) -> Pace | None:
 
 
 def first_samples(track: Track) -> SampleTable:
-    """As many samples of a good film as are looked at."""
+    """As many samples of a good file as are looked at."""
     counts = np.cumsum(track.fragments.sample_count)
     rows = int(np.searchsorted(counts, MOST_SAMPLES)) + 1
     return track.samples_of(0, min(rows, len(counts)))
@@ -150,7 +150,7 @@ class Even(Between):
     """Samples of one size: PCM, and packets of a constant bit rate.
 
     Args:
-        samples: of a good film.
+        samples: of a good file.
     """
 
     def __init__(self, samples: SampleTable) -> None:
@@ -179,7 +179,7 @@ class Opus(Between):
     """Opus, whose packets begin with a table of contents (RFC 6716, 3.1).
 
     Args:
-        samples: of a good film.
+        samples: of a good file.
         heads: the first `LIKENESS` bytes of its packets.
     """
 
@@ -197,7 +197,7 @@ class Opus(Between):
         return bool(head) and head[0] in self._heads
 
     def split(self, window: Window, start: int, stop: int, fits: Fits) -> list[int] | None:
-        """As `Between.split`: by sizes and first bytes like those of the good film."""
+        """As `Between.split`: by sizes and first bytes like those of the good file."""
         size = stop - start
         if not 0 < size <= self.longest:
             return None

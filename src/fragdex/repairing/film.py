@@ -1,4 +1,4 @@
-"""The mended film: a moov made of what the walk found, and the source's bytes behind it."""
+"""The repaired file: a moov made of what the walk found, and the source's bytes after it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from fragdex.views.view import Block, Scattered, SourceRange, View
 TOGETHER: Final = 1024
 """Ranges of the source that are one block of the view."""
 LEFT_OUT: Final = ("mvex", "iods", "udta", "meta", "edts")
-"""Boxes of the good film that say nothing of another one."""
+"""Boxes of the good file that say nothing of another one."""
 DATES: Final = ("creation_time", "modification_time")
 
 Bool = npt.NDArray[np.bool_]
@@ -43,7 +43,7 @@ class Recovered:
     """Samples of a track that were found, in decode order.
 
     Attributes:
-        pattern: the track of the good film that they are like.
+        pattern: the track of the good file that they are like.
         offset, size: int64 columns; of `unit` bytes each, a row is a run of samples.
         dts, cts: int64 decode and composition times of the rows, in ticks.
         sync: bool column.
@@ -121,13 +121,13 @@ def kept_ranges(tracks: Sequence[Recovered]) -> tuple[Int64, Int64]:
 
 
 def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info: FileInfo) -> View:
-    """The mended film.
+    """The repaired file.
 
     Args:
         tracks: at least one sample of each.
         boxes: those of which the ftyp is taken.
-        moov: of the good film.
-        info: the source whose bytes the film has.
+        moov: of the good file.
+        info: the source whose bytes the file has.
     """
     start, size = kept_ranges(tracks)
     total = int(size.sum())
@@ -266,7 +266,7 @@ def _moov(moov: Box, tracks: dict[int, Recovered], tables: dict[int, list[Box]])
 
 
 def _no_dates(box: Box) -> dict[str, Any]:
-    """When the film was made is not known."""
+    """When the file was made is not known."""
     return {name: 0 for name in DATES if name in box}
 
 
@@ -275,7 +275,7 @@ Row = tuple[int, int]
 
 
 def _edits(track: Recovered, timescale: int) -> list[Row]:
-    """The edit list: the delay of the good film, and what it takes off at the start."""
+    """The edit list: the delay of the good file, and what it takes off at the start."""
     info = track.pattern.track.info
     delays: list[Edit] = []
     for edit in info.edits:

@@ -1,4 +1,4 @@
-"""Where the media data of a film without a moov is: what the boxes at the top level still say."""
+"""Where the media data of a file without a moov is: what the boxes at the top level still say."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Stretch(NamedTuple):
     Attributes:
         start, stop: of them (exclusive).
         kind: type of a box, or "mdat" for what is inside one, or "" for bytes that are no box.
-        cut: whether what is inside of it may go on behind its end.
+        cut: whether what is inside of it may continue after its end.
     """
 
     start: int
@@ -81,7 +81,7 @@ def stretches_of(source: Source, size: int) -> list[Stretch]:
 
 
 def _around_moov(source: Source, last: Stretch) -> list[Stretch]:
-    """Media data whose size does not say where it ends, and the moov that stands behind it."""
+    """Media data whose size does not say where it ends, and the moov that stands after it."""
     window = Window(source, last.stop)
     at = last.start
     while (place := window.find(MOOV, at, last.stop)) is not None:

@@ -1,8 +1,8 @@
-"""Samples of AVC and HEVC: units behind their lengths, and the pictures that they make.
+"""Samples of AVC and HEVC: units after their lengths, and the pictures that they make.
 
 A sample is an access unit (ISO/IEC 14496-15, 4.3.3): it ends where a unit begins the next picture,
 or where no unit begins. A unit proves itself by its length, its header, what its type asks for, and
-by having no two zeros without a 3 behind them, which neither codec allows inside of a unit.
+by having no two zeros without a 3 after them, which neither codec allows inside of a unit.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Golomb(Bits):
 
 
 def payload(unit: bytes, header: int) -> Golomb:
-    """What stands behind the header of a unit, without emulation prevention."""
+    """What stands after the header of a unit, without emulation prevention."""
     return Golomb(unit[header:].replace(b"\0\0\3", b"\0\0"))
 
 
@@ -86,7 +86,7 @@ class NalUnits(Syntax):
 
     holes = True  # what a unit may not have is looked for in any case
     open_sync = False
-    """Whether the film marks pictures sync that others only recover at."""
+    """Whether the file marks pictures sync that others only recover at."""
     type_bits = 0x1F
     """Bits of the first byte of a unit that say its type."""
     header = 1
@@ -171,7 +171,7 @@ class NalUnits(Syntax):
         self._leads.setdefault(slice, set()).add(lead)
 
     def is_whole(self, window: Window, at: int, found: Found) -> bool:
-        """Whether the units in front of the picture are all that a good film has there."""
+        """Whether the units in front of the picture are all that a good file has there."""
         slice, lead = self._lead(window, at)
         known = self._leads.get(slice, set())
         longer = any(len(one) > len(lead) and one[len(one) - len(lead) :] == lead for one in known)

@@ -1,4 +1,4 @@
-"""What a good film of the same camera says of samples that are looked for."""
+"""What a good file of the same camera says of samples that are looked for."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from fragdex.seeking.model import Track
 from fragdex.sources import Source
 
 LOOKED_AT: Final = 256
-"""Samples of the good film on which a syntax is tried."""
+"""Samples of the good file on which a syntax is tried."""
 MOST_HEADS: Final = 1 << 16
-"""Packets of Opus of the good film whose first bytes are looked at."""
+"""Packets of Opus of the good file whose first bytes are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A track of the good film.
+    """A track of the good file.
 
     Attributes:
         track: it.
@@ -82,7 +82,7 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
     """How samples of such a track are found, or why they cannot be.
 
     Args:
-        track, trak: of the good film.
+        track, trak: of the good file.
         source: its bytes.
         tried: whether the syntax is tried on them, and learns of them.
     """
@@ -193,7 +193,7 @@ def parameter_sets(entry: Box) -> list[bytes]:
 
 
 def _marks_open_pictures(syntax: Syntax, samples: SampleTable, source: Source) -> bool:
-    """Whether the good film marks pictures sync that are no sync samples by their types."""
+    """Whether the good file marks pictures sync that are no sync samples by their types."""
     window = Window(source, int((samples.offset + samples.size).max()))
     for row in np.flatnonzero(samples.sync)[:LOOKED_AT].tolist():
         at = int(samples.offset[row])
@@ -204,7 +204,7 @@ def _marks_open_pictures(syntax: Syntax, samples: SampleTable, source: Source) -
 
 
 def _misread(syntax: Syntax, samples: SampleTable, source: Source) -> int:
-    """Samples of the good film whose end the syntax does not find."""
+    """Samples of the good file whose end the syntax does not find."""
     wrong = 0
     size = source.size or int((samples.offset + samples.size).max())
     window = Window(source, size)

@@ -1,4 +1,4 @@
-"""`fragdex.repair`: a film whose index is lost or wrong, and what can be made of it."""
+"""`fragdex.repair`: a file whose index is lost or wrong, and what can be made of it."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepairedTrack:
-    """A track of the mended film.
+    """A track of the repaired file.
 
     Attributes:
-        id, kind, codec: as in the film that it is like.
+        id, kind, codec: as in the file that it is like.
         samples: how many were found.
         proved: how many of them by their own syntax.
         seconds: how long they last.
@@ -236,7 +236,7 @@ class _Model:
 
     @classmethod
     def of_broken(cls, source: Source, stretches: Sequence[Stretch]) -> _Model | None:
-        """The moov of the broken film; None: it has none that can be read."""
+        """The moov of the broken file; None: it has none that can be read."""
         if not any(one.kind == "moov" for one in stretches):
             return None
         try:
@@ -247,7 +247,7 @@ class _Model:
         return reference if reference.tracks else None
 
     def with_segments(self, source: Source, good: Source) -> _Model | None:
-        """This moov with the segments of a film that has none; None: they do not fit."""
+        """This moov with the segments of a file that has none; None: they do not fit."""
         try:
             init = b"".join(good.read(part) for part in self.index.periods[0].init)
             reference = index(source, exact=True, partial=True, init=init)
@@ -268,7 +268,7 @@ class _Model:
 def _by_tables(
     source: Source, size: int, stretches: Sequence[Stretch], own: _Model
 ) -> Repair | None:
-    """The film as its own moov says, mended; None: its samples are elsewhere."""
+    """The file as its own moov says, repaired; None: its samples are elsewhere."""
     described = []
     for track in own.tracks:
         if track.sample_count:
@@ -301,7 +301,7 @@ def _by_tables(
 def _best_move(
     described: Sequence[Described], window: Window, stretches: Sequence[Stretch]
 ) -> tuple[float, int]:
-    """Bytes by which all samples lie behind what the tables say, and how many do so."""
+    """Bytes by which all samples lie after what the tables say, and how many do so."""
     best, shift = fit(described, window, 0), 0
     if best >= SURE:
         return best, shift
@@ -327,7 +327,7 @@ def _by_walk(
     good: Source,
     progress: Progress,
 ) -> Repair:
-    """The film as its media data say."""
+    """The file as its media data say."""
     findings: list[str] = []
     patterns: list[Pattern] = []
     lanes: list[Lane] = []
@@ -363,7 +363,7 @@ def _by_stream(
     rate: Fraction | None,
     progress: Progress,
 ) -> Repair:
-    """The pictures of a film, as the parameter sets among them say."""
+    """The pictures of a file, as the parameter sets among them say."""
     syntax = syntax_in(source, stretches)
     if syntax is None:
         raise Unprocessable(
@@ -411,7 +411,7 @@ def _made(
     lost: Sequence[Lost],
     findings: list[str],
 ) -> Repair:
-    """The mended film of what a walk found."""
+    """The repaired file of what a walk found."""
     present = [n for n, lane in enumerate(lanes) if len(lane.offset)]
     if not present:
         raise Unprocessable(

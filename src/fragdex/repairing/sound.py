@@ -173,7 +173,7 @@ def spectral(codebook: int) -> array[int]:
 
 @cache
 def deltas() -> tuple[tuple[int, int, tuple[int, ...]], ...]:
-    """Of each length of codewords: bits, the first number of 19 bits behind them, and the deltas.
+    """Of each length of codewords: bits, the first number of 19 bits after them, and the deltas.
 
     >>> deltas()[0]
     (1, 262144, (0,))
@@ -269,7 +269,7 @@ class _Reader:
         return word >> (last << 3) - self.at & (1 << count) - 1
 
     def peek(self, count: int) -> int:
-        """As `take`, without going on; zeros behind the end."""
+        """As `take`, without going on; zeros after the end."""
         first = self.at >> 3
         word = int.from_bytes(self._data[first : first + 4].ljust(4, b"\0"), "big")
         return word >> 32 - count - (self.at & 7) & (1 << count) - 1
@@ -511,7 +511,7 @@ class Aac(Syntax):
         configuration: channelConfiguration.
 
     Attributes:
-        leads: first bits that frames of the film have, as ids of elements; None: any may come.
+        leads: first bits that frames of the file have, as ids of elements; None: any may come.
     """
 
     def __init__(self, rate_index: int, configuration: int | None) -> None:
@@ -528,7 +528,7 @@ class Aac(Syntax):
         return Found(at + size) if size else None
 
     def starts(self, data: bytes) -> list[int]:
-        """Places where an element may begin that begins frames of this film."""
+        """Places where an element may begin that begins frames of this file."""
         if self.leads is None:
             return super().starts(data)
         return [place for place, byte in enumerate(data) if byte >> 5 in self.leads]

@@ -19,8 +19,8 @@ class Window:
 
     Args:
         source: where they are.
-        stop: behind the last byte that may be looked at.
-        cut: whether media data may go on behind it, where the file was cut off.
+        stop: after the last byte that may be looked at.
+        cut: whether media data may continue after it, where the file was cut off.
 
     >>> from fragdex.sources import open_source
     >>> window = Window(open_source(b"ab\0\0\3cd\0\0\1"), 10)
@@ -120,9 +120,9 @@ class Found(NamedTuple):
     """A sample by the syntax of its codec.
 
     Attributes:
-        stop: behind its last byte.
+        stop: after its last byte.
         sync: whether decoding can start here.
-        fresh: whether the order of pictures begins anew here.
+        fresh: whether the order of pictures starts again here.
         order: number in the order in which pictures are shown, since the last fresh one, or in the
             codec's own terms until it was accepted.
         head: what the codec needs to place it, or None.
@@ -141,11 +141,11 @@ class Syntax(ABC):
     delimited = True
     """Whether a sample says where it ends; else only its neighbours do."""
     learned = False
-    """Whether a good film was studied."""
+    """Whether a good file was studied."""
     remembers = False
     """Whether what is a sample depends on the samples before it."""
     holes = False
-    """Whether samples of the good film have so many zeros all the same."""
+    """Whether samples of the good file have so many zeros all the same."""
     ends_alike = False
     """Whether the end of a sample may look like a whole one."""
     spent = 0
@@ -156,23 +156,23 @@ class Syntax(ABC):
         """The sample that begins at `at` and ends at or before `stop`; None: none does."""
 
     def may_follow(self, found: Found) -> bool:
-        """Whether a sample may come right behind the last one that was accepted."""
+        """Whether a sample may come right after the last one that was accepted."""
         return True
 
     def accept(self, found: Found) -> Found:
-        """A sample of the film, in its turn: with its place in the order of pictures."""
+        """A sample of the file, in its turn: with its place in the order of pictures."""
         return found
 
     def is_whole(self, window: Window, at: int, found: Found) -> bool:
-        """Whether a sample that was found behind a loss cannot have begun before it."""
+        """Whether a sample that was found after a loss cannot have begun before it."""
         return False
 
     def study(self, window: Window, at: int, found: Found) -> None:
-        """Learn from a sample of a good film."""
+        """Learn from a sample of a good file."""
         return  # most codecs have nothing to learn
 
     def begins(self, window: Window, at: int) -> bool:
-        """Whether a sample begins here that ends behind the last byte that is there."""
+        """Whether a sample begins here that ends after the last byte that is there."""
         return False
 
     def interrupted(self) -> None:

@@ -107,7 +107,7 @@ def has_proof(tracks: Sequence[Described]) -> bool:
 
 
 def found_shift(tracks: Sequence[Described], window: Window, start: int) -> int | None:
-    """By how much the first samples of a track lie behind what the tables say.
+    """By how much the first samples of a track lie after what the tables say.
 
     Args:
         start: of media data, in which they are looked for.
@@ -140,7 +140,7 @@ class Mended(NamedTuple):
         tracks: the samples that are there.
         proved: of each track, how many were proved.
         lost: bytes of samples that are not what the tables say.
-        findings: what was mended and what was not looked at, as sentences.
+        findings: what was repaired and what was not looked at, as sentences.
     """
 
     tracks: list[Recovered]
@@ -153,7 +153,7 @@ def mended(tracks: Sequence[Described], window: Window, shift: int, wrapped: boo
     """The samples of each track, those left out that their codec refuses.
 
     Args:
-        shift: bytes by which samples lie behind what the tables say.
+        shift: bytes by which samples lie after what the tables say.
         wrapped: as in `batches`.
     """
     result = Mended([], [], [], [])
@@ -223,7 +223,7 @@ class _Track:
         return SampleTable.of(rows.columns() | {"size": counts * self._unit})
 
     def recovered(self) -> Recovered:
-        """The samples as a track of the mended film."""
+        """The samples as a track of the repaired file."""
         table = SampleTable.concat(self._kept)
         edits = [e.media_time for e in self._pattern.track.info.edits if e.media_time >= 0]
         return Recovered(
@@ -238,7 +238,7 @@ class _Track:
         )
 
     def findings(self) -> Iterator[str]:
-        """What was mended, and what was not looked at."""
+        """What was repaired, and what was not looked at."""
         name = f"track {self._pattern.track.id}"
         if self._marks:
             yield f"{name}: {self._marks:,} marks of sync samples were wrong"

@@ -18,7 +18,7 @@ from fragdex.repairing.pattern import Pattern
 from fragdex.repairing.syntax import HOLE, Found, Syntax, Window
 
 DEPTH: Final = 4
-"""Samples that have to follow one another where the walk begins anew."""
+"""Samples that have to follow one another where the walk starts again."""
 MOST_STEPS: Final = 512
 """Places that are looked at for one decision."""
 FEW: Final = 4
@@ -80,7 +80,7 @@ class Lost(NamedTuple):
 
 
 class Walk:
-    """A walk over the media data of a film.
+    """A walk over the media data of a file.
 
     Args:
         lanes: the tracks; delimited ones in the order of how much they prove, and at most one
@@ -328,7 +328,7 @@ def timed(patterns: Sequence[Pattern], lanes: Sequence[Lane]) -> list[Recovered]
     """The samples of each track with their times.
 
     Samples follow one another without gaps, pictures in the order in which they are shown. Where
-    bytes are lost, the film goes on after as much time as so many bytes of it take, in all tracks
+    bytes are lost, the file continues after as much time as so many bytes of it take, in all tracks
     alike, so that sound and pictures stay together.
     """
     recovered = []
@@ -380,7 +380,7 @@ def _shown(order: Int64, begins: Int64, dts: Int64) -> Int64:
 
 
 def _seconds_a_byte(patterns: Sequence[Pattern], lanes: Sequence[Lane]) -> Fraction:
-    """Seconds of the film that a byte of it takes."""
+    """Seconds of the file that a byte of it takes."""
     total = sum(sum(lane.size) for lane in lanes)
     longest = Fraction(0)
     for pattern, lane in zip(patterns, lanes, strict=True):

@@ -43,7 +43,7 @@ _FAR_SECONDS: Final = 10
 _FAR_SOUND: Final = 60
 """The same for sound, in files whose seeking is exact."""
 _KEPT_SECONDS: Final = 4
-"""Of decoded sound behind the place that was read last."""
+"""Of decoded sound after the place that was read last."""
 # Times in these begin anywhere; players count from the first.
 _COUNTED_FROM_START: Final = ("mpegts", "mpeg", "flv", "ogg", "mp3", "aac")
 # Decoders that know opacity.
@@ -140,7 +140,7 @@ class _Opened:
                     yield frame
 
     def _packets(self) -> Iterator[Any]:
-        """Its packets; before some are decoded, those behind them tell how far to reorder."""
+        """Its packets; before some are decoded, those after them tell how far to reorder."""
         packets = self.container.demux(self.stream)
         if self.stream.type != "video":
             yield from packets

@@ -26,7 +26,7 @@ GRAIN: Final = 1440
 """Samples (30 ms) of a grain: some periods of a deep voice."""
 HOP: Final = GRAIN // 2
 SEARCH: Final = 384
-"""Samples (8 ms) by which a grain may lie beside its place, to go on where the last one ended."""
+"""Samples (8 ms) by which a grain may be moved, to continue where the last one ended."""
 TAPS: Final = 16
 """Samples on each side from which one sample between two is made."""
 PHASES: Final = 1024
@@ -41,7 +41,7 @@ class Stretched:
     decided by likeness to what would have followed the grain before.
 
     Args:
-        read: samples of the source; may be asked for in any order, is asked for forwards.
+        read: samples of the source; may be requested in any order, is requested forwards.
         start: the sample of the source that is heard first.
         rate: samples of the source a sample.
 

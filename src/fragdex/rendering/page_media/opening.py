@@ -44,7 +44,7 @@ class OutsideSource(Source):
         self._whole: bytes | None = None
 
     def read_up_to(self, range: ByteRange) -> bytes:
-        """As of every source; Blocked where it may not be asked for."""
+        """As of every source; Blocked where it may not be requested."""
         cut = self._spend(range)
         if self._whole is not None:
             return self._whole[cut.start : cut.stop]
@@ -109,7 +109,7 @@ class Opener:
     """Opens what a page plays: its own files, data: URLs, files handed over, what lies outside.
 
     Attributes:
-        reads: paths of the site that were asked for, each with the SHA-256 of what was there;
+        reads: paths of the site that were requested, each with the SHA-256 of what was there;
             None where nothing was.
         given: bytes that the page handed over, by the names that were made for them.
 
@@ -139,7 +139,7 @@ class Opener:
 
         Raises:
             SourceError: they are not there.
-            Blocked: they may not be asked for.
+            Blocked: they may not be requested.
         """
         if url in self.given:
             return open_source(self.given[url])

@@ -29,7 +29,7 @@ class SoundStrip:
         preserves_pitch: whether another rate than 1 keeps the pitch.
         kind: `media`, decoded from the source; `samples`: float32, 48 kHz, two channels,
             interleaved, little-endian, from `media_start` on.
-        voice: what a slice's strip has in common with the one that goes on in the next slice.
+        voice: what a slice's strip has in common with the one that continues in the next slice.
 
     >>> strip = SoundStrip("http://site.localhost/a.mp3", 0.5, 2.0)
     >>> strip.within(1.0, 5.0).media_start, SoundStrip.of_json(strip.as_json()) == strip
@@ -70,7 +70,7 @@ class SoundStrip:
 def joined(slices: Iterable[Sequence[SoundStrip]]) -> list[SoundStrip]:
     """The strips of contiguous slices as if they were of one.
 
-    A sound that goes on over a border becomes one strip again, so that nothing is decoded twice
+    A sound that continues over a border becomes one strip again, so that nothing is decoded twice
     and nothing clicks.
 
     >>> whole = SoundStrip("a.mp3", 0.0, 4.0, voice="1")

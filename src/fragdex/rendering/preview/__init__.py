@@ -1,6 +1,6 @@
-"""A film shown before it is made, by a server for the person at this machine alone.
+"""A video shown before it is made, by a server for the person at this machine alone.
 
-Frames are drawn as they are asked for, by a browser that is kept with what it drew before.
+Frames are drawn as they are requested, by a browser that is kept with what it drew before.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class _Stale(Exception):
 
 
 class FilmPreview:
-    """The film of one page, drawn as it is asked for, and anew when a file of its site changes.
+    """The video of one page, drawn as it is requested, and again when a file of its site changes.
 
     Args:
         name: of the page, for people.
         page: where it is; of a `Folder`, changes are seen.
-        spec: the film.
+        spec: the video.
     """
 
     def __init__(self, name: str, page: PageSource, spec: RenderSpec) -> None:
@@ -73,7 +73,7 @@ class FilmPreview:
         self._begin()
 
     def _begin(self) -> None:
-        """Load the page, for the first time or anew."""
+        """Load the page, for the first time or again."""
         with self._lock:
             self._version += 1
             self._view, self._frames = PageView(), range(0)
@@ -86,7 +86,7 @@ class FilmPreview:
         self._worker.submit(self._load, version)
 
     def changed(self) -> bool:
-        """Load the page anew where a file of its site changed; whether one did."""
+        """Load the page again where a file of its site changed; whether one did."""
         stamps = self._stamps()
         if stamps == self._seen:
             return False
@@ -160,7 +160,7 @@ class FilmPreview:
         return task.result()
 
     def sound(self) -> bytes:
-        """The sound of the film as WAV; nothing while it is made, and where there is none."""
+        """The sound of the video as WAV; nothing while it is made, and where there is none."""
         with self._lock:
             return self._sound
 
@@ -270,7 +270,7 @@ class FilmPreview:
     # ---- within the listener
 
     def _hear(self, version: int, frames: range) -> None:
-        """Make the sound of the film, in a browser of its own."""
+        """Make the sound of the video, in a browser of its own."""
 
         def progress(*_: int) -> None:
             self._check(version)
