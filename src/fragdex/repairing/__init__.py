@@ -9,6 +9,6 @@ between        sound that does not say it
 walk           sample by sample, each confirmed by what follows; their times
 pattern        what a good file says
 media_data     what boxes still say, and parameter sets among the samples
-file           the repaired file
+film           the repaired file
 repair         `fragdex.repair`
 """
