@@ -141,7 +141,7 @@ def _shown(number: int) -> str:
 
 
 MAX_PLANNED_READS = 1_000_000
-"""Reads in one plan; a table that asks for more names sizes that no file has."""
+"""Reads in one plan; a table that needs more names sizes that no file has."""
 
 
 def coalesce(ranges: Iterable[ByteRange], max_gap: int = 0) -> tuple[ByteRange, ...]:

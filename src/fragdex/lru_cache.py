@@ -115,7 +115,7 @@ class SingleFlight(Generic[T]):
         self._waiting: Counter[Any] = Counter()
 
     def do(self, key: Any, make: Callable[[], T]) -> T:
-        """What `make` gives, called by the first of those who ask at once.
+        """What `make` gives, called by the first of concurrent callers.
 
         Raises:
             Unavailable: 16 others wait, or it took longer than a minute.
@@ -164,7 +164,7 @@ class SingleFlight(Generic[T]):
 
 
 class SingleFlightCache(LRUCache[T]):
-    """An LRUCache of what is costly to make: those who ask for it at once wait for one of them."""
+    """An LRUCache of what is costly to make: concurrent callers wait for one of them."""
 
     def __init__(self, what: str) -> None:
         super().__init__()

@@ -92,7 +92,7 @@ class PinnedHTTP(http.client.HTTPConnection):
         self.sock = socket.create_connection(self._place, self.timeout)
 
     def cut(self) -> None:
-        """End whatever is going on."""
+        """End whatever is running."""
         sock = self.sock
         if sock is not None:
             try:

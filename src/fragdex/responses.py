@@ -56,7 +56,7 @@ def respond(
     """The response to a request for so many bytes.
 
     Range, If-Range, If-None-Match and If-Match decide, as RFC 9110 has it; of several ranges, which
-    no player asks for, the whole is sent.
+    no player requests, the whole is sent.
 
     Args:
         method: GET and HEAD are answered; others by 405.

@@ -35,7 +35,7 @@ _ENDING_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ActiveSpan:
-    """A span that is going on, and who makes those below it."""
+    """A running span, and who makes those below it."""
 
     traces: Traces
     span: Span
@@ -136,7 +136,7 @@ class Traces:
             span.end()
 
     def close(self) -> None:
-        """Send what is left, for a few seconds, and make no more spans."""
+        """Send the rest, for a few seconds, and make no more spans."""
         provider, self._provider, self._tracer = self._provider, None, None
         if provider is None:
             return
@@ -185,7 +185,7 @@ def current_ids() -> tuple[str, str] | None:
 
 
 def _exporters() -> set[str]:
-    """Where spans go to; nothing where no variable asks for it, or one says no."""
+    """Where spans go to; nothing where no variable enables it, or one disables it."""
     given = os.environ.get
     if given("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return set()

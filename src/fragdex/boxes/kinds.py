@@ -2,7 +2,7 @@
 
 Integers, codes, texts, bit fields, and fields made of others: lists, records, what stands after
 its own length, descriptors. A word never allocates by a number that the file claims before it has
-held the claim against the bytes that remain.
+compared the claim with the bytes that remain.
 """
 
 from __future__ import annotations
@@ -369,7 +369,7 @@ class Greedy(Kind):
 
 
 def _held(count: int, least: int, stream: Any) -> None:
-    """Hold a claimed count against the bytes that remain."""
+    """Compare a claimed count with the bytes that remain."""
     remaining = len(stream.getbuffer()) - stream.tell()
     if count > MAX_ITEMS:
         raise MalformedBox("a list of too many items", expected=f"at most {MAX_ITEMS}", found=count)
@@ -513,7 +513,7 @@ cstring = String()
 
 
 def raw(size: int | Callable[[Mapping[str, Any]], int]) -> Any:
-    """`size` bytes, as they are; `size` may be told by the fields before."""
+    """`size` bytes, as they are; `size` may come from the fields before."""
     return Raw(size)
 
 
@@ -530,7 +530,7 @@ def packed(
 
 
 def array(count: int | Callable[[Mapping[str, Any]], int], item: Any) -> Any:
-    """A fixed number of items; `count` may be told by the fields before."""
+    """A fixed number of items; `count` may come from the fields before."""
     return Array(count, item)
 
 

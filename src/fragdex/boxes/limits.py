@@ -37,7 +37,7 @@ MAX_PERIODS = 1 << 16
 """Movies (moov) of one file: an initialization segment before every second of 18 hours."""
 
 MAX_OVERLAPPING = 1 << 18
-"""Sync samples that overlap in time and are told by defaults alone, of one file: runs of a second
+"""Sync samples that overlap in time and come from defaults alone, of one file: runs of a second
 of 48 kHz PCM that overlap by a tenth, for almost a minute; hours of coded sound."""
 
 MAX_LENT_ROWS = 1 << 20

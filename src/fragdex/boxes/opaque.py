@@ -8,7 +8,7 @@ A box is opaque (`fields` is `{"data": …}`, a view of the input, nothing is co
   and a damaged description is no reason to refuse a file whose samples can be found.
 
 Boxes the index stands on (`ESSENTIAL`) raise MalformedBox instead; with `strict=True` all do. A
-body longer than its declaration is no misfit: what is left goes to `Box.trailing`.
+body longer than its declaration is no misfit: the rest goes to `Box.trailing`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sample table: times, sizes and places of samples, and what is said of them."""
+"""The sample table: times, sizes and places of samples, and their properties."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ SGPD = fullbox(
 )
 """What the groups are.
 
-In version 0 no length is told: entries stand one after the other in data.
+In version 0 there is no length: entries stand one after the other in data.
 """
 
 

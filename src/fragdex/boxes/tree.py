@@ -335,7 +335,7 @@ def _declared(name: str, code: str) -> BoxLayout:
 
 @cache
 def _declaration(name: str) -> BoxLayout:
-    """Find a declaration; a theme that no box asks for is not imported."""
+    """Find a declaration; a theme that no box needs is not imported."""
     for theme in _THEMES:
         layout = getattr(import_module(f"fragdex.boxes.{theme}"), name.upper(), None)
         if isinstance(layout, BoxLayout):

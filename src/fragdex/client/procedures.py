@@ -159,7 +159,7 @@ def packed(page: str | os.PathLike[str]) -> BinaryIO:
 
 
 def files_of(page: str | os.PathLike[str]) -> dict[str, Path]:
-    """An HTML file as index.html, with the files beside it that it names: by their names.
+    """An HTML file as index.html, with the files of its folder that it names: by their names.
 
     Names are looked for in pages, style sheets, scripts and what else is text, and in the files
     found, too. A folder that is named (`img/`) is taken whole. Nothing outside the page's folder

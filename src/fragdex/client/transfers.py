@@ -170,7 +170,7 @@ class Upload(Generic[T]):
 
 @contextmanager
 def background() -> Iterator[Callable[..., Future[Any]]]:
-    """A thread beside this one: gives what submits calls to it, as `Executor.submit`."""
+    """A second thread: gives what submits calls to it, as `Executor.submit`."""
     pool = ThreadPoolExecutor(1, "fragdex-client")
     try:
         yield pool.submit

@@ -261,7 +261,7 @@ class SetParts:
     """The rows of a set that is written.
 
     Args:
-        path: of the set; what was saved of a run before lies beside it.
+        path: of the set; what was saved of a run before lies next to it.
 
     A context manager.
 
@@ -421,7 +421,7 @@ class _Sink:
 
 
 _AHEAD: Final = 4
-"""Films a thread that wait for their turn."""
+"""Videos a thread that wait for their turn."""
 
 
 @dataclass(slots=True)

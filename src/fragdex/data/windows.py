@@ -26,7 +26,7 @@ _BYTES_OF_FILM, _BYTES_OF_FRAME = 20_000, 100
 
 
 class OpenFilms:
-    """Films of a set, opened when they are wanted.
+    """Videos of a set, opened when they are needed.
 
     Args:
         videos: the set.

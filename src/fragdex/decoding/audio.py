@@ -34,7 +34,7 @@ __all__ = ["AudioReader", "Gap", "audio"]
 KEPT_BLOCKS = 24
 """Decoded blocks that are kept: 48 seconds, what a slice and its borders need."""
 AT_ONCE = 16
-"""Seconds that are put together at once: bounds the memory beside the answer."""
+"""Seconds that are put together at once: bounds the memory in addition to the answer."""
 MOST_VALUES = 1 << 31
 """Values of one answer: twelve hours at 48 kHz."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from fragdex.errors import MissingExtra, UndecodableMedia
 
 MOST_TOLD: Final = 1000
-"""Differing frames that are told one by one; all of them are counted."""
+"""Differing frames that are listed one by one; all of them are counted."""
 
 _WINDOW: Final = 8
 _BLOCK: Final = 1 << 16

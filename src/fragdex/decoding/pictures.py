@@ -405,7 +405,7 @@ class KeyFrameReader(VideoTrack):
     """Key frames of one track; whatever else the file holds is neither read nor decoded.
 
     Args:
-        widest: pixels that the longer side of what is made of its pictures has at most; None: not
+        widest: pixels that the longer side of the resulting pictures has at most; None: not
             known. Where that is a third of the picture's shorter side or less, edges of blocks are
             not smoothed, which nobody would see.
         And errors and what else is given as of `VideoTrack`.
@@ -438,7 +438,7 @@ class KeyFrameReader(VideoTrack):
     def near(self, time: TimeLike) -> Picture:
         """The key frame that is shown nearest to a time.
 
-        Where it cannot be decoded, or is none whatever the file says, an earlier one.
+        Where it cannot be decoded, or is no key frame whatever the file says, an earlier one.
 
         Raises:
             UndecodableMedia: neither it nor the ones before it can be decoded.
@@ -465,7 +465,7 @@ class KeyFrameReader(VideoTrack):
         return picture
 
     def of(self, hit: Hit, *, believe: bool = False) -> Picture | None:
-        """The key frame of a seek; None where its sample is none, or is damaged or missing.
+        """The key frame of a seek; None where its sample is no picture, damaged or missing.
 
         Args:
             believe: decode what the file says is a key frame, whatever its bytes say.

@@ -487,11 +487,11 @@ def _beside(
     boxes: Sequence[Box],
     make: Callable[[Track, Box], Made | str],
 ) -> tuple[list[Made], tuple[str, ...]]:
-    """What is made of timecode tracks, and which tracks are left out and why.
+    """The results of timecode tracks, and which tracks are left out and why.
 
     Args:
         boxes: the source's ftyp and moov.
-        make: what is made of a track and its trak, or why nothing is; "" where it has nothing.
+        make: the result of a track and its trak, or why nothing is; "" where it has nothing.
     """
     added, notes = [], []
     traks = traks_of(boxes)

@@ -4,7 +4,7 @@ Positions count from the moof (default-base-is-moof), so that the fragments can 
 
 What decrypts them is taken along.
 
-Beside each encrypted sample a file keeps auxiliary information: an initialization vector, and the
+For each encrypted sample a file has auxiliary information: an initialization vector, and the
 ranges of clear and of protected bytes where not the whole sample is protected (ISO/IEC 23001-7, 7).
 The sample table says where (saio) and how long (saiz, ISO/IEC 14496-12, 8.7.8 and 8.7.9); in a
 fragment the same stands in a senc, and saiz and saio point into it.
@@ -442,7 +442,7 @@ def _numbers(cut: TrimmedPart) -> npt.NDArray[np.int64]:
 
 
 def with_bytes(track: Track, samples: SampleTable) -> Int64 | None:
-    """Those of pictures and sound that have bytes; None: all, or it is not to be told.
+    """Those of pictures and sound that have bytes; None: all, or it is unknown.
 
     What stands before a sample of no bytes continues. FFmpeg reads no trun that has one; to decrypt
     some, their number among the others is needed.

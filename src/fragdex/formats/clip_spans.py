@@ -27,7 +27,7 @@ from fragdex.sources import Source
 LOOK_BACK = 512
 """Pictures marked sync that are looked at for one that a decoder can start at."""
 LOOKS = 8 * LOOK_BACK
-"""Reads of such pictures in all tracks of a clip, beside the first `FEW_LOOKS` of each track."""
+"""Reads of such pictures in all tracks of a clip, after the first `FEW_LOOKS` of each track."""
 FEW_LOOKS = 4
 FAR = 1 << 62
 """Beyond every byte and every second of a file."""
@@ -108,7 +108,7 @@ class Reader(Source):
 
 
 PREROLL = Fraction(1, 5)
-"""Seconds of sound decoded before what is heard: overlap, a filter's state (Opus asks for 0.08)."""
+"""Seconds of sound decoded before what is heard: overlap, a filter's state (Opus needs 0.08)."""
 RESERVOIR = Fraction(1)
 """The same for MP3, whose frames borrow bits, and for codecs that converge slowly."""
 SLOW = ("mp3", ".mp3", "mp4a.6b", "mp4a.69", "opus", "samr", "sawb")

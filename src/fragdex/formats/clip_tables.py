@@ -198,7 +198,7 @@ def timecode_cut(
 def _stretches(
     track: Track, trak: Box, start: Fraction, stop: Fraction, source: Reader
 ) -> Sequence[_Stretch] | str:
-    """What is on show of a track, or why that cannot be told; "" where nothing is."""
+    """What is on show of a track, or why that is unknown; "" where nothing is."""
     if track.info.encryption is not None:
         return "it is encrypted"
     stretches = []

@@ -395,7 +395,7 @@ def verify(
     it has no checksums.
 
     Raises:
-        DamagedIndex: something is wrong; the first thing found is told.
+        DamagedIndex: something is wrong; the first problem is reported.
         SourceError: it cannot be read.
 
     >>> verify(write(Index(FileInfo(), How("sidx", False), ())))

@@ -115,7 +115,7 @@ class ColumnWriter:
 
 
 def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
-    """The bytes of a contiguous array; asked for its buffer itself, it would grow for good."""
+    """The bytes of a contiguous array; giving out its own buffer, it would grow for good."""
     return array.view(np.uint8).data
 
 

@@ -341,7 +341,7 @@ def write_master(
 ) -> bytes:
     """A multivariant playlist with one variant, the file (RFC 8216, 4.3.4), as UTF-8 text.
 
-    Sound beside pictures is an audio group without a URI: it is in the variant itself.
+    Sound with pictures is an audio group without a URI: it is in the variant itself.
 
     Args:
         media_uri: address of the media playlist, which `write` gives with the same `track` and

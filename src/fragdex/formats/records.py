@@ -97,7 +97,7 @@ def integer(value: Any, pointer: str = "", least: int = -(2**63), most: int = 2*
     """An integer within bounds (both inclusive); a float with a whole value counts as one.
 
     Raises:
-        DamagedIndex: it is none, or out of bounds.
+        DamagedIndex: it is invalid, or out of bounds.
 
     >>> integer(3.0)
     3

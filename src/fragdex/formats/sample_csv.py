@@ -94,7 +94,7 @@ def write(
 
     Raises:
         InexactIndex: the index holds fragments only.
-        TrackNotFound: a track asked for is not there.
+        TrackNotFound: there is no such track.
         LimitExceeded: a track claims more samples than any bytes of the file stand for.
 
     >>> from fragdex.seeking.model import How, FileInfo

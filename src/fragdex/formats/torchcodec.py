@@ -2,7 +2,7 @@
 
 The form is what ffprobe writes for `-show_entries frame=pts,duration,key_frame -of json`: an object
 with a list `frames`. torchcodec takes the first frame for the begin of the stream and the last for
-its end, so frames are told in presentation order. It looks frames up by the times that FFmpeg's
+its end, so frames are listed in presentation order. It looks frames up by the times that FFmpeg's
 libraries give them: ticks of the track's timescale with the edit list applied, but not everywhere
 as the standard has it; `_frame_times` lists where they differ.
 

@@ -80,7 +80,7 @@ def segments(track: Track, min_ticks: int, *, size: int | None = None) -> WireSe
     """The segments of a track: each begins at a row whose first sample is sync.
 
     Together they hold every row of the fragment table that has samples. Rows before the first sync
-    sample, which nothing can decode, belong to the first segment; what is left at the end and
+    sample, which nothing can decode, belong to the first segment; the rest at the end and
     shorter than `min_ticks` to the last.
 
     Args:
@@ -154,7 +154,7 @@ def write(
         segment_duration: a segment lasts at least so long; None: 2 s, and 0 for an index that was
             read from this form, so that its segments stay as they are.
         period: number of the period to write; needed where a track id stands in several.
-        unknown: more keys for the object itself, beside the tracks.
+        unknown: more keys for the object itself, next to the tracks.
 
     Keys that `read` met and did not know are written again.
 

@@ -1,1 +1,1 @@
-"""The tables that an index is made of, and what is said of tracks: plain values."""
+"""The tables that an index is made of, and descriptions of tracks: plain values."""

@@ -29,7 +29,7 @@ INVALID, NO_MEMORY = 22, 12  # EINVAL and ENOMEM, which the interface numbers so
 
 
 class ColumnLike(Protocol):
-    """What is asked of the declaration of a column (`fragdex.fragments.table.Column`)."""
+    """What the declaration of a column must have (`fragdex.fragments.table.Column`)."""
 
     @property
     def stored(self) -> str:

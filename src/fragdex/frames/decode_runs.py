@@ -62,7 +62,7 @@ def may_be_skipped(data: bytes, format: str, length_size: int | None) -> bool:
 
 
 REMOTE_GAP: Final = 32 << 10
-"""Bytes between samples of a remote file that are rather read for nothing than asked for twice."""
+"""Bytes between samples of a remote file that are read for nothing rather than requested twice."""
 LOCAL_GAP: Final = 4 << 10
 LONGEST_READ: Final = 8 << 20
 
@@ -148,7 +148,7 @@ class SyncStarts:
         return int(self._sync[place]) if place < len(self._sync) else count
 
     def drop(self, sample: int) -> None:
-        """A sample that is marked sync and is none."""
+        """A sample that is wrongly marked sync."""
         self._sync = self._sync[self._sync != sample]
 
 

@@ -41,9 +41,9 @@ class Shown(Protocol):
 
 
 def sheet_html(batch: Shown) -> str | None:
-    """Frames beside each other, with number and time; None where Pillow is not installed.
+    """Frames next to each other, with number and time; None where Pillow is not installed.
 
-    The first 48 of a batch; what is left is counted.
+    The first 48 of a batch; the rest is counted.
     """
     try:
         sources = [

@@ -37,7 +37,7 @@ class Converter:
         threads: of swscale.
 
     Raises:
-        ValueError: there is no such format, or a size that is none.
+        ValueError: there is no such format, or an invalid size.
 
     >>> Converter("rgba")
     Traceback (most recent call last):

@@ -1,6 +1,6 @@
 """Whether a decoder can start at a sample, from its first bytes.
 
-One place for all codecs: seeking uses it to go past samples that are marked sync and are none, the
+One place for all codecs: seeking uses it to go past samples that are wrongly marked sync, the
 service to tell which pictures of a copied track are closed.
 """
 

@@ -232,7 +232,7 @@ def _note_nothing(scan: Scan, findings: Findings) -> None:
 
 
 def _end(scan: Scan, size: int, partial: bool) -> _End:
-    """Whether the file is whole; if not, what is left out and where to continue."""
+    """Whether the file is whole; if not, which part is missing and where to continue."""
     moofs = scan.moof_count
     tail = _tail(scan)
     stop = int(tail["offset"][-1] + tail["size"][-1]) if len(tail) else scan.position

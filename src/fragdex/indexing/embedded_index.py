@@ -45,7 +45,7 @@ ENOUGH_REFERENCES = 2
 """A sidx of fewer references stands before each fragment: hopping reads them all anyway."""
 
 LEADS = frozenset(LEAD.tolist()) - {SIDX}
-"""Boxes beside sidx that introduce a fragment."""
+"""Boxes other than sidx that introduce a fragment."""
 
 
 def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Index | None:

@@ -146,7 +146,7 @@ class Section:
         self._waiting = 0
 
     def _settle_plain(self, batch: Batch, layout: Layout, findings: Findings) -> bool:
-        """Settle fragments that are told apart by track already; False where one is not regular."""
+        """Settle fragments that are already separated by track; False where one is not regular."""
         plain = batch.plain or {}
         self.doubted |= {track for track, rows in plain.items() if rows.doubted}
         if len(self.states) + len(plain) > MAX_TRACKS:

@@ -1,4 +1,4 @@
-"""Access-point groups: open-GOP pictures (`rap `) and pre-roll (`roll`), kept beside sync samples.
+"""Access-point groups: open-GOP pictures (`rap `) and pre-roll (`roll`), apart from sync samples.
 
 sgpd describes groups, sbgp names the group of each sample, in the moov for its own samples and in
 each traf for those of the fragment (ISO/IEC 14496-12, 8.9, 10.1 and 10.4). All other grouping

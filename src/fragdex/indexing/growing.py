@@ -157,7 +157,7 @@ def _new_md5() -> Md5:
 
 
 READ_AHEAD = 1 << 14
-"""Bytes asked for at least: a moof, and the header after it."""
+"""Bytes requested at least: a moof, and the header after it."""
 
 
 def exact_part(index: Index, source: Source, part: ByteRange) -> Index:

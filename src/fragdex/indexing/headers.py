@@ -36,7 +36,7 @@ DESCEND = b"mooftraf"
 WHOLE = b"moofmoovsidxmfraftyp"
 """Top-level boxes that are only passed when they lie whole in the buffer."""
 PASSED = b"mfhd"
-"""Boxes inside fragments that no one asks for; each fragment has one."""
+"""Boxes inside fragments that no one needs; each fragment has one."""
 
 Rows: TypeAlias = npt.NDArray[np.void]
 Int64: TypeAlias = npt.NDArray[np.int64]

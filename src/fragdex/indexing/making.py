@@ -190,7 +190,7 @@ def finished(
 
 
 def _refuse_the_hopeless(scan: Scan, size: int) -> None:
-    """Where there is neither moov nor moof, say what is there instead."""
+    """Where there is neither moov nor moof, say what the file has instead."""
     kinds = {kind for top in scan.tops()[:64] for kind in top["type"][:64].tolist()}
     if MOOF in kinds or scan.movies or scan.moof_count:
         return

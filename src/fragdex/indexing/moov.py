@@ -131,7 +131,7 @@ LEFT = UNUSED | CONFIGURATIONS | SAMPLES
 TABLES = frozenset(
     ["stts", "ctts", "stss", "stsz", "stz2", "stsc", "stco", "co64", "stbl", "minf", "mdia"]
 )
-"""Boxes without which (or without whose inside) the samples of a track cannot be told."""
+"""Boxes without which (or without whose inside) the samples of a track are unknown."""
 
 
 class Moov(NamedTuple):
@@ -140,7 +140,7 @@ class Moov(NamedTuple):
     Attributes:
         box: without what is damaged.
         errors: what is wrong with the damaged boxes.
-        lost: track_IDs whose samples cannot be told by the moov.
+        lost: track_IDs whose samples the moov does not give.
     """
 
     box: Box
@@ -256,7 +256,7 @@ def audit_tracks(
     Args:
         moov: parsed.
         findings: odd things are noted here.
-        lost: track_IDs whose tables are damaged, which is told already.
+        lost: track_IDs whose tables are damaged, which is reported already.
 
     Returns: track_IDs whose samples lie in other files.
     """

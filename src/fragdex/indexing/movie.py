@@ -1,6 +1,6 @@
 """What a parsed moov says of the movie and its tracks (ISO/IEC 14496-12, 8.2 to 8.8).
 
-Beside what an index needs, the headers of a track say colours, rates, titles.
+In addition to what an index needs, the headers of a track say colours, rates, titles.
 """
 
 from __future__ import annotations

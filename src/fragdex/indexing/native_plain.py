@@ -506,7 +506,7 @@ _Flags = npt.NDArray[np.uint8]
 
 
 class _Spans:
-    """The samples of several runs, one run behind the other; none is empty.
+    """The samples of several runs, one run after the other; none is empty.
 
     Args:
         count: samples of each run.

@@ -64,7 +64,7 @@ def note_doubts(
     findings: Findings,
     known: Known,
 ) -> None:
-    """Note where a track of pictures marks samples sync that say themselves they are none.
+    """Note where a track of pictures marks samples sync that say themselves they are not.
 
     Args:
         info, fragments, sync: of the track.

@@ -1,9 +1,9 @@
-"""A remote file read at several places at once: few round trips, little beside the headers.
+"""A remote file read at several places at once: few round trips, little more than the headers.
 
-Where a fragment ends, only its own headers say, so that one pass asks for one fragment after the
+Where a fragment ends, only its own headers say, so that one pass requests one fragment after the
 other. Here further passes begin at moofs found in the middle of the file, and all ask together.
 What such a pass met counts only once the pass before it ends exactly where it began; a moof that
-was none costs bytes, and changes nothing.
+was wrong costs bytes, and changes nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from fragdex.indexing.scan import FTYP, MDAT, MOOF, MOOV, Scan
 from fragdex.sources import Source
 
 FIRST_GUESS = 1 << 16
-"""Bytes asked for at once at the start of a remote object: the moov and sidx of most files."""
+"""Bytes requested at once at the start of a remote object: the moov and sidx of most files."""
 READ_AHEAD = 1 << 12
-"""Bytes asked for at least at each further hop: a small moof and the header after it."""
+"""Bytes requested at least at each further hop: a small moof and the header after it."""
 
 
 def needed(source: Source, scan: Scan) -> ByteRange | None:
@@ -66,7 +66,7 @@ RECENT = 8
 ROWS = 4 * RECENT
 """Boxes that are looked at of many that were met together."""
 SPARE = 16
-"""Bytes read beside the largest headers of late: a few samples more, a longer mdat header."""
+"""Bytes read after the largest recent headers: a few samples more, a longer mdat header."""
 DENSE = 4
 """Where reading everything takes up to so many times the bytes of the headers, it is read."""
 REQUEST_BYTES = 128
@@ -132,13 +132,13 @@ class Pace:
         """Bytes from the end of the media data to after the next mdat's header.
 
         As many as were enough each time of late: a second request for the rest of a moof costs
-        more than some bytes of media beside the others.
+        more than some bytes of media with the others.
         """
         return max(self._heads, default=READ_AHEAD - SPARE) + SPARE
 
     @property
     def dense(self) -> bool:
-        """Whether everything is read, since fragments are small beside their headers."""
+        """Whether everything is read, since fragments are small compared with their headers."""
         return 0 < self.stride <= DENSE * (self.head + REQUEST_BYTES)
 
     def ahead(self) -> int:
@@ -216,7 +216,7 @@ def moof_in(data: bytes | bytearray, largest: int = 1 << 20) -> int | None:
 
 
 class Ahead(Scan):
-    """A pass that begins at a moof in the middle of the file, which may be none.
+    """A pass that begins at a moof in the middle of the file, which may be wrong.
 
     Args:
         target: from here on its beginning is searched for.
@@ -404,7 +404,7 @@ class _Passes:
             self._limit()
 
     def _affords(self, rest: int, search: float, passes: float) -> bool:
-        """Whether the budget holds all that is read ahead beside what one pass would read."""
+        """Whether the budget holds all that is read ahead of what one pass would read."""
         source, count = self.source, rest / self.pace.stride
         if source.max_bytes is not None:
             heads = rest if self.pace.dense else self.pace.expected(rest)

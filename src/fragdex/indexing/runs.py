@@ -36,7 +36,7 @@ class Group:
 
     Attributes:
         version, flags: of all of them; flags that change no layout are left out.
-        rows: which of the boxes asked for: an array of row numbers.
+        rows: which of the requested boxes: an array of row numbers.
         width: bytes of version, flags and fixed fields; the table of rows follows.
         short: whether these boxes are too short for their fields; then `fields` is empty.
         fields: name → int64 values, one a row.
@@ -93,7 +93,7 @@ _FIXED: dict[tuple[str, int], Fixed] = {}
 def fixed_fields(layout: BoxLayout, word: int) -> Fixed:
     """The fixed fields of a box whose version and deciding flags make up `word`.
 
-    What is kept is bounded: the deciding bits of a kind make a few hundred words at most.
+    The cache is bounded: the deciding bits of a kind make a few hundred words at most.
     """
     key = (layout.code, word)
     if key not in _FIXED:
@@ -308,7 +308,7 @@ def _even_or_each(points: tuple[Int64, ...], duration: Int64, count: Int64) -> t
 
 
 def _even(duration: Int64, count: Int64, first: Flags, rest: Flags) -> tuple[Int64, ...]:
-    """Evenly spaced samples: a run is one row, less its first sample where that is none."""
+    """Evenly spaced samples: a run is one row, less its first sample where that is not sync."""
     rows = np.arange(len(count))
     if first.all() and rest.all():
         zero = np.zeros(len(rows), np.int64)

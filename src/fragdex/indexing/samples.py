@@ -43,7 +43,7 @@ MoofBytes = Callable[[Int64], tuple[bytes, Int64]]
 """Offsets of moofs in the file → their bytes joined, and the size of each."""
 
 FEW_BYTES = 1 << 16
-"""Moofs of so many bytes are kept decoded: a clip asks for the same rows several times."""
+"""Moofs of so many bytes are kept decoded: a clip needs the same rows several times."""
 MANY_TRACKS = 8
 """Moofs of more tracks are kept decoded, however large: each track would decode all others."""
 
@@ -154,7 +154,7 @@ LEAST_ROW = 4
 MAX_WITHOUT_BYTES = 1 << 18
 """Samples of one table that no byte of the file stands for."""
 AT_ONCE = 8192
-"""Fragments expanded together; bounds the memory beside the finished table."""
+"""Fragments expanded together; bounds the memory in addition to the finished table."""
 
 
 def samples_of(
@@ -398,7 +398,7 @@ MOST_MOOF = 64 << 20
 
 
 class _Track(Protocol):
-    """What is asked of a track here; `Track` is one."""
+    """What a track must have here; `Track` is one."""
 
     @property
     def id(self) -> int: ...

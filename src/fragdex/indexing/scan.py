@@ -439,7 +439,7 @@ class Scan(ScanState):
                 return at
 
     def stand(self, position: int, status: int, head: memoryview | bytes) -> None:
-        """Say where a walk stopped and why; `head` is what is there of the next header."""
+        """Say where a walk stopped and why; `head` is the available part of the next header."""
         self.position = position
         self._want = 8
         # Bytes that were kept of a box belong to a walk that this one replaces.

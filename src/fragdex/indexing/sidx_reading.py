@@ -300,7 +300,7 @@ MAX_SIDX = 1 << 17
 MAX_REFERENCES = 1 << 24
 """References of one file in all, as many as a scan takes top-level boxes."""
 FIRST_GUESS = 4096
-"""Bytes asked for where a sidx must be: 330 references; the rest is requested once it is known."""
+"""Bytes requested where a sidx must be: 330 references; the rest is requested once it is known."""
 LARGEST = 32 + 16 + 12 * 65535
 """Bytes of the largest sidx, with a 64-bit size."""
 
@@ -313,7 +313,7 @@ which; 4 is a gradual refresh (ISO/IEC 14496-12, Annex I)."""
 
 
 class SidxReader:
-    """Collects the sidx boxes of a file and asks for those that others point to.
+    """Collects the sidx boxes of a file and requests those that others point to.
 
     Args:
         leads: ranges of known styp, emsg and prft boxes; where they stand directly before a
@@ -343,9 +343,9 @@ class SidxReader:
             self._nested |= bool(box["references"]["reference_type"].any())
 
     def feed(self, offset: int, data: Any) -> None:
-        """Take bytes of the file from `offset` on, as one of `need` asked for them.
+        """Take bytes of the file from `offset` on, as one of `need` requested them.
 
-        Bytes too short for the sidx are no error: `need` asks for more. What is no sidx is noted.
+        Bytes too short for the sidx are no error: `need` requests more. What is no sidx is noted.
         """
         view = memoryview(data).cast("B")
         at = 0
@@ -538,7 +538,7 @@ def _stream(number: int, parts: list[_Part], leads: Mapping[int, int]) -> Stream
 
 
 def _covered(streams: Mapping[int, Stream], boxes: Mapping[int, Box], findings: Findings) -> int:
-    """Where the bytes that are spoken for end, going on from the first subsegment."""
+    """Where the bytes that are spoken for end, from the first subsegment on."""
     spans = [(box.offset, box.stop) for box in boxes.values()]
     begin, ends = FAR, []
     for stream in streams.values():

@@ -29,7 +29,7 @@ class Expansion:
 
     @classmethod
     def of(cls, structure: int) -> Expansion:
-        """For a file whose boxes beside media data have so many bytes."""
+        """For a file whose boxes, without media data, have so many bytes."""
         return cls(MAX_OVERLAPPING + structure // LEAST_ROW)
 
     def take(self, count: int) -> None:

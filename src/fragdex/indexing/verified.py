@@ -137,7 +137,7 @@ marked sync, those that are looked at next lie there."""
 
 
 class _Track(Protocol):
-    """What is asked of a track here; `Track` is one."""
+    """What a track must have here; `Track` is one."""
 
     @property
     def info(self) -> TrackInfo: ...

@@ -51,13 +51,13 @@ def make_app(
 
     Args:
         films: path of a folder, or a URL (https, s3, gs, az) that names are put after.
-        prefix: a path such as `/films` before all addresses in what is asked, which neither a mount
+        prefix: a path such as `/films` before all requested addresses, which neither a mount
             nor a proxy has taken away.
         segment_duration: wanted length of segments in seconds; None: one a file.
         growing: seconds after its last write for which a local fragmented file counts as one that
             grows; 0: none does.
         cache: folder that indexes are kept in; None: they are made again.
-        beside: keep indexes of local files beside them, as `film.mp4.fidx`.
+        beside: keep indexes of local files next to them, as `film.mp4.fidx`.
         in_memory: files that stay open.
         max_bytes: that may be read of a remote file to index it; None: no bound.
         trust: seconds for which a remote file is taken to be the same without asking.

@@ -38,7 +38,7 @@ _PACKAGED = re.compile(r"(.+?)/(hls|dash)/(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A file and what is wanted of it.
+    """A file and the requested view of it.
 
     Attributes:
         film: its part of the path.
@@ -54,7 +54,7 @@ class Address:
 
 
 def parse_address(path: str) -> Address | None:
-    """The address that a path is, without the slash in front; None: it is none.
+    """The address that a path is, without the slash in front; None: it is no address.
 
     >>> parse_address("a/b.mp4/hls/v1/0.m4s")
     Address(film='a/b.mp4', names=('a/b.mp4',), action='hls', file='v1/0.m4s')
@@ -84,7 +84,7 @@ def seconds(query: Query, name: str, default: float) -> Any:
     """A time as `fragdex.seek` takes it.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is invalid.
 
     >>> seconds({"t": "1:30"}, "t", 0)
     Fraction(90, 1)
@@ -99,10 +99,10 @@ def seconds(query: Query, name: str, default: float) -> Any:
 
 
 def number(query: Query, name: str, least: int, most: int) -> int | None:
-    """A whole number; None: it is not asked for.
+    """A whole number; None: it is not requested.
 
     Raises:
-        ValueError: it is none, or out of bounds.
+        ValueError: it is invalid, or out of bounds.
 
     >>> number({"w": "320"}, "w", 1, 4096)
     320
@@ -129,10 +129,10 @@ def flag(query: Query, name: str, default: bool) -> bool:
 
 
 def track_ids(query: Query) -> list[int] | None:
-    """The ids in `tracks`, with commas between them; None: it is not asked for.
+    """The ids in `tracks`, with commas between them; None: they are not requested.
 
     Raises:
-        ValueError: one is none.
+        ValueError: one is invalid.
     """
     text = query.get("tracks")
     if text is None:
@@ -151,7 +151,7 @@ def view_options(name: str, query: Query) -> tuple[str, dict[str, Any]]:
         query: `tracks`; `start`, `end` and `exact` of clips.
 
     Raises:
-        ValueError: a value is none.
+        ValueError: a value is invalid.
 
     >>> view_options("clip.mp4", {"start": "1", "exact": "false"})
     ('clip', {'tracks': None, 'start': Fraction(1, 1), 'stop': inf, 'exact': False})

@@ -168,10 +168,10 @@ class Settings:
 
     Attributes:
         max_age: seconds for which caches may keep media without asking again.
-        playlist_max_age: the same of playlists and manifests, which name what is there now.
+        playlist_max_age: the same of playlists and manifests, which list what exists now.
         secret: that addresses are signed with; None: they need no signature.
         listed: whether `/` lists the files; with a secret, its signed address does.
-        prefix: a path such as `/films` that stands before all addresses in what is asked, and that
+        prefix: a path such as `/films` that stands before all requested addresses, and that
             nobody takes away: neither a mount nor a proxy.
         log: called with a line for each request; None: nothing is logged.
         log_json: whether lines are JSON objects.
@@ -511,7 +511,7 @@ def list_answer(
         secret, until: with which the addresses of files are signed; None: they are not.
 
     Raises:
-        ValueError: a parameter is none.
+        ValueError: a parameter is invalid.
         SourceError: the files cannot be listed.
     """
     query = request.query_params

@@ -20,7 +20,7 @@ from fragdex.sources.objects import (
 SUFFIXES: Final = FILM_SUFFIXES + SOUND_SUFFIXES
 """How files end that are listed."""
 MOST_LISTED: Final = 1000
-"""Films of one page."""
+"""Files of one page."""
 _LOOKED_AT: Final = 10_000
 """Names that are looked at for one page, be they of files or not."""
 

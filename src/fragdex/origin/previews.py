@@ -1,6 +1,6 @@
 """Thumbnails, storyboards, waveforms and loudness of a file, by their names in addresses.
 
-What an address asks for is bounded here, so that no query costs more than the file does.
+What an address requests is bounded here, so that no query costs more than the file does.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def preview_of(index: Index, name: str, query: Query) -> Preview:
             storyboards; `samples_per_pixel`, `bits`, `split` of waveforms; `track` of all.
 
     Raises:
-        ValueError: a value of the query is none, or out of bounds.
+        ValueError: a value of the query is invalid, or out of bounds.
         LimitExceeded: what is requested would cost too much.
         TrackNotFound: the file has no such track, or no such sheet.
         KeyError: no preview has this name.
@@ -300,7 +300,7 @@ class PreviewMaker:
         """A preview as a view, now or later.
 
         Args:
-            preview: what is wanted.
+            preview: the requested one.
             opened: opens the file, in another thread.
 
         Raises:
@@ -344,7 +344,7 @@ class PreviewMaker:
 
 
 IMAGES: Final = "images.m3u8"
-"""The image playlist of the storyboard, beside the other playlists."""
+"""The image playlist of the storyboard, next to the other playlists."""
 _PERIOD_ENDS: Final = "</Period>"
 
 

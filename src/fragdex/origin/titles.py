@@ -47,7 +47,7 @@ class IndexFiles:
 
     Args:
         folder: that indexes are written to; None: they are not written.
-        beside: whether they are written beside local files, as `film.mp4.fidx`. Those that are
+        beside: whether they are written next to local files, as `film.mp4.fidx`. Those that are
             there are read in any case.
 
     Attributes:
@@ -131,7 +131,7 @@ class Film:
         titles: where it was opened.
         idle: its files, opened and not used now, for one thread at a time.
         forgotten: whether files that are given back are closed.
-        captions: the caption files beside the first file, where that is local.
+        captions: the caption files of the first file, where that is local.
         trusted_until: on the clock of `time.monotonic`, when a remote file is looked at again.
         growing: as `fragdex.package` takes it.
         grows_until: on the clock of `time.time`, when it has ended if nothing is written.
@@ -287,7 +287,7 @@ class Titles:
 
     @contextmanager
     def sources(self, film: Film) -> Iterator[list[Source]]:
-        """The files of a title, opened for this thread; what is given back is used again."""
+        """The files of a title, opened for this thread; returned ones are reused."""
         try:
             opened = film.idle.pop()
         except IndexError:
@@ -445,7 +445,7 @@ _MFRO: Final = 16
 
 
 class NotYet(Exception):
-    """A file is still being written, and what is wanted of it cannot be made yet."""
+    """A file is still being written, and the requested part cannot be made yet."""
 
 
 def growing_until(place: str, seconds: float) -> float:

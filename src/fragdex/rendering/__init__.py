@@ -10,7 +10,7 @@ page_media  the page's own sound and pictures
 site, web, archives
             the files of a page, and what it may ask for beyond them
 pool, child, messages
-            processes with a browser each, and what they are told
+            processes with a browser each, and what they are sent
 render      a page to a video on this machine, by several browsers
 recipe      the key of slices that are kept
 lint, estimate, contact_sheet, preview

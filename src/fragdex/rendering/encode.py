@@ -34,7 +34,7 @@ ENCODER: Final = {
     # chromaloc 1: the middle of four pixels, which is where the conversion takes chroma from
     "x264-params": "stitchable=1:open-gop=0:scenecut=0:bframes=0:chromaloc=1",
 }
-"""Settings of x264 where nobody asks for more. Key frames are ordered one by one."""
+"""Settings of x264 by default. Key frames are ordered one by one."""
 
 _BT709, _RGB = 1, 0  # ISO/IEC 23091-2: primaries, transfer and matrix alike; the matrix of RGB
 _BT2020, _PQ = 9, 16  # likewise: primaries and matrix; SMPTE ST 2084
@@ -217,7 +217,7 @@ class _File:
 
 
 class _PlainFile(_File):
-    """H.264 as it is where nobody asks for more: a picture that stays is repeated at no cost."""
+    """H.264 by default: a picture that stays is repeated at no cost."""
 
     def __init__(self, path: Path, view: PageView, film: Film, number: int | None) -> None:
         super().__init__(path, view, film, number)
@@ -385,7 +385,7 @@ def _renumbered(unit: bytes, number: int) -> bytes:
     """The access unit of a P picture, with another frame_num.
 
     Raises:
-        ValueError: it is none, or of another kind than those meant here.
+        ValueError: it is invalid, or of another kind than those meant here.
     """
     if not unit.startswith(_START) or unit[4] & 31 != _NON_IDR or _START[1:] in unit[4:]:
         raise ValueError("the encoder returned another kind of picture than requested")

@@ -146,7 +146,7 @@ class _Seen:
         return self.passing / self.passed if self.passed else 0.0
 
     def each(self, cost: str) -> float:
-        """What a frame costs: each place tells of as much of the video as the others."""
+        """What a frame costs: each place represents the same part of the video."""
         return fmean(getattr(one, cost) for one in self.places)
 
 

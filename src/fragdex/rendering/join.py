@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SAMPLE_RATE: Final = 48_000
 AUDIO_BITS: Final = 192_000
-"""Bits a second of the sound where nobody asks for others."""
+"""Default bit rate of the sound."""
 _PLANAR, _WHOLE = ("aac", "libmp3lame"), ("flac", "pcm_s16le")
 
 # One moof a group of pictures, in which every base is the moof itself, and a sidx before the

@@ -18,7 +18,7 @@ Image = Literal["png", "jpeg", "webp"]
 
 Color = Literal["bt709", "bt2020-pq"]
 """BT.709, or BT.2020 with the transfer of SMPTE ST 2084: pages are no brighter, at 203 cd/m² for
-white (ITU-R BT.2408), and stand beside what is."""
+white (ITU-R BT.2408), and fit next to what is."""
 
 _X26X_PRESETS: Final = (
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow",
@@ -42,7 +42,7 @@ class Container:
         muxer: FFmpeg's name of what writes it; "": its own.
         is_isobmff: whether it consists of boxes.
         video, audio: its usual codecs; "": it has none.
-        settings: fields of `Film` or `Still` that requests may set, beside video and audio.
+        settings: fields of `Film` or `Still` that requests may set, besides video and audio.
         usual: what requests have where nobody sets it, and records tell.
         bounds: least and most of settings whose bounds are those of this container.
     """
@@ -462,7 +462,7 @@ class Film:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is encoded as videos are where nobody asks for more."""
+        """Whether it is encoded with the default settings."""
         return self.video_name == "h264" and not (
             self.preset or self.bit_rate or self.pixel_format or self.crf is not None
         )

@@ -1,7 +1,7 @@
 """Pictures of the browser: their pixels, the line that proves which frame one is, and stills.
 
-A page that is asked for each frame draws the frame's number in a line below the film. The line is
-no part of the film.
+A page that renders on request draws the frame's number in a line below the video. The line is
+not part of the video.
 """
 
 from __future__ import annotations

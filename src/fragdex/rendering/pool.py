@@ -56,7 +56,7 @@ class RenderProcess:
 
     Args:
         site: the page's files; a `Folder` has to stay where it is.
-        outside: answers what the page asks for beyond its site, in this process.
+        outside: answers what the page requests beyond its site, in this process.
         limits: how far the page may go.
         folder: where it works, empty; None: one of its own in the temporary folder, which a
             browser needs.
@@ -113,7 +113,7 @@ class RenderProcess:
         return self._process.alive
 
     def look(self, view: PageView, *, check: Check = nothing) -> PageFacts:
-        """What the page tells of itself, seen through a view."""
+        """The page's description of itself, seen through a view."""
         facts = self._do("look", check, nothing, view=messages.view_as_json(view))
         self.at = (view, 0)
         return PageFacts(**facts)
@@ -313,7 +313,7 @@ class ChildPool:
         self._idle.put(_Idle(page.key, child), self._most)
 
     def look(self, page: PageSource, view: PageView, *, check: Check = nothing) -> PageFacts:
-        """What a page tells of itself, seen through a view.
+        """A page's description of itself, seen through a view.
 
         Raises:
             PageFailed: the page hangs, crashes, or is not there.

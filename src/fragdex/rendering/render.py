@@ -302,7 +302,7 @@ class SliceScheduler:
         self._over = False
 
     def told(self, frames: range, done: int) -> None:
-        """A process has done so many frames of a slice; those that it only replays are none."""
+        """A process has done so many frames of a slice; those that it only replays do not count."""
         now = self._clock()
         with self._changed:
             before, then = self._seen.get(frames.start, (0, now))

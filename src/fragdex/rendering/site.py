@@ -1,8 +1,8 @@
-"""The files of a page, read by the paths that the page asks for, and what it may ask for beyond.
+"""The files of a page, read by the paths that the page requests, and what it may request beyond.
 
 A `Site` remembers nothing: who reads notes what was read, which is what the pixels depend on. What
 the site does not answer is put to an `Outside`, which answers it or says why not. Ranges are asked
-for as HTTP asks for them, by a `Range` header, so that media are read piece by piece.
+for as HTTP does, by a `Range` header, so that media are read piece by piece.
 """
 
 from __future__ import annotations

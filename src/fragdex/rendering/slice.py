@@ -1,6 +1,6 @@
 """One slice: a stage that stands somewhere before it, its frames through the encoder.
 
-A stage is kept between slices: the next one goes on where the last ended, without a new browser
+A stage is kept between slices: the next one continues where the last ended, without a new browser
 and without replaying what was shown already.
 """
 
@@ -65,7 +65,7 @@ class Slicer:
         self._shown: bytes | None = None  # the last picture of the stage
 
     def look(self, view: PageView) -> PageFacts:
-        """What the page tells of itself, seen through a view."""
+        """The page's description of itself, seen through a view."""
         return self._standing(view, 0).measure()
 
     def draw(
@@ -85,9 +85,9 @@ class Slicer:
         Args:
             progress: told how many frames are done, replayed ones not counted.
             film: how frames are stored.
-            all_drawn: the frames before the first are drawn, too, and none was passed over.
-            ahead: stills of so many frames after this one may follow: a page that is asked for
-                each frame is told of them.
+            all_drawn: the frames before the first are drawn, too, and none was skipped.
+            ahead: stills of so many later frames may follow: a page that renders on request
+                is told of them in advance.
 
         Raises:
             PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
@@ -159,9 +159,9 @@ class Slicer:
         return self._with_sound(stage, drawn)
 
     def _begun(self, view: PageView, frames: range, still: Still | None, ahead: int) -> Stage:
-        """A stage whose page was told for which frames it will be asked.
+        """A stage whose page knows which frames will be requested.
 
-        What a film shows before is among them, to be compared with who showed that.
+        The frame before is among them, to be compared with the previous slice.
         """
         stage = self._standing(view, frames.start if still is not None else 0)
         if stage.begun is not None:
@@ -304,7 +304,7 @@ class Slicer:
 
 
 class _Player:
-    """A `Player` that is made when it is asked for something: while the browser starts.
+    """A `Player` that is made on first use: while the browser starts.
 
     FFmpeg's libraries take as long to load as the browser does.
     """

@@ -238,7 +238,7 @@ class RenderSpec:
         """Refuse a rate of the page that is no whole multiple of that of the video.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is invalid.
 
         >>> RenderSpec(fps=Fraction(25), page_fps=Fraction(60)).check_page_fps()
         Traceback (most recent call last):
@@ -298,14 +298,14 @@ class RenderSpec:
 
 
 def spec_of(request: Mapping[str, Any]) -> RenderSpec:
-    """What a request asks for, in JSON; fields that are not declared are skipped.
+    """The fields of a request, in JSON; fields that are not declared are skipped.
 
     >>> spec = RenderSpec(64, 32, Fraction(25), film=Film("webm", crf=9), crop=(0, 0, 8, 8))
     >>> spec_of(spec.as_request()) == spec
     True
 
     Raises:
-        ValueError: a rate is none.
+        ValueError: a rate is invalid.
         KeyError: no such container.
     """
     container = (request.get("output") or {}).get("container", Film().container)

@@ -1,6 +1,6 @@
 """Pages and hosts on the web: where a page stands that somebody names, and whom it may ask.
 
-`Web` is a page at a URL and what stands beside it; `AllowedHosts` are the https hosts that an
+`Web` is a page at a URL and the files next to it; `AllowedHosts` are the https hosts that an
 operator lets pages read from, as they were looked at.
 """
 
@@ -182,7 +182,7 @@ _PASSED_ON: Final = ("range", "accept", "if-none-match")
 class Web(Site):
     """A page at a URL and what stands at the same origin; both a `Site` and an `Outside`.
 
-    Paths are looked for beside the page, then from the root of its origin. Nothing beyond the
+    Paths are looked for next to the page, then from the root of its origin. Nothing beyond the
     origin is requested, redirects included.
 
     Args:

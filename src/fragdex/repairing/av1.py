@@ -42,7 +42,7 @@ def sequence_of(data: bytes) -> Sequence:
     """A sequence header, without the header of its OBU.
 
     Raises:
-        Missing: it is none.
+        Missing: it is invalid.
     """
     bits = Bits(data)
     bits.take(3)

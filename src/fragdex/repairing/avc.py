@@ -53,7 +53,7 @@ def sps_of(unit: bytes) -> tuple[int, Sps]:
     """Number of a sequence parameter set, and what it says.
 
     Raises:
-        Missing: it is none.
+        Missing: it is invalid.
     """
     identity, bits = unit[1:4], payload(unit, 4)
     number = bits.ue()
@@ -161,7 +161,7 @@ class Avc(NalUnits):
         self._frames = (0, 0)
 
     def kind_of(self, unit: bytes, size: int) -> str | None:
-        """As `NalUnits.kind_of`: nal_unit_type, and the nal_ref_idc it asks for (7.4.1)."""
+        """As `NalUnits.kind_of`: nal_unit_type, and the nal_ref_idc it requires (7.4.1)."""
         head = unit[0]
         kind, referred = head & 31, bool(head & 0x60)
         if head & 0x80:

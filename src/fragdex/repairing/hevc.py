@@ -40,7 +40,7 @@ def sps_of(unit: bytes) -> tuple[int, Sps]:
     """Number of a sequence parameter set, and what it says.
 
     Raises:
-        Missing: it is none.
+        Missing: it is invalid.
     """
     bits = payload(unit, 2)
     bits.take(4)

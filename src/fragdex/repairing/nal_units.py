@@ -1,7 +1,7 @@
 """Samples of AVC and HEVC: units after their lengths, and the pictures that they make.
 
 A sample is an access unit (ISO/IEC 14496-15, 4.3.3): it ends where a unit begins the next picture,
-or where no unit begins. A unit proves itself by its length, its header, what its type asks for, and
+or where no unit begins. A unit proves itself by its length, its header, what its type requires, and
 by having no two zeros without a 3 after them, which neither codec allows inside of a unit.
 """
 
@@ -100,11 +100,11 @@ class NalUnits(Syntax):
 
     @abstractmethod
     def kind_of(self, unit: bytes, size: int) -> str | None:
-        """What a unit is, by its header and its first bytes; None: it can be none."""
+        """What a unit is, by its header and its first bytes; None: it cannot be one."""
 
     @abstractmethod
     def slice_of(self, unit: bytes) -> Slice | None:
-        """What a slice says; None: it can be none."""
+        """What a slice says; None: it cannot be one."""
 
     def recovers(self, unit: bytes) -> bool:
         """Whether a unit says that pictures are right from here on."""

@@ -269,7 +269,7 @@ class _Reader:
         return word >> (last << 3) - self.at & (1 << count) - 1
 
     def peek(self, count: int) -> int:
-        """As `take`, without going on; zeros after the end."""
+        """As `take`, without advancing; zeros after the end."""
         first = self.at >> 3
         word = int.from_bytes(self._data[first : first + 4].ljust(4, b"\0"), "big")
         return word >> 32 - count - (self.at & 7) & (1 << count) - 1

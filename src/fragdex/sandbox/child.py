@@ -357,7 +357,7 @@ One = TypeVar("One", bound=_Keepable)
 
 
 class Idle(Generic[One]):
-    """What is kept ready, by whatever wraps a child.
+    """The children kept ready, by whatever wraps a child.
 
     Args:
         seconds: so long one is kept.

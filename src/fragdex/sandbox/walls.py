@@ -53,7 +53,7 @@ class Walls:
         file_bytes: how large a file of its folder may become.
         cpu_seconds: processor time of each process; None: not bounded.
         tasks: processes and threads of its user, where that is its own.
-        readable: files and folders that it reads beside the interpreter and the system's libraries.
+        readable: files and folders that it reads, besides the interpreter and system libraries.
         programs: whether it starts programs, such as a browser.
         devices: whether it may use the machine's graphics processors.
     """

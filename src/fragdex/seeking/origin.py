@@ -17,7 +17,7 @@ class FileInfo:
     Attributes:
         name: path or URL as it was given; "" for bytes and streams.
         size: bytes, or None while the end is unknown.
-        md5: 32 hex digits, or None where it was not asked for.
+        md5: 32 hex digits, or None if it was not requested.
         etag: the server's entity tag, or None.
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
 

@@ -28,7 +28,7 @@ class _Extent(Protocol):
 
 
 class _Track(Protocol):
-    """What is asked of a track here; `Track` is one."""
+    """What a track must have here; `Track` is one."""
 
     fragments: FragmentTable
     shift: Fraction
@@ -267,7 +267,7 @@ def _merged(starts: Sequence[Int64], stops: Sequence[Int64]) -> list[ByteRange]:
 
 
 def _closed(known: list[ByteRange], tracks: Sequence[_Track]) -> list[ByteRange]:
-    """Ranges with what the moofs in them need, which may lie behind other moofs."""
+    """Ranges with what the moofs in them need, which may be after other moofs."""
     for _ in range(MOST_TURNS):
         more = list(known)
         for track in tracks:

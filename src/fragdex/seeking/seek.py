@@ -142,7 +142,7 @@ class Finder(Protocol):
 class Extent:
     """What all fragments of a track come to.
 
-    Each answer reads whole columns once; what is asked again costs no more in a long video.
+    Each answer reads whole columns once; repeated questions cost no more in a long video.
 
     >>> import fragdex
     >>> from fragdex.testing import movie

@@ -456,7 +456,7 @@ def _headline(index: _Index) -> str:
 def _damage(track: _Track) -> str:
     """Where a saved index contradicts itself; "" where it does not.
 
-    Its tables are read when they are first asked for. Whoever prints it wants to see what is wrong.
+    Its tables are read when they are first used. Whoever prints it wants to see what is wrong.
     """
     try:
         _ = track.fragments, track.sync_samples

@@ -49,7 +49,7 @@ class Rates:
 
 
 class _Track(Protocol):
-    """What is asked of a track here; `Track` is one."""
+    """What a track must have here; `Track` is one."""
 
     @property
     def info(self) -> TrackInfo: ...
@@ -131,7 +131,7 @@ class TrackTables(NamedTuple):
 
 
 class SavedTables(Protocol):
-    """The tables of a track that are taken out of a saved index when they are first asked for."""
+    """The tables of a track that are taken out of a saved index on first use."""
 
     def unchecked(self) -> tuple[FragmentTable, SyncTable]:
         """What one seek looks into; it checks each number that it reads."""
@@ -243,7 +243,7 @@ class Track:
     if not TYPE_CHECKING:  # to mypy, it would make every name an attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Only asked for a slot that is empty: the tables of a deferred track."""
+            """Only called for an empty slot: the tables of a deferred track."""
             tables = (
                 self._deferred
                 if name in ("fragments", "sync_samples", "groups", "_samples")

@@ -125,7 +125,7 @@ def close_context(context: ServiceContext) -> None:
 
 
 def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
-    """The application over a context; `routers` come beside those of the families.
+    """The application over a context; `routers` come in addition to those of the families.
 
     It works on jobs too, where the settings say so, from its start to its end.
     """

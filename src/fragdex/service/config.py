@@ -288,7 +288,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is given: `load_settings` reads the environment and the file."""
+        """Only the given values: `load_settings` reads the environment and the file."""
         return (init_settings,)
 
     @model_validator(mode="before")

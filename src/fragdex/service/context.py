@@ -56,7 +56,7 @@ class ServiceContext:
         return self.jobs.traces
 
     def part(self, kind: type[Part]) -> Part:
-        """What a family has of its own in this process: one of a kind, made when asked for."""
+        """What a family has of its own in this process: one of a kind, made on first use."""
         existing: Part | None = self._parts.get(kind)
         if existing is None:
             # Of two that ask at once, both get the one that came first.

@@ -60,7 +60,7 @@ def audit(action: str, tenant_id: str, key_id: str | None, object_id: str, **mor
 
     Args:
         action: what was done, such as `key.create`.
-        key_id: the key that asked for it; None: nobody did over HTTP, and `by` of `more` says who.
+        key_id: the key that requested it; None: nobody did over HTTP, and `by` of `more` says who.
         object_id: what it was done to.
         more: further fields.
     """
@@ -132,7 +132,7 @@ class SafeFormatter(logging.Formatter):
 
 
 class JsonFormatter(SafeFormatter):
-    """Writes a JSON object a line, masked like text; `fields` of a record stand beside the message.
+    """Writes a JSON object a line, masked like text; `fields` of a record stand next to it.
 
     >>> record = logging.makeLogRecord({"msg": "GET /a?token=secret", "fields": {"status": 200}})
     >>> record.name, record.levelname, record.created = "fragdex.access", "INFO", 0.0

@@ -1,4 +1,4 @@
-"""What `/metrics` tells of one process, in Prometheus' text form: its requests and its jobs."""
+"""What `/metrics` reports about one process, in Prometheus' text form: requests and jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events for webhooks, written in the transaction of the change that they tell of.
+"""Events for webhooks, written in the transaction of the change that they report.
 
 So an event is there if, and only if, its change is: whoever dies, whenever. Each webhook that wants
 an event gets a delivery of its own, and a job that sends it.

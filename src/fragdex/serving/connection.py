@@ -1,6 +1,6 @@
 """A connection, with a bound on all that a stranger may send, hold back, repeat or not take.
 
-The bounds hold before anyone asks for a key. A pause inside of a request's body, and a body that
+The bounds hold before a key is checked. A pause inside of a request's body, and a body that
 comes too slowly, are `bodies.pieces`' to notice, since only who reads it knows.
 """
 
@@ -56,7 +56,7 @@ class ConnectionLimits:
 
 
 class _Refused(Exception):
-    """Ends the parser's work; what the client is told stands in `_refusal`."""
+    """Ends the parser's work; the answer to the client is in `_refusal`."""
 
 
 class BoundedConnection(HttpToolsProtocol):
@@ -159,7 +159,7 @@ class BoundedConnection(HttpToolsProtocol):
             self.scope["extensions"] = extensions
 
     def _need_host(self) -> None:
-        """Refuse a head without a Host, with two, or with one that is none (RFC 9112, 3.2).
+        """Refuse a head without a Host, with two, or with an invalid one (RFC 9112, 3.2).
 
         Two readers of such a head, a proxy and a cache, could take it for different hosts.
         """

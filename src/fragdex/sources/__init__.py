@@ -1,6 +1,6 @@
 """The only opener of files: sources over paths, bytes, open files, HTTP and object stores.
 
-Everything above is given bytes, or asks for a range and is given it; here stand the opening, the
+Everything above is given bytes, or requests a range and is given it; here stand the opening, the
 mapping, the retries, and the counting of requests and bytes.
 """
 

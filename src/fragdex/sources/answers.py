@@ -37,7 +37,7 @@ class BrokenAnswer(Exception):
 
 
 class PastTheEnd(Exception):
-    """The first byte asked for lies at the end of the object or after it (416).
+    """The first requested byte lies at the end of the object or after it (416).
 
     >>> FirstSeen("x").judge(416, {"content-range": "bytes */5"}, 5, 9)
     Traceback (most recent call last):

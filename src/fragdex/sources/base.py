@@ -268,7 +268,7 @@ class Source(ABC):
     # for subclasses
 
     def _spend(self, range: ByteRange) -> ByteRange:
-        """Count one read of `range`, cut at the known size, and return what is left of it."""
+        """Count one read of `range`, cut at the known size, and return the rest of it."""
         cut = range
         if self.size is not None and range.stop > self.size:
             cut = ByteRange(min(range.start, self.size), self.size)

@@ -485,7 +485,7 @@ def write_file(
 
 
 def _temporary(target: str) -> str:
-    """The path of a file beside the target that is not there yet."""
+    """An unused path next to the target."""
     directory, name = os.path.split(target)
     import secrets  # and hmac and random with it, which whoever writes nothing need not import
 

@@ -223,10 +223,10 @@ def client_for(timeout: float) -> httpx.Client:
 
 
 BACKOFF_S = 0.1
-"""The pause before the first try anew; doubled each time."""
+"""The pause before the first retry; doubled each time."""
 
 MAX_BACKOFF_S = 5.0
-"""No pause is longer, whatever Retry-After says: who must wait longer is told so instead."""
+"""No pause is longer, whatever Retry-After says: a longer one is an error instead."""
 
 MIN_PROGRESS = 64 * 1024
 """Bytes that make a broken answer progress and no failure; also the least in `timeout` seconds."""
@@ -238,17 +238,17 @@ MAX_PARTS = 16
 """Ranges in one request; servers draw their limits higher, our own service at 16."""
 
 MAX_PART_SIZE = 64 * 1024
-"""Bytes of a range that is requested beside others in one request; larger ones have their own."""
+"""Bytes of a range that shares a request with others; larger ones have their own."""
 
 
 class HTTPSource(Source):
-    """An object behind an http:// or https:// URL, read by ranges; made by `open_source`.
+    """An object at an http:// or https:// URL, read by ranges; made by `open_source`.
 
     Nothing is asked before the first read. `etag` and `size` are those of the first answer, and
     every later answer is held to them: SourceChanged. A server that answers a range with the whole
     object is left at its first answer: RangeIgnored; unless the object is no longer than the range
-    asked for, which is then taken, and kept for later reads. Server errors, lost connections,
-    short and slow answers are tried again `retries` times for each read, going on where they broke
+    requested, which is then taken, and kept for later reads. Server errors, lost connections,
+    short and slow answers are tried again `retries` times for each read, resuming where they broke
     off: then SourceUnavailable. SourceNotFound for 404 and 410; SourceError for what no second try
     would repair.
 
@@ -440,7 +440,7 @@ class HTTPSource(Source):
     def _stream(
         self, start: int, stop: int | None, batch: ReadBatch | None = None
     ) -> Iterator[bytes]:
-        """Yield [start, stop), going on where an answer breaks off; `stop` None is the end.
+        """Yield [start, stop), resuming where an answer breaks off; `stop` None is the end.
 
         The one place that decides what is tried again. Ends early at the end of the object.
         Refusals that may come of a batch's other requests are tried again with fewer at once,

@@ -276,7 +276,7 @@ class ListedFile:
 def list_folder(root: str, *, after: str = "", most: int = 10_000) -> Iterator[ListedFile]:
     """Files and folders below a folder, in the order of their names.
 
-    Hidden ones, files that are none, those that lead out of the folder, and names that are no
+    Hidden ones, irregular files, those that lead out of the folder, and names that are no
     UTF-8 are left out; folders that cannot be read seem empty, links to folders are not followed.
 
     Args:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class AsSource(Protocol):
-    """What can be read as a source and is none: a view.
+    """What can be read like a source: a view.
 
     >>> class Named:
     ...     def as_source(self):

@@ -2,7 +2,7 @@
 
 words       a word, what is heard in a slice, and slices as one transcript
 cutting     where sound is quiet: thresholds, cuts, utterances
-engines     what recognizes speech, behind one contract
+engines     what recognizes speech, with one contract
 plan        how a track is cut into slices
 slices      one slice of a track, heard by itself, equal to the same part of the whole
 captions    words become captions of readable length and speed, as WebVTT, SubRip, JSON or a track

@@ -27,7 +27,7 @@ So nothing but the sound decides where long speech without a pause is parted. Sh
 hear more of it twice, longer ones leave slices of ten seconds without a border of their own.
 """
 REACH = 300
-"""Frames that a cut may lie away from its border: both slices beside it read so much, and what lies
+"""Frames that a cut may lie away from its border: both neighbours read so much, and what lies
 between two cuts is never very short."""
 PAUSE = 30
 """Frames of quiet that part two utterances."""
@@ -42,7 +42,7 @@ LONG_PAUSE = 2 * PADDING + 20
 _NEAR = REACH // 2
 """Frames around a border that are looked at first: a pause near it ends the search."""
 _EDGE = 2
-"""Frames beside a window that its smoothed edge is made of."""
+"""Frames on both sides of a window that its smoothed edge is made of."""
 _SILENCE_DB = 3.0
 """Below that there is nothing but zeros, which say nothing of how loud a room is."""
 
@@ -190,7 +190,7 @@ def _hard(levels: Levels, pauses: Sequence[tuple[int, int]], low: int, border: i
 
 
 def utterances(read: ReadFrames, low: int, high: int, quiet: float) -> list[tuple[int, int]]:
-    """[start, stop) of what is said between two frames.
+    """[start, stop) of the speech between two frames.
 
     Args:
         read: the sound.

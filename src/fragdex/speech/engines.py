@@ -1,4 +1,4 @@
-"""Engines that recognize speech, behind one contract; each imports its package when it is opened.
+"""Engines that recognize speech, with one contract; each imports its package when it is opened.
 
 moonshine     the default: small, English, with capitals and punctuation
 pocketsphinx  smaller still, and plain; the default where moonshine cannot be had

@@ -42,7 +42,7 @@ class TranscriptionPlan:
         first_frame, last_frame: frames of 10 ms from presentation time 0 that the track has (last
             exclusive).
         quiet: the track's threshold in dB.
-        language: ISO 639-1, as asked for or as detected; None where nobody knows.
+        language: ISO 639-1, as requested or as detected; None where nobody knows.
         slices: numbers of the slices that may hold sound.
         block: units that an engine may hear together, counted from unit 0: no slice parts them.
     """

@@ -67,7 +67,7 @@ class SpeechProcess(ChildProcess):
     Args:
         choice: the engine; its model is loaded once.
 
-    Any error but one that tells of the track ends the process.
+    Any error but one about the track ends the process.
 
     Attributes:
         choice: as it was given.
@@ -118,7 +118,7 @@ class SpeechProcess(ChildProcess):
         Args:
             index: of the file.
             source: the file; a local one without a budget is handed over, another one is read in
-                this process when the child asks for bytes.
+                this process when the child requests bytes.
             track: track_ID; None: the first audio track.
             init: the initialization segment, for segments that have none.
 

@@ -1,6 +1,6 @@
 """sherpa-onnx: transducer and CTC models, NVIDIA's parakeet among them (extra `sherpa`).
 
-Which kind of model a folder holds is told by its files: `encoder`, `decoder` and `joiner` make a
+Which kind of model a folder holds follows from its files: `encoder`, `decoder` and `joiner` make a
 transducer, a single `model` CTC; `tokens.txt` belongs to both.
 """
 

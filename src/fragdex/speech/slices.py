@@ -215,7 +215,7 @@ def _context(plan: TranscriptionPlan, cut: Cut) -> tuple[int, int]:
 def _utterances(
     plan: TranscriptionPlan, first: int, cuts: Sequence[Cut], read: ReadFrames, window: int
 ) -> list[Utterance]:
-    """What is said between cuts.
+    """The speech between cuts.
 
     Args:
         first: the unit after the first cut.

@@ -40,7 +40,7 @@ def transcribe(
     init: bytes | None = None,
     on_slice: OnSlice = lambda heard, done, of: None,
 ) -> Transcript:
-    """What is said in a track.
+    """The speech of a track.
 
     Args:
         source: the file, in any form that `fragdex.open_source` takes.

@@ -86,7 +86,7 @@ class SliceTranscript:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What is said in a track.
+    """The speech of a track.
 
     Attributes:
         words: in order of time; none begins before the end of the one before.

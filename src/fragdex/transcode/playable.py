@@ -2,7 +2,7 @@
 
 The table in docs/browsers.md says what Chromium answers for each, and tests/transcode asks
 it again. H.264 is kept to 8 bits and 4:2:0 although Chromium decodes more in software: decoders in
-hardware, which other browsers and devices use, do not. Whether HEVC plays is a matter of the
+hardware, which other browsers and devices use, do not. Whether HEVC plays depends on the
 viewer's machine.
 """
 

@@ -47,7 +47,7 @@ def run(
 
     Args:
         path: the media file.
-        folder: an empty folder for what is made.
+        folder: an empty folder for the results.
         progress: called with 0…1, in this thread.
         check: called several times a second; what it raises ends the child.
         scrub_alone: only the scrub track; none of a file without video.
@@ -55,7 +55,7 @@ def run(
         ranges: also find out where the file has the bytes of copied tracks.
 
     Raises:
-        Unprocessable: the file is none that can be processed, or breaks the libraries.
+        Unprocessable: the file cannot be processed, or breaks the libraries.
         StoreFull: no room in the folder.
         Unavailable: somebody ended the child.
         RuntimeError: the child failed for another reason.

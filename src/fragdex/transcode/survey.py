@@ -4,7 +4,7 @@ Copied is what browsers play from an MP4 through MediaSource (`playable.py`); al
 
 A copied video must let players start anywhere: every segment begins at a picture that needs none
 before it and none of the pictures after it does (SAP type 1 or 2). For AVC that is an IDR picture
-(ISO/IEC 14496-10, 7.4.1.2.4); what a muxer marked sync and is none loses the mark. Where IDR
+(ISO/IEC 14496-10, 7.4.1.2.4); what a muxer wrongly marked sync loses the mark. Where IDR
 pictures are more than 10 s apart, the track is encoded.
 """
 

@@ -6,7 +6,7 @@ copies        clips and other copies of one file
 media         a track's samples on the timeline of fragments
 segmentation  where tracks are cut, also while they grow
 segments      an initialization segment and made fragments for some tracks
-protection    what decrypts samples, beside them; which keys, in playlists and manifests
+protection    what decrypts samples, next to them; which keys, in playlists and manifests
 joined_files  several files one after the other
 muxing        tracks of several files as one file
 renditions    tracks of a title, with their segments

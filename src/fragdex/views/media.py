@@ -241,7 +241,7 @@ def media_of(
         track: of an index that knows its samples.
         size: bytes of the source; None: not known.
         source: its number.
-        growing: whether what follows must not change the times of what is there: how long
+        growing: whether what follows must not change the known times: how long
             pictures wait because others are decoded before them is that of the first second.
         from_zero: whether pictures that the edit list hides at the beginning have a tick each from
             time 0 on, for players that drop what is before it.

@@ -40,7 +40,7 @@ def clip_of_several(
     tracks: Collection[int] | None = None,
     exact: bool = True,
 ) -> View:
-    """A stretch of time of several files beside each other: the clip that one file would give.
+    """A stretch of time of several files in parallel: the clip that one file would give.
 
     Args:
         indexes: of the files, on one timeline.
@@ -51,7 +51,7 @@ def clip_of_several(
             cannot say what the sources do, it is what `muxed` makes.
 
     Raises:
-        ValueError: a time is none, or the stretch ends before it begins.
+        ValueError: a time is invalid, or the stretch ends before it begins.
         NoSyncSample, TrackNotFound, BuildError, InexactIndex, SourceError: as `fragdex.view`.
 
     >>> import fragdex
@@ -118,7 +118,7 @@ def _exact_clip(
 
 
 def _placed(blocks: Iterable[Any], bases: list[int]) -> Iterator[Block]:
-    """Bytes and ranges of the files behind each other, as parts of each."""
+    """Bytes and ranges of the files after each other, as parts of each."""
     for block in blocks:
         if isinstance(block, bytes):
             yield block
@@ -186,7 +186,7 @@ def muxed(
     segment_duration: TimeLike | None = 4,
     tracks: Collection[int] | None = None,
 ) -> View:
-    """The video, audio and text of several files beside each other, in fragments with a sidx.
+    """The video, audio and text of several files in parallel, in fragments with a sidx.
 
     Args:
         indexes: of the files, on one timeline.
@@ -198,7 +198,7 @@ def muxed(
         tracks: track ids as they are here, from 1 over all files; None: all.
 
     Raises:
-        ValueError: a time is none, or the stretch ends before it begins.
+        ValueError: a time is invalid, or the stretch ends before it begins.
         NoSyncSample, TrackNotFound, BuildError, InexactIndex, SourceError: as `fragdex.view`.
 
     >>> import fragdex
@@ -257,7 +257,7 @@ def _init(source: Source, period: Period) -> bytes:
 
 
 def _renumbered(track: Track, number: int) -> Track:
-    """The track under another track_ID; files beside each other may use one twice."""
+    """The track under another track_ID; parallel files may use one twice."""
     return Track(
         replace(track.info, id=number),
         track.fragments,

@@ -1,6 +1,6 @@
 """What decrypts samples, taken along into made fragments; nothing is decrypted here.
 
-Beside each encrypted sample a file keeps auxiliary information: an initialization vector, and the
+For each encrypted sample a file has auxiliary information: an initialization vector, and the
 ranges of clear and protected bytes (ISO/IEC 23001-7, 7). A progressive file says in its moov where
 that lies and how long it is, fragments say it in each traf. In a made fragment it is a senc of
 ranges of the source, with a saiz and a saio (ISO/IEC 14496-12, 8.7.8 and 8.7.9).
@@ -235,7 +235,7 @@ def _changes(column: Int64) -> Int64:
 
 
 def protected(trak: Box, media: Media, descriptions: Int64 | None, read: Read) -> Protected | None:
-    """Where what decrypts a track's samples lies; None: it is clear, or needs nothing beside it.
+    """Where what decrypts a track's samples lies; None: it is clear, or needs nothing more.
 
     Args:
         trak: of the source's moov.

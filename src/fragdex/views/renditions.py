@@ -52,7 +52,7 @@ class Rendition:
         cuts: first sample of each segment, and the end.
         begins: presentation time in seconds at which the first rendition of the title begins.
         descriptions: sample_description_index of its samples; None: 1 for all.
-        protection: what decrypts its samples beside their keys; None: nothing, or not needed.
+        protection: what decrypts its samples, besides their keys; None: nothing, or not needed.
         keys: which keys decrypt them; None: they are clear.
         single_file: whether its segments are ranges of one file, `NAME.mp4`, or files of their own.
     """

@@ -145,7 +145,7 @@ def titled(
     Args:
         listed: at least one of video or audio.
         length: wanted seconds of a segment; None: one for each sync sample.
-        captions: beside them.
+        captions: those of the files.
         growing: True: only segments that are complete are named.
 
     Raises:

@@ -93,7 +93,7 @@ class Derived(NamedTuple):
         ranges: where the source's bytes are.
         make: gives the bytes from those of each range.
         low: of what `make` gives, the first byte that is meant.
-        size: bytes from there on; what is made is at least `low + size` long.
+        size: bytes from there on; the result is at least `low + size` long.
 
     >>> import numpy as np
     >>> Derived(Scattered(0, np.array([8]), np.array([2])), lambda data: data[0].upper(), 0, 2).size
@@ -152,7 +152,7 @@ _TOGETHER: Final = 1 << 12
 
 
 class Sources:
-    """The files behind a view, opened when they are first read and checked at each read.
+    """The files of a view, opened when they are first read and checked at each read.
 
     Args:
         known: the files, as their indexes know them.

@@ -225,7 +225,7 @@ class FilePictures:
 
 
 class FileSound:
-    """Sound of a file: two channels of 48 kHz, best asked for in order."""
+    """Sound of a file: two channels of 48 kHz, best requested in order."""
 
     def __init__(self, file: Any) -> None:
         self._opened = _Opened(file, "audio")
@@ -355,7 +355,7 @@ _BOXES: Final = frozenset(
 
 
 Pictures = PictureReader | FilePictures
-"""Pictures of one file, best asked for in order."""
+"""Pictures of one file, best requested in order."""
 Sound = AudioReader | FileSound
 """Sound of one file: two channels of 48 kHz; silence where there is none."""
 

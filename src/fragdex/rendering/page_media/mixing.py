@@ -87,7 +87,7 @@ class Stretched:
         return done
 
     def _nearest(self, place: int, wanted: int) -> int:
-        """How far beside its place the source is most like what is wanted."""
+        """How far from its place the source matches best."""
         # Every other sample of both channels is enough to hear likeness.
         pattern = self._read(wanted, wanted + HOP).sum(axis=1)[::2]
         around = self._read(place - SEARCH, place + SEARCH + HOP).sum(axis=1)[::2]
@@ -425,7 +425,7 @@ class Limiter:
         self._held = joined[ready:]
 
     def rest(self) -> Iterator[Floats]:
-        """What is left at the end."""
+        """The rest at the end."""
         if len(self._held):
             yield self._turned(self._held, self._held[:0])
             self._held = self._held[:0]

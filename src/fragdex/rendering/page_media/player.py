@@ -32,11 +32,11 @@ _HDR: Final = {16: "HDR (PQ)", 18: "HDR (HLG)"}
 MOST_MEDIA: Final = 200
 """Files that one page may play."""
 MOST_ASKED: Final = 1000
-"""Questions between two frames: a page that asks without end must not go on without end."""
+"""Questions between two frames: a page that asks endlessly must not run endlessly."""
 MOST_GIVEN: Final = 256 << 20
 """Bytes that a page may hand over in data: and blob: URLs, all together."""
 MOST_DECODERS: Final = 16
-"""Videos that are decoded side by side; the one that was asked for longest ago begins anew."""
+"""Videos that are decoded side by side; the least recently requested one starts again."""
 MOST_SAMPLES: Final = 10 * SAMPLE_RATE
 MOST_REFUSED: Final = 100
 # Times of the page are whole microseconds; those of a file may have been rounded to its ticks.
@@ -53,7 +53,7 @@ class Answers:
     """Answers the scripts of one page.
 
     Attributes:
-        shows, plays, listens: whether the page has asked for pictures, for any media, for sound of
+        shows, plays, listens: whether the page has requested pictures, for any media, for sound of
             graphs of its own.
         pixels: of all pictures that were given to be shown.
         refused: what could not be had, in order, each once.
@@ -101,7 +101,7 @@ class Answers:
         return MediaAnswer(200, "text/plain; charset=utf-8", text.encode())
 
     def next_frame(self) -> None:
-        """A frame begins: the page may ask anew."""
+        """A frame begins: the page may ask again."""
         self._asked = 0
 
     def refuse(self, what: str) -> str:
@@ -323,7 +323,7 @@ class Player:
     def hear(self, *, kept: bool) -> None:
         """Take what the page's own graphs play until now; or let it pass, with what was taken.
 
-        Called when the page's clock reached a frame, before the page is told of it.
+        Called when the page's clock reached a frame, before the page knows of it.
         """
         if self._handed or not kept:
             self._takes.clear()
@@ -443,7 +443,7 @@ def _broken(error: BaseException) -> PageFailed:
 
 
 def _strip(fields: dict[str, Any], end: float) -> SoundStrip:
-    """A strip as the page tells it; one that is heard still ends where it is asked for."""
+    """A strip as the page tells it; one that still sounds ends where requested."""
     return SoundStrip(
         source=str(fields["source"]),
         start=fields["start"] / 1000,

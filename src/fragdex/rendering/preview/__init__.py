@@ -99,7 +99,7 @@ class FilmPreview:
         return differs
 
     def _stamps(self) -> dict[str, tuple[int, int] | None]:
-        """When files were written, and their size: what the page read, and the texts beside it."""
+        """When files were written, and their size: what the page read, and the texts next to it."""
         site = self._page.site
         if isinstance(site, WithData):
             site = site.site

@@ -42,7 +42,7 @@ _DECLARED = media_type_of("a type of captions", *DECLARED)
 
 
 class CaptionFacts(ApiModel):
-    """What is told of a caption file to come."""
+    """The announcement of a caption file."""
 
     filename: FileName
     byte_size: ByteSize

@@ -1,4 +1,4 @@
-"""The console: one document at every address of its views, its modules and styles beside it.
+"""The console: one document at every address of its views, and its modules and styles.
 
 Links in the document are relative to a base that the depth of its own address tells, so that a
 proxy may put the service below any path, with or without saying so.

@@ -281,7 +281,7 @@ _IS_VIDEO = _SENT.type == FileType.VIDEO.value
 
 
 def _sent() -> dict[str, sa.ColumnElement[Any]]:
-    """What is told of a file, by the row of it, of its upload, and of what was made of it."""
+    """The record of a file, from the rows of the file, its upload, and its results."""
     run = processes.c
     complete = _SENT.completed_at.is_not(None)
     next_byte = sa.func.coalesce(uploads.c.next_byte, 0)

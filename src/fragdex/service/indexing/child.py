@@ -21,7 +21,7 @@ CHILD = __name__
 INDEX = "file.fidx"
 """An index that is made, in the folder of the child."""
 MOST_SECONDS: Final = 5.0
-"""Of the processor, to package a file: the service does it in a thread, beside its answers."""
+"""Of the processor, to package a file: the service does it in a thread, next to its answers."""
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def sampled(
 
 
 def main(channel: Channel) -> None:
-    """Do what is asked of files."""
+    """Carry out requests about files."""
 
     def call(
         function: str, size: int, lent: int, arguments: dict[str, Any],

@@ -24,7 +24,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import CHILD, INDEX, exact
 
 IN_THREAD: Final = 256 << 10
-"""Bytes of boxes that are parsed in a thread of the service, beside its answers. Two seconds a MB
+"""Bytes of boxes that are parsed in a thread of the service, next to its answers. Two seconds a MB
 is the most that any structure may take: half a second, in turns with all other threads."""
 
 MEMORY: Final = 2 << 30

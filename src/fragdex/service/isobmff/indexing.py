@@ -40,7 +40,7 @@ class StoredIndex:
     Attributes:
         key: of its `.fidx`.
         json_key: of the JSON it was sent as, or None.
-        tracks: ids of the tracks it tells of.
+        tracks: ids of its tracks.
     """
 
     key: str
@@ -55,7 +55,7 @@ def receive_index(
 
     Raises:
         RecordNotFound: this tenant has no such file.
-        Unprocessable: it breaks a rule of its form, or tells of bytes that are not there; `pointer`
+        Unprocessable: it breaks a rule of its form, or refers to missing bytes; `pointer`
             names the place. The index before it stays.
         IndexMismatch: it is the index of another file.
     """

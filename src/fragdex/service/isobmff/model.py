@@ -59,7 +59,7 @@ class FileList(Listed):
 
 
 class TrackFacts(ApiModel):
-    """What is told of a track whose bytes are a file of its own."""
+    """The announcement of a track that is a separate file."""
 
     track_id: Annotated[int, Field(ge=-1, le=MAX_TRACK_ID), NUMBER_OR_TEXT] = Field(
         description="track_ID, as number or text; -1: the scrub track"

@@ -152,7 +152,7 @@ def _open_one(context: ServiceContext, key: str) -> Index:
 
 
 _RECIPE: Final = "samples 1"
-"""Its number grows with each change of what is made."""
+"""Its number grows with each change of the results."""
 _PIECE: Final = 1 << 20
 
 
@@ -205,7 +205,7 @@ FORMS: tuple[FormName, ...] = get_args(FormName)
 
 MAX_KEPT_FORMS = 256
 MAX_KEPT_FORM = 1 << 20
-"""Bytes of a form that is kept: 256 MiB in all. Larger ones are written again when asked for."""
+"""Bytes of a form that is kept: 256 MiB in all. Larger ones are written again on request."""
 
 Address = Callable[[int], str]
 
@@ -216,7 +216,7 @@ class KeptForms(LRUCache[bytes]):
 
 @dataclass(frozen=True, slots=True)
 class ShownForm:
-    """Which tracks a form tells of: several only in a multivariant playlist; none: all there are.
+    """The tracks of a form: several only in a multivariant playlist; none: all there are.
 
     `apart`: they are files of their own.
     """
@@ -228,7 +228,7 @@ class ShownForm:
 def shown(
     context: ServiceContext, file_id: str, keys: IndexKeys, form: str, track_id: int | None
 ) -> ShownForm:
-    """What a form of this index tells of.
+    """The content of a form of this index.
 
     `sidx` and `hls` are of one track, as for `chosen_track`; without a `track_id`, `hls` is of
     every video and audio track, where several are files of their own.
@@ -265,10 +265,10 @@ def exported(
     Args:
         of: what `shown` said; None: all tracks.
         address: for `hls`: of a track's bytes, or, where several are shown, of its playlist.
-        keep: have it at hand for the next one who asks.
+        keep: keep it for the next request.
 
     Raises:
-        InexactIndex, BuildError: this index cannot be told in that form.
+        InexactIndex, BuildError: this index cannot be written in that form.
         MissingExtra: a package is not installed.
     """
     of = of or ShownForm()

@@ -142,7 +142,7 @@ _KEYS = (
 
 
 def record_of(row: Any) -> FileRecord:
-    """What is told of a row."""
+    """The record of a row."""
     complete = row.index_completed_at is not None
     return FileRecord(
         id=row.id,

@@ -250,7 +250,7 @@ def _with_upload() -> sa.Select[Any]:
 
 
 def record_of(row: Any) -> TrackRecord:
-    """What is told of a row of a track and its upload."""
+    """The record of a row of a track and its upload."""
     complete = row.completed_at is not None
     next_byte = row.byte_size if complete else row.next_byte
     return TrackRecord(
@@ -270,7 +270,7 @@ def record_of(row: Any) -> TrackRecord:
 
 
 def record_of_indexed(file_id: str, track: Track) -> TrackRecord:
-    """What is told of a track that the index alone tells of."""
+    """The record of a track that only the index has."""
     start, end = track.start, track.stop
     lasts = None if start is None or end is None else round((end.fraction - start.fraction) * 1000)
     return TrackRecord(
@@ -310,7 +310,7 @@ _WHOLE = (
 
 
 def file_with_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> FileWithTracks:
-    """The file of this id; its tracks are those announced, and those the index alone tells of.
+    """The file of this id; its tracks are those announced, and those that only the index has.
 
     Raises:
         RecordNotFound: this tenant has none.

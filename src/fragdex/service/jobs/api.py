@@ -151,7 +151,7 @@ class Jobs:
     def cancel(self, job_id: str, connection: Connection | None = None) -> bool:
         """Say that a job is not wanted any more, its slices included.
 
-        What runs is told within a second or two, and nothing new begins. In the caller's
+        Running work stops within a second or two, and nothing new begins. In the caller's
         transaction where one is given. False where the job is unknown or was cancelled before.
         """
         if connection is None:

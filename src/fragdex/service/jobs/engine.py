@@ -264,7 +264,7 @@ class JobEngine:
     def launch(self, executor: str, runner: Runner) -> None:
         """Begin to take work from the queues, in threads of this process.
 
-        DBOS is one per process: a second `JobEngine` of a process cannot be launched beside.
+        DBOS is one per process: a second `JobEngine` of a process cannot be launched.
         """
         config: DBOSConfig = {
             "name": APPLICATION,

@@ -66,7 +66,7 @@ def log_failure(job: Job, error: Exception, *, final: bool, is_slice: bool) -> N
 
 
 def log_done(job: Job, seconds: float) -> None:
-    """Write one line for a job that is done; slices are told at DEBUG alone."""
+    """Write one line for a job that is done; slices are logged only at DEBUG."""
     level = logging.INFO if job.parent is None else logging.DEBUG
     fields = {**_fields(job), "seconds": round(seconds, 3)}
     logger.log(level, "%s is done after %.1f s", _named(job), seconds, extra={"fields": fields})

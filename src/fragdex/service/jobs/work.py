@@ -47,7 +47,7 @@ class JobOptions:
         data: directory of the lock files that tell processes of one machine apart (SQLite).
         job_workers, slice_workers: runs at once in each worker process. They stand in the
             database: the worker that started last decides for all.
-        poll_seconds: how often each worker asks for new jobs; half as often for slices, a fifth as
+        poll_seconds: how often each worker polls for new jobs; half as often for slices, a fifth as
             often for jobs that wait for slices and for deliveries.
         heartbeat_seconds, dead_after_seconds: the failure detector's two clocks.
         grace_seconds: how long a stopping process waits for its runs to notice.
@@ -136,7 +136,7 @@ class Job:
 
 
 def _no_failure(context: Any, job: Job, problem: Mapping[str, Any]) -> None:
-    """Slices have no record of their own: their job is told by SliceFailed."""
+    """Slices have no record of their own: SliceFailed reports to their job."""
 
 
 @dataclass(frozen=True, slots=True)

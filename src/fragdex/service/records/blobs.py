@@ -41,7 +41,7 @@ _EARLIER_DRAFTS = 8
 
 DERIVED: Final = "derived"
 _CACHES = frozenset({DERIVED})
-"""Families whose bytes are not asked for by name, and end by themselves: a look never fails."""
+"""Families whose bytes are not requested by name, and end by themselves: a look never fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def write(
     """Write bytes into the store, where no record uses them yet: the first two steps at once.
 
     Args:
-        pieces: the bytes from their beginning; asked for twice.
+        pieces: the bytes from their beginning; read twice.
     """
     md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
     for piece in pieces():

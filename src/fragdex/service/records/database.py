@@ -292,7 +292,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _meaning(error: DBAPIError, away: Unavailable) -> ServiceError | None:
-    """What the caller is told; None for faults of our own, which must not look like the weather."""
+    """The answer to the caller; None for our own faults, which must not look like outages."""
     full = StoreFull("no space is left for the database", retry_after=60)
     if isinstance(error.orig, sqlite3.Error):
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF

@@ -16,7 +16,7 @@ from fragdex.service.records.identifiers import first_id, instant
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What hangs on a record of a family, beside rows that the database deletes with it.
+    """What hangs on a record of a family, in addition to rows that the database deletes with it.
 
     Attributes:
         table: where its records stand.
@@ -99,7 +99,7 @@ def remove(connection: Connection, family: str, record_id: str) -> bool:
 def remove_made(connection: Connection, file_id: str) -> None:
     """Delete what an upload became, as `remove` does; not while another upload became the same.
 
-    Then it is over in this moment for those who ask for it by its id, and goes after the other one.
+    Then it is over in this moment for requests by its id, and goes after the other one.
     """
     mine = _MADE.id == file_id
     over = tables.isobmff_files.update().where(mine, _NEEDED).values(expires_at=instant())

@@ -45,7 +45,7 @@ def md5_bytes(text: str, pointer: str = "/md5") -> bytes:
     """The 16 bytes of an md5 written as 32 hex digits or dashed 8-4-4-4-12, in either case.
 
     Raises:
-        InvalidRequest: it is none; `pointer` names the field.
+        InvalidRequest: it is invalid; `pointer` names the field.
 
     >>> md5_bytes("D41D8CD9-8F00-B204-E980-0998ECF8427E").hex()
     'd41d8cd98f00b204e9800998ecf8427e'

@@ -1,6 +1,6 @@
 """Tenants, what their keys open and how these change, and the secrets of this installation.
 
-A key is told once, when it is made: `ef_<secret>_<id>`. Only the HMAC-SHA-256 of its secret part
+A key is shown once, when it is made: `ef_<secret>_<id>`. Only the HMAC-SHA-256 of its secret part
 is stored, keyed by a secret of the installation. 32 random bytes need no slow hash: nobody guesses
 them.
 """
@@ -95,7 +95,7 @@ def add_key(
     expires_at: datetime | None = None,
     secret_of: Callable[[str], str | None] = lambda _: None,
 ) -> str:
-    """Make a key; the bearer text `ef_<secret>_<id>` that is returned is told here and never again.
+    """Make a key; the bearer text `ef_<secret>_<id>` that is returned is never shown again.
 
     Args:
         name: what the key is for.
@@ -225,7 +225,7 @@ def rotate_key(
     previous: timedelta = timedelta(days=1),
     tenant_id: str | None = None,
 ) -> str:
-    """Give a key a new secret; returns the bearer text, which is told here and never again.
+    """Give a key a new secret; returns the bearer text, which is shown here and never again.
 
     The id, the tenant and the scope stay, and URL tokens stay valid.
 

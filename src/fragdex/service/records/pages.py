@@ -26,7 +26,7 @@ PAGE_BYTES = 4 << 20
 """What the rows of a page may have together, as `row_bytes` counts; one row may have more."""
 
 CURSOR = "[A-Za-z0-9_-]{21}[AQgw]"
-"""What a cursor looks like: the 16 bytes of an id in base64url, whose last 4 bits are none."""
+"""What a cursor looks like: the 16 bytes of an id in base64url, whose last 4 bits are unused."""
 
 _CURSOR = re.compile(CURSOR)
 
@@ -37,7 +37,7 @@ class RowPage:
 
     Attributes:
         rows: at most `limit`, newest first; fewer where they are large.
-        next_cursor: what asks for the page after this one; None on the last.
+        next_cursor: the cursor of the page after this one; None on the last.
     """
 
     rows: Sequence[Row[Any]]

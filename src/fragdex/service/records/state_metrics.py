@@ -1,6 +1,6 @@
-"""What `/metrics` tells of the whole installation: its queue, workers, bytes and disks.
+"""What `/metrics` reports about the whole installation: its queue, workers, bytes and disks.
 
-Every process tells the same. A look at the database is shared by all who ask within seconds, so
+Every process tells the same. A look at the database is shared by all requests within seconds, so
 that many scrapes cost no more than one.
 """
 

@@ -41,7 +41,7 @@ class StoreCheck:
 
     Attributes:
         objects: that records name.
-        bytes: of those that are bytes of files; indexes beside them are not counted.
+        bytes: of those that are bytes of files; their indexes are not counted.
         faults: objects that are missing, or are not as they should be.
         begin_anew: unfinished uploads whose first bytes are not here: clients send them again.
     """

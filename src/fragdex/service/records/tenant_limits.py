@@ -202,7 +202,7 @@ def need_within_quota(
 
     Args:
         rows: look at the rows, too; not where work that is done leaves its result.
-        coming: bytes that rows will have beside those that are written.
+        coming: bytes that rows will have in addition to those written.
 
     Raises:
         QuotaExceeded: with the quota and what is used; to be rolled back.

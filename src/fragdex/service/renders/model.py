@@ -137,7 +137,7 @@ class Output(ApiModel):
 
 
 def _absent(value: Any) -> bool:
-    """What nobody asked for is not said either."""
+    """What was not requested is left out as well."""
     return value is None or value is False
 
 
@@ -309,7 +309,7 @@ else:
 
 
 class NewRender(_RequestFields):
-    """A render to come; what is left out, the page decides."""
+    """A render to create; the page decides omitted fields."""
 
     html: Annotated[str, NO_NUL] | None = Field(
         None, description="the page; without it, a site has to be uploaded", examples=["<h1>Hi"]
@@ -332,12 +332,12 @@ class NewRender(_RequestFields):
 
     @property
     def stored(self) -> Output:
-        """What is made of the page."""
+        """The result of the page."""
         return self.output or OUTPUTS[Film().container]()
 
     @property
     def container(self) -> str:
-        """The container of what is made."""
+        """The container of the result."""
         return self.stored.container
 
     @property

@@ -62,7 +62,7 @@ router = api_router("renders", RenderRoute)
 routes = Family(router, "/renders", "render")
 
 NOTHING_SAID: Final = NewRender.model_construct()
-"""What a request without a body asks for."""
+"""The meaning of a request without a body."""
 
 
 @router.post(

@@ -258,7 +258,7 @@ def draw_alone(context: ServiceContext, render_id: str, note: str) -> SlicePlan:
 
 
 def work_seconds(seconds: Mapping[str, float] | None) -> float:
-    """What a slice cost a worker: the encoder works beside the others, on the processors all do."""
+    """What a slice cost a worker: the encoder works in parallel, on the same processors."""
     beside = ("encode", "processor")
     return sum(float(value) for name, value in (seconds or {}).items() if name not in beside)
 

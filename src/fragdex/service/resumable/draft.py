@@ -66,7 +66,7 @@ _DIGEST = re.compile(rf"[ \t]*([a-z*][a-z0-9_.*-]*)=:([A-Za-z0-9+/=]*):{_PARAMET
 
 
 def integer(text: str | None) -> int | None:
-    """A number of bytes; None where it is none.
+    """A number of bytes; None if it is invalid.
 
     >>> integer("10"), integer("10;a=1"), integer("-1"), integer("10, 11"), integer("1.0")
     (10, 10, None, None, None)
@@ -212,7 +212,7 @@ def _field(name: str, type_: str, description: str, *, required: bool = False) -
 
 
 def body_of(media_type: str) -> dict[str, Any]:
-    """What the document tells of a body of bytes."""
+    """What the document says about a body of bytes."""
     schema = {"type": "string", "format": "binary"}
     return {"required": True, "content": {media_type: {"schema": schema}}}
 

@@ -9,7 +9,7 @@ folder is flushed after. Several processes may use the same folder.
 
 What a process wrote to a draft stays in the system's memory when the process is killed; after a
 power cut the file is as long as what reached the disk. So the length of the file is the record of
-what is there, and `size` flushes before it tells it.
+the existing bytes, and `size` flushes before it tells it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class DiskStore:
     """Objects and drafts as files below `root`, which is made where it is missing.
 
     `direct` lets large pieces of drafts go past the system's cache (`disk_direct`). `modes` say who
-    may read what is made.
+    may read new files.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

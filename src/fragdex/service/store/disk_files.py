@@ -101,7 +101,7 @@ def flush_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Who may read what is made, whatever the process's umask is."""
+    """Who may read new files, whatever the process's umask is."""
 
     file: int
     folder: int
@@ -221,7 +221,7 @@ def _below(folder: Path, above: str, prefix: str) -> Iterator[str]:
 
 
 BLOCK = max(4096, mmap.PAGESIZE)
-"""Where direct writes begin and end, in the file and in memory: no disk asks for more."""
+"""Where direct writes begin and end, in the file and in memory: no disk needs more."""
 
 LEAST = 256 << 10
 """A piece shorter than this goes through the cache, which joins it with others."""
@@ -257,7 +257,7 @@ class Buffers:
 
 
 class DirectFile:
-    """A file that is open for large writes beside the descriptor that it is open with otherwise.
+    """A file that is open for large writes in addition to its other descriptor.
 
     Not to be used by two threads at once. Without buffers, all goes through the cache.
     """
@@ -332,7 +332,7 @@ def nearly_full(folder: Path) -> str | None:
 
 
 def disks_nearly_full(settings: Settings) -> list[str]:
-    """What is left on the disks of the service, where that is little."""
+    """The free space on the disks of the service, where that is little."""
     folders = [settings.data, *([settings.store_folder] if settings.store_folder else [])]
     warnings = {os.stat(folder).st_dev: nearly_full(folder) for folder in folders}
     return [one for one in warnings.values() if one]

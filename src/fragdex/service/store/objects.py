@@ -44,7 +44,7 @@ RETRIES: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)
 """A request waits for an answer meanwhile: seconds, not the minutes that a batch would give."""
 
 READ_BYTES = 4 << 20
-"""What one request to the object store asks for, at most, when a range is read in order."""
+"""What one request to the object store reads, at most, when a range is read in order."""
 
 
 class ObjectStore:
@@ -294,7 +294,7 @@ class ObjectDraft:
         self.discard()
 
     def discard(self) -> None:
-        """Delete all pieces, the last one first, so that what is left never has a gap."""
+        """Delete all pieces, the last one first, so that the rest never has a gap."""
         self.close()
         remove(self._bucket, *(path for path, _ in reversed(listing(self._bucket, self._folder))))
 
@@ -334,7 +334,7 @@ class ObjectDraft:
         return sum(pieces[-1]) if pieces else 0
 
     def _put(self) -> None:
-        """Put what waits as one piece. Where that fails, `size` tells what is there."""
+        """Put what waits as one piece. Where that fails, `size` says what was stored."""
         start = self._durable()
         waiting = self._waiting
         self._wait([])

@@ -43,7 +43,7 @@ def open_store(
     `secret_access_key`, `skip_signature` … as it names them, and `allow_http`, `timeout`,
     `connect_timeout`, `proxy_url` of the requests. An `endpoint` of `http://` allows http.
 
-    `shared` lets the group of a folder read what is made in it.
+    `shared` lets the group of a folder read new files in it.
 
     `direct` lets large pieces of drafts on the local disk go past the system's cache.
 

@@ -1,4 +1,4 @@
-"""What is made of videos in a process of its own: pictures, measures of sound, joint indexes."""
+"""Results made from videos in a separate process: pictures, measures of sound, joint indexes."""
 
 from __future__ import annotations
 

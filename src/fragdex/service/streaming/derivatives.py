@@ -26,12 +26,12 @@ from fragdex.service.streaming import child
 from fragdex.service.streaming.stored_titles import Playable, StoredMedium
 
 _VERSION: Final = 1
-"""Grows with each change of what is made."""
+"""Grows with each change of the results."""
 Make = Callable[..., dict[str, Any]]
 
 
 class Derivatives:
-    """What is being made, by recipe, so that those who ask at once wait for one; of one loop."""
+    """What is being made, by recipe, so that concurrent requests wait for one; of one loop."""
 
     def __init__(self) -> None:
         self._making: dict[tuple[str, bytes, str], asyncio.Task[None]] = {}

@@ -1,4 +1,4 @@
-"""Films beyond the service, named by https URLs that the operator allows, read by ranges."""
+"""Videos beyond the service, named by https URLs that the operator allows, read by ranges."""
 
 from __future__ import annotations
 

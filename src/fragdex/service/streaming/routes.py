@@ -1,4 +1,4 @@
-"""Films as players want them, over HTTP: files of the service, and those of other hosts by URL."""
+"""Videos as players want them, over HTTP: files of the service, and those of other hosts by URL."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from fragdex.views.view import View
 
 BYTES: Final = "private, max-age=3600"
 LISTS: Final = "private, no-cache"
-"""Playlists tell what is there now; their entity tags say whether it changed."""
+"""Playlists list what exists now; their entity tags say whether it changed."""
 _HLS_ADDRESS: Final = re.compile(rb'URI="([^"]+)"|^([^#\r\n].*)$', re.MULTILINE)
 _DASH_ADDRESS: Final = re.compile(rb'(media|initialization)="([^"]+)"')
 
@@ -93,7 +93,7 @@ def view_response(
 
 
 def token_of(request: Request) -> str | None:
-    """The token in the URL of one who has no other way to show it; None: a header says who asks."""
+    """The token in the URL, for clients without headers; None: a header names the caller."""
     return None if bearer_of(request) else request.query_params.get("token")
 
 

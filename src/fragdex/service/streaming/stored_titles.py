@@ -204,7 +204,7 @@ class StoredTitles(SingleFlightCache[StoredTitle]):
     def title(
         self, context: ServiceContext, tenant_id: str, media: tuple[Blob, ...]
     ) -> StoredTitle:
-        """The title of some files; whoever asks while it is made waits for it.
+        """The title of some files; requests while it is made wait for it.
 
         Raises:
             FragdexError: as `sampled_index` and `SingleFlight.do`.

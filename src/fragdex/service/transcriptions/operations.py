@@ -275,7 +275,7 @@ def copy_of(context: ServiceContext, tenant_id: str, transcription_id: str) -> S
     """Where the copy of the file with the captions in it is.
 
     Raises:
-        RecordNotFound: no such transcription, or its copy was never asked for, or is deleted.
+        RecordNotFound: no such transcription, or its copy was never requested, or is deleted.
         NotReady: it is not made yet, or could not be made.
     """
     with context.database.read() as connection:

@@ -4,7 +4,7 @@
 but the headers at the top level. So what it costs is known before any of it is parsed: a little at
 a time is parsed where it arrives, and more of it elsewhere.
 
-`Inspections` are remembered for whoever asks next in this process: clients upload a file and then
+`Inspections` are remembered for the next request in this process: clients upload a file and then
 have it processed. Without them, a child process would index it once more to answer what was known a
 moment ago. After a restart, or in another process, one does.
 """

@@ -40,7 +40,7 @@ class Problem(ApiModel):
 
     @classmethod
     def of(cls, saved: Mapping[str, Any] | None) -> Problem | None:
-        """What a record keeps (`jobs.problem_of`), as it is told.
+        """What a record keeps (`jobs.problem_of`), as it is reported.
 
         >>> Problem.of({"error": "Unprocessable", "detail": "the file is empty"}).status
         422

@@ -3,7 +3,7 @@
 What players need of a track: one track a file, a codec that browsers play, fragments whose
 addresses count from their own moof (default-base-is-moof), and each of them beginning with a
 sample that needs nothing before it. The last is looked up in the pictures themselves where the
-codec is AVC: muxers mark pictures sync that are none.
+codec is AVC: muxers wrongly mark pictures sync.
 
 A file with much structure is indexed, and looked into, in a process of its own.
 """
@@ -196,7 +196,7 @@ def index_apart(
 
 
 def indexed(source: Source, md5: str) -> dict[str, Any]:
-    """What the process does: the index goes into its folder, and what is said of it comes back."""
+    """What the process does: the index goes into its folder, and its description comes back."""
     try:
         exact = usable(index(source, exact=True), bytes.fromhex(md5))
         if exact is None:

@@ -122,7 +122,7 @@ def _event_of(row: Any) -> Event:
 
 
 _DIGITS: Final = 9
-"""Of a progress, in events and in their ids: who comes again is told nothing smaller."""
+"""Of a progress, in events and in their ids: a client that reconnects gets nothing smaller."""
 
 
 async def whole(states: AsyncIterator[Event], after: str | None = None) -> AsyncIterator[Batch]:

@@ -7,7 +7,7 @@ starts again and finds nothing of the one before but what is in the trash; a run
 late finds the process completed and publishes nothing.
 
 The job `scrub`: a file that was published as uploaded gets its scrub track afterwards. Its record
-is the process that was complete at once; nobody waits for the job, and nothing is told where it
+is the process that was complete at once; nobody waits for the job, and nothing is reported where it
 fails: the file plays without.
 """
 
@@ -62,7 +62,7 @@ _PIECE: Final = 1 << 20
 _WORTH: Final = 2
 """A track has at least this many times the bytes of its record, or is stored."""
 _LINE: Final = 1 << 10
-"""Bytes of a record beside its columns and the made bytes, at most."""
+"""Bytes of a record in addition to its columns and the made bytes, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def record_of_track(
     Args:
         check: called for each piece; what it raises ends the work.
 
-    Returns: None where the upload has too little of it, or other bytes than were told.
+    Returns: None where the upload has too little of it, or other bytes than announced.
     """
     ranges = _told(Path(transcoded.ranges_path), transcoded.byte_size, original.blob.byte_size)
     if ranges is None:
@@ -117,7 +117,7 @@ def record_of_track(
 
 
 def _told(path: Path, size: int, whole: int) -> Int64 | None:
-    """The ranges that were told of a track of some bytes, if they can be: in order and inside."""
+    """The announced ranges of a track of some bytes, if possible: in order and inside."""
     most = MOST_RECORD_BYTES // 16
     rows = np.fromfile(path, COPIED_RANGE.base, 3 * most + 1).astype(np.int64)
     if not 0 < len(rows) <= 3 * most or len(rows) % 3:

@@ -39,7 +39,7 @@ class Repository(Generic[Record, Page]):
         table: its rows, with `id` and `tenant_id`.
         noun: what one is called in errors.
         records: rows as the records that callers see, in their order.
-        listed: a page of records, in its one member beside `next_cursor`.
+        listed: a page of records, in its one member next to `next_cursor`.
         statuses: which rows a list of one status shows; None: those whose `status` it is.
         rows: what is read of the table, and of others with it; None: all of its columns.
         weight: bytes that a row counts with in a page of a list, as for `pages.page`.
@@ -359,7 +359,7 @@ class FileRepository(Repository[Record, Page]):
 
 
 def facts(row: Any) -> dict[str, Any]:
-    """What every record tells of its file, out of a row with `next_byte`."""
+    """What every record says about its file, out of a row with `next_byte`."""
     return {
         "id": row.id,
         "filename": row.filename,

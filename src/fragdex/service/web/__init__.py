@@ -4,7 +4,7 @@ A family's routes.py takes from here what every route has in common:
 
 routing      `api_router`: routes that document their errors, limit and replay their bodies
 problems     every error class and its answer, in one table
-auth         who asks: keys, URL tokens
+auth         the caller: keys, URL tokens
 idempotency  answers of creating requests, kept and replayed
 bodies       request bodies: limited, timed, handed to a thread
 ranges       stored bytes → 200, 206, 304, 416; ETag, If-None-Match, Accept

@@ -123,7 +123,7 @@ def list_keys(
 
 
 class _KeySecret:
-    """The secret of a new key is made of the bearer and the Idempotency-Key that asked for it.
+    """The secret of a new key is made of the bearer and the Idempotency-Key of the request.
 
     So the same request gets the same answer, and no secret is stored.
     """

@@ -1,4 +1,4 @@
-"""Who asks: an API key or a URL token, as `Authorization: Bearer …`.
+"""The caller: an API key or a URL token, as `Authorization: Bearer …`.
 
 GET and HEAD take a URL token also as `?token=…`, for elements of web pages that send no headers;
 a key never stands in a URL.
@@ -6,7 +6,7 @@ a key never stands in a URL.
 A URL token opens GET and HEAD of one URL, and what lies below it. Parameters may be named that each
 request has to have, such as the `url` of media elsewhere. It is a JWT (RFC 7519, HS256) with
 `exp`, so that players can tell when to fetch another. It is bound to an origin, a path by whole
-segments, a tenant and the key that asked for it, and dies with that key. Each request is checked,
+segments, a tenant and the key that requested it, and dies with that key. Each request is checked,
 by the clock of the machine that answers, without leeway. A download that began in time is sent to
 its end; a stream of events breaks off when its token ends.
 """
@@ -48,7 +48,7 @@ MAX_REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks; `grant` is what a URL token opens, None for a key.
+    """The caller; `grant` is what a URL token opens, None for a key.
 
     Attributes:
         scope: what the key may do, one of `keys.SCOPES`; of a token: `read`.
@@ -182,7 +182,7 @@ def bearer_of(request: Request) -> str | None:
 
 
 CALLER = "fragdex.caller"
-"""Of a request's scope: who asks, once that is known."""
+"""Of a request's scope: the caller, once known."""
 
 
 def _sent_bearer(request: Request) -> str:

@@ -24,7 +24,7 @@ PIECE = 1 << 20
 """Bytes that are gathered before a thread is woken for them; the server reads 64 KiB at a time."""
 
 SLOWEST = 1 << 10
-"""Bytes a second that a body has to come in with on average, beside the pause it may make."""
+"""Bytes a second that a body has to come in with on average, apart from the pause it may make."""
 
 AHEAD = 2
 """Pieces that may wait for the thread: with the one in work, 4 MiB a request at most."""

@@ -199,7 +199,7 @@ def _public(field: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
 def _with_newline(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]] | None:
     """Headers of JSON that ends its line, so that a shell's prompt does not stand after it.
 
-    None: it is not JSON, or an object whose bytes are told by an ETag.
+    None: it is not JSON, or an object whose bytes an ETag identifies.
     """
     fields = dict(headers)
     if fields.get(b"content-type", b"").partition(b";")[0] not in JSON or b"etag" in fields:

@@ -2,7 +2,7 @@
 
 The first request with a key claims it, in a row of its own that is committed before the work
 begins; what it answers with success is written there. A second one gets that answer, or 409 while
-the first still runs, or 422 if it asks for something else. A request that is refused or fails gives
+the first still runs, or 422 if it requests something else. A request that is refused or fails gives
 its claim up, so that it can be sent again, put right.
 
 A claim lasts as long as its process says that the request runs. A process that died says nothing,
@@ -61,7 +61,7 @@ class ShownOnce(Protocol):
     """Keeps a secret out of the answers that are kept."""
 
     def without(self, body: bytes) -> bytes:
-        """What is kept of an answer."""
+        """The stored part of an answer."""
 
     def again(self, request: Request, saved: bytes) -> bytes:
         """The first answer, as the same request gets it again.

@@ -1,4 +1,4 @@
-"""Every error class and how HTTP answers it (RFC 9457): one table, and nothing beside it.
+"""Every error class and how HTTP answers it (RFC 9457): one table, and nothing else.
 
 The nearest class of an error's own line of descent that stands in the table decides. A test holds
 the table to the error trees, another holds docs/http-api.md to the table.

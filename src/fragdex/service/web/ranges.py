@@ -33,7 +33,7 @@ from fragdex.service.web.auth import the_context
 from fragdex.service.web.problems import HTTP, problem
 
 MAX_PARTS = 16
-"""Ranges answered in one multipart answer; whoever asks for more gets the whole (200)."""
+"""Ranges answered in one multipart answer; a request for more gets the whole (200)."""
 
 PIECE = 512 << 10
 """Bytes read and sent at a time: what one answer holds in memory."""

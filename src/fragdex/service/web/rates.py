@@ -63,7 +63,7 @@ class RateLimits:
 
 
 def too_many(per_second: float, retry_after: float) -> TooManyRequests:
-    """What a key over its rate is told; seconds after which it may come again."""
+    """The answer to a key over its rate; seconds after which it may come again."""
     many = "request" if per_second == 1 else "requests"
     return TooManyRequests(
         f"this key may make {per_second:g} {many} a second",

@@ -113,7 +113,7 @@ def needs_scope(scope: str) -> Callable[[Endpoint], Endpoint]:
 
 
 def with_secret(secret: ShownOnce) -> Callable[[Endpoint], Endpoint]:
-    """Keep a part of what a route answers out of what is kept under an Idempotency-Key."""
+    """Keep a part of what a route answers out of the answer kept under an Idempotency-Key."""
 
     def marked(endpoint: Endpoint) -> Endpoint:
         endpoint.secret = secret  # type: ignore[attr-defined]
@@ -212,7 +212,7 @@ class DeferredRoute(APIRoute):
                 self._state = "analysed"
 
     def _declaration(self) -> dict[str, Any]:
-        """What FastAPI is told of the route, beside path, endpoint, methods and name."""
+        """Arguments of FastAPI for the route, besides path, endpoint, methods and name."""
         return self._more
 
 

@@ -82,7 +82,7 @@ def server_of(
     *,
     address: tuple[str, int] | None = None,
 ) -> Server:
-    """A server for `app`, not started; `began` is told its URL once it listens.
+    """A server for `app`, not started; `began` gets its URL once it listens.
 
     Args:
         address: host and port to listen on; None: those of the settings.

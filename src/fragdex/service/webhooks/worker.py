@@ -64,7 +64,7 @@ class ReceiverAnswer:
 
     Attributes:
         body: the beginning of it, as printable ASCII.
-        retry_after: seconds, where it asks for them.
+        retry_after: seconds, if it sends them.
     """
 
     status: int
@@ -336,7 +336,7 @@ PAUSES: Final = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 _JITTER: Final = 0.2
 """Up to this part longer."""
 _LONGEST: Final = 86_400.0
-"""A receiver that asks for more time gets so much."""
+"""A receiver that requests more time gets at most this."""
 
 
 def pause(
@@ -347,7 +347,7 @@ def pause(
     Args:
         attempts: that have failed, 1 or more.
         limit: attempts in all, 1 to 10.
-        retry_after: what the receiver asks for, in seconds.
+        retry_after: the receiver's request, in seconds.
         chance: 0 to 1; drawn where it is None.
 
     >>> [pause(n, 4, chance=0) for n in (1, 2, 3, 4)]

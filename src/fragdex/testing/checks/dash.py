@@ -216,7 +216,7 @@ def _children(place: Place, declared: str) -> Iterator[Violation]:
 
 
 def duration(text: str | None) -> float | None:
-    """Seconds of an xs:duration of days and less; None for what is none.
+    """Seconds of an xs:duration of days and less; None if it is invalid.
 
     >>> duration("PT1M2.5S"), duration("P1D"), duration("4s")
     (62.5, 86400.0, None)
@@ -441,7 +441,7 @@ def timeline_rules(timeline: Place) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A segment: address and part, and its time and duration in ticks where they are told."""
+    """A segment: address and part, and its time and duration in ticks where they are given."""
 
     uri: str
     part: str | None

@@ -1,7 +1,7 @@
 """Files and readers of the binary index, held against docs/index-format.md.
 
 The test vectors are files with questions and the answers that the page prescribes, in
-`fidx_vectors.tar.gz` beside this module: `NAME.fidx` with `NAME.json`, for readers in any language.
+`fidx_vectors.tar.gz` in this folder: `NAME.fidx` with `NAME.json`, for readers in any language.
 `tests/formats/fidx_vectors.py` makes them.
 """
 
@@ -41,7 +41,7 @@ class FidxVector:
         name: short, and the name of its files.
         clause: the part of the page that it tries.
         data: the bytes of the `.fidx`.
-        questions: what is asked.
+        questions: the questions.
         answers: an answer to each; None: a reader has to refuse the file.
 
     >>> vector = next(fidx_vectors())

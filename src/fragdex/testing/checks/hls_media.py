@@ -202,7 +202,7 @@ class MediaPlaylist:
 
 
 def once(lines: list[Line]) -> Iterator[Violation]:
-    """Tags that stand twice, and numbers that are none."""
+    """Tags that stand twice, and invalid numbers."""
     seen: set[str] = set()
     for line in lines:
         if line.tag in ONCE:

@@ -5,7 +5,7 @@ the same database. A step is never changed once it was released. Its file is nam
 version that it leads to: `r0021_first.py` leads to 0021.
 
 A step only adds: tables, indexes, and columns that may be null or that the database fills itself.
-So processes of the version before continue, and start again, beside those of the new one, while one
+So processes of the version before continue, and start again, with those of the new one, while one
 machine after the other is upgraded. What is no longer needed goes in the release after.
 """
 
