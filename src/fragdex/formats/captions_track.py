@@ -29,7 +29,7 @@ from fragdex.formats.embed import (
     relative,
     walked,
 )
-from fragdex.formats.languages import three_letters
+from fragdex.fragments.track_info import three_letters
 from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import Index
 

@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import BuildError, InexactIndex, NoSyncSample
-from fragdex.formats.languages import language_tag
 from fragdex.formats.subsegments import (
     Subsegments,
     init_range,
@@ -35,6 +34,7 @@ from fragdex.formats.subsegments import (
 from fragdex.formats.wire import SEGMENT_DURATION
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags
+from fragdex.fragments.track_info import language_tag
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import NO_SHIFT, TimeLike, floor_ticks
 
