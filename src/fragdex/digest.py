@@ -176,7 +176,7 @@ class Readable(Protocol):
         """Yield the bytes of `range`, or all, as buffers."""
 
 
-class _Held:
+class _InMemory:
     """Bytes in memory, as Readable."""
 
     def __init__(self, data: Buffer) -> None:
@@ -212,7 +212,7 @@ def md5(
     900150983cd24fb0d6963f7d28e17f72
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        source = _Held(source)
+        source = _InMemory(source)
     parts = None if ranges is None else list(ranges)
     total = source.size if parts is None else sum(one.size for one in parts)
     running = Md5()

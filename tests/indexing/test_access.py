@@ -14,8 +14,8 @@ from fragdex.indexing.access import (
     CannotTell,
     SampleBytes,
     access_of,
+    can_tell,
     every_sample,
-    is_told,
 )
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -35,7 +35,7 @@ def test_it_agrees_with_marks_that_are_right(name: str) -> None:
     index = fragdex.index(data, exact=True)
     (track,) = (track for track in index.tracks if track.kind == "video")
     info, samples = track.info, track.samples
-    assert is_told(info.format, info.codec)
+    assert can_tell(info.format, info.codec)
     assert len(samples) > 2
     ends = samples.offset + samples.size
     for start, stop, sync in zip(samples.offset, ends, samples.sync, strict=True):

@@ -48,10 +48,10 @@ class Rows:
 
     def stored_as_shown(self, flags: int) -> bool:
         """Whether the rows in the file have the shown dtype: no bit columns, no told widths."""
-        return not self._told and self._plan(flags, None).splits is None
+        return not self._has_stated_widths and self._plan(flags, None).splits is None
 
     @property
-    def _told(self) -> bool:
+    def _has_stated_widths(self) -> bool:
         """Whether fields before the table say how wide a column is."""
         return any(callable(code) for _, code, _ in self.columns)
 
@@ -81,7 +81,7 @@ class Rows:
                     if not mask or flags & mask
                 )
             )
-            if not self._told:
+            if not self._has_stated_widths:
                 if len(self._plans) > MOST_PLANS:
                     self._plans.clear()
                 self._plans[flags] = known

@@ -120,7 +120,7 @@ def pieces(
         if not any(track.id == track_id for track in index.tracks):
             index.track(track_id)  # raises
     chosen = [track for track in index.tracks if wanted is None or track.id in wanted]
-    refuse_unheld(chosen, index.file.size)
+    refuse_missing_samples(chosen, index.file.size)
     for track in chosen:
         yield from _lines(track, presentation, several)
 
@@ -150,7 +150,7 @@ def _lines(track: Track, presentation: bool, several: bool) -> Iterator[bytes]:
         yield from text_rows([f"{track.id},{track.timescale}".encode(), *separated, end.encode()])
 
 
-def refuse_unheld(tracks: Sequence[Track], size: int | None) -> None:
+def refuse_missing_samples(tracks: Sequence[Track], size: int | None) -> None:
     """Refuse to write a line for each of samples that no byte of the file stands for.
 
     Raises:
@@ -270,7 +270,7 @@ def _frame_rows(
     if order not in ("presentation", "decode"):
         raise ValueError(f"order is presentation or decode, not {order!r}")
     chosen = _chosen(index, track)
-    refuse_unheld([chosen], index.file.size)
+    refuse_missing_samples([chosen], index.file.size)
     samples = chosen.samples
     numbering = Numbering(chosen, samples, size=index.file.size, order=order, hidden=hidden)
     count, wanted = len(numbering), numbering.sample

@@ -233,7 +233,7 @@ def _track(
         dict(zip(names, values, strict=True))
         for values in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    return _with_kept(document, kept, listed.row.tolist())
+    return _with_unknown(document, kept, listed.row.tolist())
 
 
 def _milliseconds(time: Fraction) -> float:
@@ -241,7 +241,9 @@ def _milliseconds(time: Fraction) -> float:
     return time.numerator if time.denominator == 1 else round(float(time), 3)
 
 
-def _with_kept(plain: dict[str, Any], kept: Mapping[str, Any], rows: list[int]) -> dict[str, Any]:
+def _with_unknown(
+    plain: dict[str, Any], kept: Mapping[str, Any], rows: list[int]
+) -> dict[str, Any]:
     """Put back what reading met and did not know; what the index knows better stays."""
     numbers = {row: number for number, row in enumerate(rows)}
     for row, more in kept.get("segments", {}).items():

@@ -248,7 +248,7 @@ class FrameReader:
     def _bytes(self, runs: Sequence[FrameRun]) -> list[Parts]:
         """The bytes of the samples of each run; of a remote file they are held."""
         source, samples = self._track.source, self._track.samples
-        cached = [self._held(run) for run in runs]
+        cached = [self._cached_bytes(run) for run in runs]
         rests = [
             FrameRun(run.start + len(parts), max(run.stop, run.start + len(parts)), ())
             for run, parts in zip(runs, cached, strict=True)
@@ -271,7 +271,7 @@ class FrameReader:
             gathered.append(parts[: run.stop - run.start])
         return gathered
 
-    def _held(self, run: FrameRun) -> Parts:
+    def _cached_bytes(self, run: FrameRun) -> Parts:
         return self._cache.get(("bytes", run.start)) or ()
 
     def _placed(self, run: FrameRun, parts: Parts) -> tuple[FrameRun, Parts, bool] | None:

@@ -290,10 +290,10 @@ def family_of(format: str) -> str | None:
     return _NAL.get(format)
 
 
-def is_told(format: str, codec: str | None) -> bool:
+def can_tell(format: str, codec: str | None) -> bool:
     """Whether `access_of` knows such samples.
 
-    >>> is_told("avc1", None), is_told("SVQ3", None)
+    >>> can_tell("avc1", None), can_tell("SVQ3", None)
     (True, False)
     """
     return format in _NAL or _reader(format, codec) is not None

@@ -85,7 +85,7 @@ def walk(
     descend = DESCEND if inside else b""
     return _walked(
         *compiled.walk(
-            *(buffer, start, descend, WHOLE, PASSED, max_rows, SHAPED, shapes, _asked(learn))
+            *(buffer, start, descend, WHOLE, PASSED, max_rows, SHAPED, shapes, _learner(learn))
         )
     )
 
@@ -97,7 +97,7 @@ def _walked(
     return Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status, shaped)
 
 
-def _asked(learn: Learn | None) -> Callable[[bytes], tuple[bytes, bytes, bytes] | None] | None:
+def _learner(learn: Learn | None) -> Callable[[bytes], tuple[bytes, bytes, bytes] | None] | None:
     return None if learn is None else lambda box: learn(memoryview(box))
 
 
@@ -131,7 +131,7 @@ def walk_file(
     walked, kept, reads, count = compiled.walk_file(
         # A box that a cut file announces may begin behind its end.
         *(fd, start, max(start, stop), b"", WHOLE, PASSED, max_rows, max_bytes),
-        *(SHAPED, probe, dense, shapes, _asked(learn)),
+        *(SHAPED, probe, dense, shapes, _learner(learn)),
     )
     return _walked(*walked), kept, reads, count
 
@@ -176,7 +176,7 @@ def fit(
     Returns: None where there is no shape. Boxes must lie inside the buffer (ValueError).
     """
     at, lengths = (np.ascontiguousarray(column, np.int64) for column in (offsets, sizes))
-    fitted = compiled.fit(buffer, at, lengths, shapes, _asked(learn))
+    fitted = compiled.fit(buffer, at, lengths, shapes, _learner(learn))
     return None if fitted is None else Shaped(*fitted)
 
 

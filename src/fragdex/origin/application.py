@@ -329,7 +329,7 @@ class Origin:
         for turn in (1, 2):
             try:
                 # files are read, and films indexed: one visit of a thread for all of it
-                answered = await loop.run_in_executor(self._threads, self._found, request, path)
+                answered = await loop.run_in_executor(self._threads, self._resolved, request, path)
                 return (
                     await self._decoded(request, *answered)
                     if isinstance(answered, tuple)
@@ -369,7 +369,9 @@ class Origin:
             raise NotSigned
         return path
 
-    def _found(self, request: Request, path: str) -> Response | tuple[Film, Address, Future[View]]:
+    def _resolved(
+        self, request: Request, path: str
+    ) -> Response | tuple[Film, Address, Future[View]]:
         if not path or self._names_list(path):
             return self._list(request, path)
         path = self._checked(path)

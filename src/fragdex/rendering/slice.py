@@ -66,7 +66,7 @@ class Slicer:
 
     def look(self, view: PageView) -> PageFacts:
         """The page's description of itself, seen through a view."""
-        return self._standing(view, 0).measure()
+        return self._stage_at(view, 0).measure()
 
     def draw(
         self,
@@ -95,8 +95,8 @@ class Slicer:
         """
         clock = _Clock()
         if film.is_sound:
-            return self._heard(view, frames, path, progress, clock)
-        stage = self._standing(view, frames.start, all_drawn=all_drawn)
+            return self._sound_alone(view, frames, path, progress, clock)
+        stage = self._stage_at(view, frames.start, all_drawn=all_drawn)
         if stage.facts.is_asked:
             stage = self._begun(view, frames, still, ahead)
         clock.lap("start")
@@ -132,11 +132,11 @@ class Slicer:
         stage.hear_until(frames.stop, kept=True)
         return self._with_sound(stage, drawn)
 
-    def _heard(
+    def _sound_alone(
         self, view: PageView, frames: range, path: Path, progress: Progress, clock: _Clock
     ) -> SliceMade:
         """What is heard in frames, without pictures."""
-        stage = self._standing(view, frames.start)
+        stage = self._stage_at(view, frames.start)
         if stage.facts.is_asked:
             stage = self._begun(view, frames, None, 0)
         clock.lap("start")
@@ -163,13 +163,13 @@ class Slicer:
 
         The frame before is among them, to be compared with the previous slice.
         """
-        stage = self._standing(view, frames.start if still is not None else 0)
+        stage = self._stage_at(view, frames.start if still is not None else 0)
         if stage.begun is not None:
             near = frames.start - self._at < _NEAR
             if still is not None and near and frames.stop <= stage.begun.stop:
                 return stage
             self.close()
-            stage = self._standing(view, 0)
+            stage = self._stage_at(view, 0)
         self._at = frames.start if still is not None else max(0, frames.start - 1)
         stage.begin(range(self._at, frames.stop + ahead), frames)
         return stage
@@ -246,7 +246,7 @@ class Slicer:
             self._stage.close()
         self._stage = self._player = self._shown = None
 
-    def _standing(self, view: PageView, first: int, *, all_drawn: bool = False) -> Stage:
+    def _stage_at(self, view: PageView, first: int, *, all_drawn: bool = False) -> Stage:
         """A stage that stands at a frame or before it."""
         fits = self._view == view and self._at <= first and not (all_drawn and self._skipped)
         if self._stage is not None and fits and self._stage.is_alive():

@@ -107,7 +107,7 @@ class Recovered:
         )
 
 
-def kept_ranges(tracks: Sequence[Recovered]) -> tuple[Int64, Int64]:
+def sample_ranges(tracks: Sequence[Recovered]) -> tuple[Int64, Int64]:
     """Where the bytes of all samples are, neighbours together: starts and sizes, rising."""
     none = np.zeros(0, np.int64)
     start = np.concatenate([none, *(track.offset for track in tracks)])
@@ -129,7 +129,7 @@ def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info
         moov: of the good file.
         info: the source whose bytes the file has.
     """
-    start, size = kept_ranges(tracks)
+    start, size = sample_ranges(tracks)
     total = int(size.sum())
     brands = movie_brands(boxes) or build(
         make_box("ftyp", major_brand="isom", minor_version=512, compatible_brands=("isom", "mp41"))

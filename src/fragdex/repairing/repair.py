@@ -16,7 +16,7 @@ from fragdex.fragments.table import SampleTable
 from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
 from fragdex.repairing.between import Between, Pace, pace_of
-from fragdex.repairing.film import Recovered, film_view, kept_ranges
+from fragdex.repairing.film import Recovered, film_view, sample_ranges
 from fragdex.repairing.media_data import (
     Stretch,
     movie_of,
@@ -31,10 +31,10 @@ from fragdex.repairing.tables import (
     ENOUGH,
     Described,
     fit,
-    found_shift,
     has_proof,
     is_wrapped,
     mended,
+    shift_of,
 )
 from fragdex.repairing.walk import Lane, Lost, Walk, timed
 from fragdex.seeking.model import Index
@@ -310,7 +310,7 @@ def _best_move(
         if one.kind in ("moov", "free"):
             moves += [one.stop - one.start, one.start - one.stop]
         elif one.kind in ("mdat", ""):
-            move = found_shift(described, window, one.start)
+            move = shift_of(described, window, one.start)
             moves += [] if move is None else [move]
     for move in moves[:MOST_MOVES]:
         part = fit(described, window, move)
@@ -492,7 +492,7 @@ def _spans(
     states: tuple[tuple[State, bool], ...] = (("proved", True), ("guessed", False))
     for state, wanted in states:
         those = [one for one, proved in zip(recovered, proofs, strict=True) if proved is wanted]
-        start, length = kept_ranges(those)
+        start, length = sample_ranges(those)
         ends = start + length
         what = "samples" if wanted else "samples between others"
         for low, high in zip(start[:MOST_SPANS].tolist(), ends[:MOST_SPANS].tolist(), strict=True):

@@ -106,7 +106,7 @@ def has_proof(tracks: Sequence[Described]) -> bool:
     return any(not isinstance(syntax, str) and syntax.delimited for _, syntax in tracks)
 
 
-def found_shift(tracks: Sequence[Described], window: Window, start: int) -> int | None:
+def shift_of(tracks: Sequence[Described], window: Window, start: int) -> int | None:
     """By how much the first samples of a track lie after what the tables say.
 
     Args:

@@ -153,7 +153,7 @@ class Walk:
                 continue
             count = self._counted(sizes, syntax)
             if self._pace is not None and count > 0:
-                self._pace.pass_gap(self._heard(count), len(self.lanes[0].offset))
+                self._pace.pass_gap(self._packets(count), len(self.lanes[0].offset))
                 self._unknown += count if not sizes or isinstance(syntax, Even) else 0
             elif self._pace is not None:
                 self._pace.lose()
@@ -184,7 +184,7 @@ class Walk:
         fitting = [n for n in range(1, MOST_PACKETS) if self._fits(n)] if not sizes else []
         return len(sizes) or (fitting[0] if len(fitting) == 1 else -1)
 
-    def _heard(self, more: int) -> int:
+    def _packets(self, more: int) -> int:
         """Packets so far with so many more, those that could not be told apart counted too."""
         assert self._loose is not None
         count = 0 if isinstance(self._loose.syntax, Even) else len(self._loose.offset)
@@ -194,7 +194,7 @@ class Walk:
         """Whether so many samples of sound may lie in front of the next picture."""
         if self._pace is None:
             return True
-        return self._pace.fits(self._heard(count), len(self.lanes[0].offset))
+        return self._pace.fits(self._packets(count), len(self.lanes[0].offset))
 
     def _options(self, at: int) -> list[tuple[Lane, Found]]:
         """Samples that may begin here."""

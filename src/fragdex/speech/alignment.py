@@ -64,7 +64,7 @@ _LETTERS: Final = {
 }  # fmt: skip
 
 
-class Said(NamedTuple):
+class Pronunciation(NamedTuple):
     """How a word is said.
 
     Attributes:
@@ -85,18 +85,18 @@ class Pronunciations:
 
     def __init__(self, path: Path) -> None:
         self._lines = b"\n" + path.read_bytes()
-        self.said = lru_cache(maxsize=4096)(self._said)
+        self.said = lru_cache(maxsize=4096)(self._pronounced)
 
-    def _said(self, text: str) -> Said:
+    def _pronounced(self, text: str) -> Pronunciation:
         phones: list[str] = []
         known = True
         for word in spoken_words(text):
-            pronunciations = self._found(word)
+            pronunciations = self._phones_of(word)
             known &= pronunciations is not None
             phones += guessed(word) if pronunciations is None else pronunciations
-        return Said(tuple(phones), known)
+        return Pronunciation(tuple(phones), known)
 
-    def _found(self, word: str) -> list[str] | None:
+    def _phones_of(self, word: str) -> list[str] | None:
         """Phones of a word of the dictionary, also with an ending that it has not written down."""
         if line := self._line(word):
             return line
@@ -250,7 +250,7 @@ class _Chain:
         said: how each word is said; words without a phone take no time.
     """
 
-    def __init__(self, pronunciations: Sequence[Said], acoustics: Acoustics) -> None:
+    def __init__(self, pronunciations: Sequence[Pronunciation], acoustics: Acoustics) -> None:
         index = {name: number for number, name in enumerate(acoustics.phones)}
         phones, firsts = [], []
         for one in pronunciations:

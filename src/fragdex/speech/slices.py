@@ -152,7 +152,7 @@ class Listener:
             sounds = [read(span.start, span.stop) for span in part]
             heard = engine.transcribe(sounds, plan.language)
             for span, recognized in zip(part, heard, strict=True):
-                words += _asked_for(span, recognized)
+                words += _words_inside(span, recognized)
         report(len(spans), len(spans))
         begin, end = cuts[0].frame * FRAME_MS, cuts[-1].frame * FRAME_MS
         gaps = self._reader.gaps(Fraction(begin, 1000), Fraction(end, 1000))
@@ -236,7 +236,7 @@ def _utterances(
     return utterances_found + joined(block, window)
 
 
-def _asked_for(span: Utterance, words: Sequence[Word]) -> list[Word]:
+def _words_inside(span: Utterance, words: Sequence[Word]) -> list[Word]:
     """The words of an utterance that are not those of another one, in the time of the track."""
     later = [word.later(span.start * FRAME_MS) for word in words]
     begin, end = span.begin * FRAME_MS, span.end * FRAME_MS

@@ -191,7 +191,7 @@ class Package(Mapping[str, View]):
         if suffix == "mp4" and whole is not None and whole.single_file:
             return whole.file([self._recipe, name])
         if suffix == "vtt" and text is not None and text.rendition is None:
-            return _found(text.whole([self._recipe, stem]), name)
+            return _existing(text.whole([self._recipe, stem]), name)
         raise KeyError(name)
 
     def _media(self, rendition: str, name: str) -> View:
@@ -206,7 +206,7 @@ class Package(Mapping[str, View]):
         if not (stem.isascii() and stem.isdigit() and str(int(stem)) == stem):
             raise KeyError(whole)
         if suffix == "vtt" and rendition in self._subtitles:
-            return _found(self._subtitles[rendition].segment(int(stem), recipe), whole)
+            return _existing(self._subtitles[rendition].segment(int(stem), recipe), whole)
         segment = one.at(int(stem)) if one is not None and suffix == "m4s" else None
         if one is None or segment is None:
             raise KeyError(whole)
@@ -231,7 +231,7 @@ def _fragments(one: Rendition) -> Iterator[str]:
     yield from (f"{one.name}/{time}.m4s" for time in one.made.time.tolist())
 
 
-def _found(view: View | None, name: str) -> View:
+def _existing(view: View | None, name: str) -> View:
     if view is None:
         raise KeyError(name)
     return view

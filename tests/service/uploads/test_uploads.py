@@ -554,11 +554,11 @@ class TestAfterARestart:
 
 
 def test_what_waits_is_bounded():
-    kept = hashing.HeldHashes(most=3)
+    kept = hashing.PausedHashes(most=3)
     for number in range(5):
         kept.put(str(number), hashing.Hashes(None))
     assert [kept.take(str(number), 0) is not None for number in range(5)] == [0, 0, 1, 1, 1]
-    old = hashing.HeldHashes(seconds=-1)
+    old = hashing.PausedHashes(seconds=-1)
     old.put("a", hashing.Hashes(None))
     assert old.take("a", 0) is None
 

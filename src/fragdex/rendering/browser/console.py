@@ -41,7 +41,7 @@ class Console:
         pipe.on("Runtime.exceptionThrown", self._thrown)
         pipe.on("Runtime.exceptionRevoked", self._revoked)
         pipe.on("Runtime.consoleAPICalled", self._called)
-        pipe.on("Runtime.bindingCalled", self._told)
+        pipe.on("Runtime.bindingCalled", self._on_binding)
         pipe.on("Log.entryAdded", self._logged)
         pipe.on("Page.javascriptDialogOpening", self._dialog)
 
@@ -70,7 +70,7 @@ class Console:
             words = " ".join(map(_shown, params["args"]))
             self._notes.say("console", f"{kind}: {words}")
 
-    def _told(self, params: dict[str, Any], _: str | None) -> None:
+    def _on_binding(self, params: dict[str, Any], _: str | None) -> None:
         if params["name"] != TELL:
             return
         try:

@@ -44,10 +44,10 @@ class SystemPackage:
 
 def package_of(program: Path) -> SystemPackage | None:
     """The package of apt that a program belongs to; None: it came another way."""
-    owner = _said("dpkg-query", "-S", str(program)).partition(":")[0].strip()
+    owner = _output_of("dpkg-query", "-S", str(program)).partition(":")[0].strip()
     if not owner:
         return None
-    versions = dict(_VERSIONS.findall(_said("apt-cache", "policy", owner)))
+    versions = dict(_VERSIONS.findall(_output_of("apt-cache", "policy", owner)))
     if len(versions) < len(("Installed", "Candidate")):
         return None
     return SystemPackage(owner, versions["Installed"], versions["Candidate"], _days())
@@ -63,7 +63,7 @@ def _days() -> float | None:
         return None
 
 
-def _said(*words: str) -> str:
+def _output_of(*words: str) -> str:
     """What a program says; nothing where it is not there, or fails."""
     try:
         done = subprocess.run(

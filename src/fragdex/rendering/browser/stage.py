@@ -174,10 +174,10 @@ class Stage:
         if self._media is not None and self._media.listens and self.begun is None:
             with understood():
                 self._clock.advance(i)
-                self._let_stand(self._media)
+                self._settle_graphs(self._media)
                 self._media.hear(kept=kept)
 
-    def _let_stand(self, media: Player) -> None:
+    def _settle_graphs(self, media: Player) -> None:
         """Let graphs tell that they stand, which their threads do in the machine's time.
 
         One that does not yet would keep what it plays until the next frame.
@@ -253,7 +253,7 @@ class Stage:
         """Frame i as PNG; None where it is the same picture as the last one given."""
         begun = self._bridge.frames
         if begun is not None:
-            return self._asked_frame(i, begun)
+            return self._rendered_frame(i, begun)
         with understood():
             self._reach(i, drawing=True)
             picture = self._clock.capture(needed=not self._drawn)
@@ -261,7 +261,7 @@ class Stage:
         self._drawn = True
         return picture
 
-    def _asked_frame(self, i: int, begun: range) -> bytes | None:
+    def _rendered_frame(self, i: int, begun: range) -> bytes | None:
         with self._telling():
             self._clock.advance(i - begun.start)
             self._bridge.frame(i)

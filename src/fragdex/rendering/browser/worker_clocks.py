@@ -236,7 +236,7 @@ class WithWorkers:
             self._now_us = max(self._now_us, self._zero_us + us)
         for _ in range(_TURNS if self._workers else 0):
             self._pass(0)
-            self._hear()
+            self._take_messages()
 
     def pass_by(self) -> None:
         """As `Clock.pass_by`."""
@@ -263,9 +263,9 @@ class WithWorkers:
         """Call what waits for a frame in workers; what they tell the page arrives."""
         if self._workers:
             self._ask_all("globalThis.__fragdexFrame?.()")
-            self._hear()
+            self._take_messages()
 
-    def _hear(self) -> None:
+    def _take_messages(self) -> None:
         """Let messages of workers reach the page, at no time of it."""
         self._clock.hold()
         self._clock.wait(0)

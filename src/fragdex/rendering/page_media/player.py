@@ -329,7 +329,7 @@ class Player:
             self._takes.clear()
             self._handed = False
         if self._answers.listens:
-            self._hear(self._ask(f"listen({json.dumps(kept)})"))
+            self._take_graphs(self._ask(f"listen({json.dumps(kept)})"))
 
     def before_frame(self, *, drawing: bool = True) -> bool:
         """Draw the pictures of a frame, unless nobody sees it; True where one changed.
@@ -401,7 +401,8 @@ class Player:
         """Give the page the pictures that it wants, or tell it of them."""
         try:
             shown = [
-                self._told(wanted) for wanted in self._ask(f"wanted({json.dumps(drawing)})")[:1000]
+                self._answered(wanted)
+                for wanted in self._ask(f"wanted({json.dumps(drawing)})")[:1000]
             ]
         except FAULTS as error:
             raise _broken(error) from error
@@ -410,7 +411,7 @@ class Player:
             self._relieve()
         return any(one.get("picture") for one in shown)
 
-    def _told(self, wanted: dict[str, Any]) -> dict[str, Any]:
+    def _answered(self, wanted: dict[str, Any]) -> dict[str, Any]:
         one: dict[str, Any] = {"id": int(wanted["id"])}
         try:
             if wanted.get("present"):
@@ -423,7 +424,7 @@ class Player:
             one["name"] = wanted.get("held")
         return one
 
-    def _hear(self, pieces: list[dict[str, Any]]) -> None:
+    def _take_graphs(self, pieces: list[dict[str, Any]]) -> None:
         try:
             for piece in pieces:
                 data = base64.b64decode(piece["data"])

@@ -199,7 +199,7 @@ class FilmPreview:
                 self._check(version)
                 self._status = "ready"
             if not self._closed:
-                self._listener.submit(self._hear, version, frames)
+                self._listener.submit(self._make_sound, version, frames)
 
     def _drawn(self, i: int, version: int) -> bytes:
         with self._lock:
@@ -269,7 +269,7 @@ class FilmPreview:
 
     # ---- within the listener
 
-    def _hear(self, version: int, frames: range) -> None:
+    def _make_sound(self, version: int, frames: range) -> None:
         """Make the sound of the video, in a browser of its own."""
 
         def progress(*_: int) -> None:

@@ -210,7 +210,7 @@ MAX_KEPT_FORM = 1 << 20
 Address = Callable[[int], str]
 
 
-class KeptForms(LRUCache[bytes]):
+class FormCache(LRUCache[bytes]):
     """The forms that a process has at hand."""
 
 
@@ -273,7 +273,7 @@ def exported(
     """
     of = of or ShownForm()
     name = (keys, form, of, tuple(map(address, of.tracks)))
-    return context.part(KeptForms).get_or_make(
+    return context.part(FormCache).get_or_make(
         name,
         MAX_KEPT_FORMS,
         lambda: _export(context, keys, form, of, address),

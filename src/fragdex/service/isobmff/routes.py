@@ -261,7 +261,7 @@ async def _file_id(
     return record_id(file_id)
 
 
-async def _asked_file(
+async def _file_of_query(
     caller: Asking,
     file_id: Annotated[str, Query(description="of which file")],
 ) -> str:
@@ -416,7 +416,7 @@ def create_isobmff_track(
 def list_isobmff_tracks(
     caller: Asking,
     context: InContext,
-    file_id: Annotated[str, Depends(_asked_file)],
+    file_id: Annotated[str, Depends(_file_of_query)],
 ) -> TrackList:
     """The tracks of a file whose bytes are announced, by their ids."""
     return tracks.list_tracks(context, caller.tenant_id, file_id)

@@ -56,7 +56,7 @@ def find(
     return None
 
 
-def is_kept(connection: Connection, slice_id: str) -> bool:
+def is_cached(connection: Connection, slice_id: str) -> bool:
     """Whether a slice is kept still."""
     return connection.scalar(sa.select(_SLICE.id).where(_SLICE.id == slice_id)) is not None
 

@@ -232,7 +232,7 @@ def _begin_slice(
         part = connection.execute(sa.select(render_parts).where(mine)).one_or_none()
         if render is None or part is None:
             return None
-        if part.slice_id is not None and slices.is_kept(connection, part.slice_id):
+        if part.slice_id is not None and slices.is_cached(connection, part.slice_id):
             return None
         begun = render_parts.update().where(mine)
         connection.execute(begun.values(attempts=part.attempts + 1))

@@ -79,7 +79,7 @@ _AS_JSON: Final = "json "
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _StoredFile:
     """Bytes of the store that answer."""
 
     blob: blobs.Blob
@@ -95,7 +95,7 @@ class OwnFiles:
 
     def __init__(self, context: ServiceContext, tenant_id: str) -> None:
         self._context, self._tenant_id = context, tenant_id
-        self._found: dict[str, _Found | None] = {}
+        self._found: dict[str, _StoredFile | None] = {}
         self.reads: dict[str, str | None] = {}
 
     def knows(self, url: str) -> bool:
@@ -184,10 +184,10 @@ class OwnFiles:
         self.reads[key] = hashlib.sha256(body).hexdigest() if reply.status == _OK else None
         return Answer(reply.status, reply.headers | READABLE, body)
 
-    def _read(self, file: _Found, part: ByteRange) -> bytes:
+    def _read(self, file: _StoredFile, part: ByteRange) -> bytes:
         return b"".join(self._context.store.read(file.blob.store_key, part))
 
-    def _find(self, url: str) -> _Found | None:
+    def _find(self, url: str) -> _StoredFile | None:
         parts, path = urlsplit(url), _path_of(url)
         if path not in self._found:
             kind = parse_qs(parts.query).get("type", [""])[-1]
@@ -197,7 +197,7 @@ class OwnFiles:
             self.reads[path] = None if file is None else file.blob.sha256.hex()
         return self._found[path]
 
-    def _look(self, connection: Connection, path: str, kind: str) -> _Found | None:
+    def _look(self, connection: Connection, path: str, kind: str) -> _StoredFile | None:
         match = _PATH.fullmatch(path)
         if match is None:
             return None
@@ -218,7 +218,7 @@ class OwnFiles:
             return file
         return self._media(connection, id, kind) if family in _FILMS else None
 
-    def _media(self, connection: Connection, id: str, kind: str) -> _Found | None:
+    def _media(self, connection: Connection, id: str, kind: str) -> _StoredFile | None:
         """A film: its track of a kind where it has tracks, else its own bytes."""
         row = isobmff_tracks.c
         real = row.track_id > 0
@@ -235,7 +235,7 @@ class OwnFiles:
             or self._track(connection, id, real & (row.type == "audio"))
         )
 
-    def _sent(self, connection: Connection, id: str, *types: str) -> _Found | None:
+    def _sent(self, connection: Connection, id: str, *types: str) -> _StoredFile | None:
         """The bytes of a file of one of these types, as they were sent."""
         mine = (files.c.id == id) & (files.c.tenant_id == self._tenant_id)
         query = sa.select(files).where(mine, files.c.type.in_(types))
@@ -243,19 +243,19 @@ class OwnFiles:
         if row is None:
             return None
         blob = blobs.used_by(connection, self._tenant_id, row.type, id)
-        return _found(blob, row.mime_type or media_type_of(row.filename))
+        return _stored_file(blob, row.mime_type or media_type_of(row.filename))
 
-    def _registered(self, connection: Connection, id: str) -> _Found | None:
+    def _registered(self, connection: Connection, id: str) -> _StoredFile | None:
         """The bytes that an ISOBMFF file is itself."""
         mine = (isobmff_files.c.id == id) & (isobmff_files.c.tenant_id == self._tenant_id)
         row = connection.execute(sa.select(isobmff_files).where(mine)).one_or_none()
         if row is None:
             return None
-        return _found(file_bytes(connection, row), media_type_of(row.filename))
+        return _stored_file(file_bytes(connection, row), media_type_of(row.filename))
 
     def _track(
         self, connection: Connection, id: str, which: sa.ColumnElement[bool]
-    ) -> _Found | None:
+    ) -> _StoredFile | None:
         row = isobmff_tracks.c
         mine = (row.file_id == id) & (row.tenant_id == self._tenant_id) & which
         complete = row.completed_at.is_not(None)
@@ -265,13 +265,13 @@ class OwnFiles:
             return None
         name = track_name(id, match.track_id)
         blob = blobs.used_by(connection, self._tenant_id, TRACKS, name)
-        return _found(blob, _KINDS.get(match.type, "video/mp4"))
+        return _stored_file(blob, _KINDS.get(match.type, "video/mp4"))
 
-    def _render(self, connection: Connection, id: str) -> _Found | None:
+    def _render(self, connection: Connection, id: str) -> _StoredFile | None:
         mine = (renders.c.id == id) & (renders.c.tenant_id == self._tenant_id)
         media_type = connection.scalar(sa.select(renders.c.media_type).where(mine))
         blob = blobs.used_by(connection, self._tenant_id, FAMILY, result_name(id))
-        return None if media_type is None else _found(blob, media_type)
+        return None if media_type is None else _stored_file(blob, media_type)
 
 
 def _path_of(url: str) -> str:
@@ -296,8 +296,8 @@ def _wants_record(url: str, headers: Mapping[str, str]) -> bool:
     return any("json" in text.lower() for text in named)
 
 
-def _found(blob: blobs.Blob | None, media_type: str) -> _Found | None:
-    return None if blob is None else _Found(blob, media_type)
+def _stored_file(blob: blobs.Blob | None, media_type: str) -> _StoredFile | None:
+    return None if blob is None else _StoredFile(blob, media_type)
 
 
 IDLE_SECONDS: Final = 60.0

@@ -135,7 +135,7 @@ def announce(request: Request, fields: Mapping[str, str]) -> bool:
 
 
 @asynccontextmanager
-async def progress_told(
+async def reporting_progress(
     request: Request, context: ServiceContext, tenant_id: str, upload: ResumableUpload
 ) -> AsyncIterator[None]:
     """Tell how far an upload is while bytes of it are taken."""

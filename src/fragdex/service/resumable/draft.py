@@ -41,7 +41,7 @@ from fragdex.service.files import operations as files
 from fragdex.service.files.model import AnyFile
 from fragdex.service.records.identifiers import instant
 from fragdex.service.resumable import operations
-from fragdex.service.resumable.appending import announce, append, progress_told, running_of
+from fragdex.service.resumable.appending import announce, append, reporting_progress, running_of
 from fragdex.service.resumable.operations import Checksum, ResumableUpload
 from fragdex.service.uploads.receiving import drain
 from fragdex.service.web.auth import Asking, InContext
@@ -456,7 +456,7 @@ async def _appended(
         request.scope[STATE] = {"Upload-Limit": limits(max_append_size=largest)}
     try:
         with running_of(request).alone(upload.id) as running:
-            async with progress_told(request, context, tenant_id, upload):
+            async with reporting_progress(request, context, tenant_id, upload):
                 after = await append(
                     request, context, tenant_id, upload, offset, digest, running.until_ended
                 )

@@ -274,7 +274,7 @@ def _expire(context: ServiceContext, connection: Connection, upload_id: str) -> 
         return False
     if unfinished is not None:
         times = (unfinished.created_at, unfinished.written_at, unfinished.lease_until)
-        until = max(filter(None, times)) + _kept(context)
+        until = max(filter(None, times)) + _lifetime(context)
         if until > instant():
             connection.execute(tus_uploads.update().where(own).values(expires_at=until))
             return False
@@ -294,8 +294,8 @@ def _complete_part(context: ServiceContext, tenant_id: str, part_id: str) -> Sto
 
 
 def _expiry(context: ServiceContext) -> datetime:
-    return instant() + _kept(context)
+    return instant() + _lifetime(context)
 
 
-def _kept(context: ServiceContext) -> timedelta:
+def _lifetime(context: ServiceContext) -> timedelta:
     return timedelta(hours=context.settings.upload_hours)

@@ -60,7 +60,7 @@ class ObjectStore:
 
     def __init__(self, bucket: Bucket) -> None:
         self.bucket = bucket
-        self.held = HeldBytes()
+        self.held = MemoryUse()
 
     def __repr__(self) -> str:
         return f"<ObjectStore {self.bucket!r}>"
@@ -174,7 +174,7 @@ ALL_WAITING_BYTES = 64 << 20
 """Where all drafts of a store hold more than this, pieces of the least size are put too."""
 
 
-class HeldBytes:
+class MemoryUse:
     """How many bytes all drafts of a store hold in memory."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ def gapless(pieces: Iterable[tuple[int, int]]) -> int:
 class ObjectDraft:
     """The draft `name` in `bucket`, an obstore store."""
 
-    def __init__(self, bucket: Bucket, name: str, held: HeldBytes) -> None:
+    def __init__(self, bucket: Bucket, name: str, held: MemoryUse) -> None:
         self._bucket, self._held = bucket, held
         self._folder = f"drafts/{name}/"
         self._waiting: list[bytes] = []

@@ -36,7 +36,7 @@ from fragdex.service.transcriptions.records import (
     TRANSCRIPTIONS,
     choice_of,
     event_data,
-    heard_slices,
+    transcribed_slices,
     transcript_of,
 )
 from fragdex.service.transcriptions.track_source import end_ms, need_sound_of
@@ -210,7 +210,7 @@ def fragment(
         if not 0 <= number < last:
             raise RecordNotFound("the track has no such slice", more={"slices": last})
         around = TranscriptionPlan.of_json(row.plan).around(number)
-        slices = heard_slices(connection, row.id, around)
+        slices = transcribed_slices(connection, row.id, around)
     heard = [one for _, one in slices if one is not None]
     if len(heard) < len(slices):
         raise RecordNotFound("this slice is not heard yet", more={"state": row.status})

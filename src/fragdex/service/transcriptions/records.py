@@ -71,7 +71,7 @@ def is_over(context: ServiceContext, transcription_id: str) -> bool:
         return connection.execute(query).first() is None
 
 
-def heard_slices(
+def transcribed_slices(
     connection: Connection, transcription_id: str, numbers: tuple[int, int] | None = None
 ) -> list[tuple[int, SliceTranscript | None]]:
     """Slices in order, and what was heard in them; None: that is to come.
@@ -93,7 +93,7 @@ def heard_slices(
 
 def transcript_of(connection: Connection, row: Row[Any]) -> Transcript:
     """What was heard in all slices."""
-    slices = [heard for _, heard in heard_slices(connection, row.id) if heard is not None]
+    slices = [heard for _, heard in transcribed_slices(connection, row.id) if heard is not None]
     return merged(slices, row.language)
 
 

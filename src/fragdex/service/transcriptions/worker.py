@@ -41,8 +41,8 @@ from fragdex.service.transcriptions.records import (
     OPEN,
     choice_of,
     event_data,
-    heard_slices,
     is_over,
+    transcribed_slices,
     transcript_of,
 )
 from fragdex.service.transcriptions.track_source import sound_of
@@ -255,7 +255,7 @@ def _finish(
 ) -> None:
     mine = _ROW.id == row.id
     with context.database.read() as connection:
-        slices = heard_slices(connection, row.id)
+        slices = transcribed_slices(connection, row.id)
     heard = [one for _, one in slices if one is not None]
     if len(heard) != len(plan.slices):
         if is_over(context, row.id):
@@ -306,7 +306,7 @@ def _run_slice(context: ServiceContext, job: Job) -> None:
     begun = time.monotonic()
     plan = TranscriptionPlan.of_json(row.plan)
     try:
-        heard = _heard(context, job, row, plan, number)
+        heard = _transcribed(context, job, row, plan, number)
     except _Over:
         return
     values = {
@@ -332,7 +332,7 @@ def _begin_slice(
         return row if connection.execute(again).rowcount else None
 
 
-def _heard(
+def _transcribed(
     context: ServiceContext, job: Job, row: Row[Any], plan: TranscriptionPlan, number: int
 ) -> SliceTranscript:
     looked = time.monotonic()

@@ -22,7 +22,7 @@ from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.tables import files, isobmff_files, processes, tenants, uploads
 from fragdex.service.unprocessed.inspection import Inspection, Inspections, Inspector
 from fragdex.service.unprocessed.model import NewUnprocessedFile, ProcessRecord, UnprocessedFile
-from fragdex.service.unprocessed.passthrough import index_apart, why_not, why_not_told
+from fragdex.service.unprocessed.passthrough import indexed_in_child, why_not, why_not_by_index
 from fragdex.service.unprocessed.records import (
     FAMILY,
     PROCESSES,
@@ -136,7 +136,7 @@ def target(context: ServiceContext, tenant_id: str, file_id: str) -> Target:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Examined:
     """What was learnt of the bytes; the objects wait in the trash until the record names them."""
 
     refusal: str | None
@@ -148,44 +148,44 @@ def _watch(upload: Upload) -> Inspector:
     return Inspector()
 
 
-def _examine(context: ServiceContext, arrived: Arrived) -> _Found:
+def _examine(context: ServiceContext, arrived: Arrived) -> _Examined:
     inspector = arrived.watcher or Inspector()
     refusal = inspector.refusal()
     wanted = sa.select(_FILE.process_when_complete).where(_FILE.id == arrived.record_id)
     with context.database.read() as connection:
         process = bool(connection.scalar(wanted))
     if refusal:
-        return _Found(refusal, None, None)
+        return _Examined(refusal, None, None)
     if inspector.large:
-        return _examined_apart(context, arrived, process)
+        return _examined_in_child(context, arrived, process)
     index = inspector.index(arrived.md5)
     if index is None:
-        return _Found(None, None, None)
+        return _Examined(None, None, None)
     tenant_id, key = arrived.tenant_id, arrived.store_key
     context.part(Inspections).put(key, Inspection(small=True))
     index_key = store_index(context, tenant_id, index).key
     track = None
     if process and why_processed(context, tenant_id, index, key) is None:
         track = track_of(context, tenant_id, index, key, arrived.md5, arrived.sha256)
-    return _Found(None, index_key, track)
+    return _Examined(None, index_key, track)
 
 
-def _examined_apart(context: ServiceContext, arrived: Arrived, process: bool) -> _Found:
+def _examined_in_child(context: ServiceContext, arrived: Arrived, process: bool) -> _Examined:
     tenant_id, key, md5 = arrived.tenant_id, arrived.store_key, arrived.md5
-    with index_apart(context, tenant_id, key, md5, arrived.byte_size) as indexed:
+    with indexed_in_child(context, tenant_id, key, md5, arrived.byte_size) as indexed:
         if indexed is None:
-            return _Found(None, None, None)
+            return _Examined(None, None, None)
         context.part(Inspections).put(key, Inspection(small=False, reason=indexed.reason))
         index_key = store_saved(context, tenant_id, indexed.path, indexed.tracks).key
         track = None
         if process and indexed.reason is None:
             index = open_index(indexed.path)
             track = track_of(context, tenant_id, index, key, md5, arrived.sha256)
-        return _Found(None, index_key, track)
+        return _Examined(None, index_key, track)
 
 
 def _finished(context: ServiceContext, connection: Connection, arrived: Arrived) -> None:
-    examined: _Found = arrived.found
+    examined: _Examined = arrived.found
     now = instant()
     values: dict[str, Any] = {"md5": arrived.md5, "sha256": arrived.sha256, "completed_at": now}
     if examined.refusal:
@@ -294,12 +294,12 @@ def why_processed(
         index: of the file, without which it must be.
         key: of the file in the store.
 
-    Raises: as `index_apart`.
+    Raises: as `indexed_in_child`.
     """
     if index is None:
         return "it has no index"
     remote = context.store.path(key) is None
-    reason = why_not_told(index, remote=remote)
+    reason = why_not_by_index(index, remote=remote)
     size = index.file.size or 0
     if reason is not None:
         return reason
@@ -308,7 +308,7 @@ def why_processed(
         return seen.reason
     if seen is None and size > IN_THREAD:
         md5 = bytes.fromhex(index.file.md5 or "")
-        with index_apart(context, tenant_id, key, md5, size) as apart:
+        with indexed_in_child(context, tenant_id, key, md5, size) as apart:
             return "it has no index" if apart is None else apart.reason
     try:
         with context.store.source(key) as source:

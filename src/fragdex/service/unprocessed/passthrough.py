@@ -45,7 +45,7 @@ def why_not(index: Index, source: Source, *, remote: bool = False) -> str | None
         source: its bytes; a few are read for each fragment.
         remote: each read is a request over a network.
     """
-    reason = why_not_told(index, remote=remote)
+    reason = why_not_by_index(index, remote=remote)
     if reason is not None:
         return reason
     try:
@@ -54,7 +54,7 @@ def why_not(index: Index, source: Source, *, remote: bool = False) -> str | None
         return "its fragments could not be read"
 
 
-def why_not_told(index: Index, *, remote: bool = False) -> str | None:
+def why_not_by_index(index: Index, *, remote: bool = False) -> str | None:
     """The same, as far as the index tells it."""
     if len(index.tracks) != 1:
         return "it has several tracks"
@@ -171,7 +171,7 @@ class Indexed:
 
 
 @contextmanager
-def index_apart(
+def indexed_in_child(
     context: ServiceContext, tenant_id: str, key: str, md5: bytes, size: int
 ) -> Iterator[Indexed | None]:
     """The exact index of a stored file, made in a process of its own.

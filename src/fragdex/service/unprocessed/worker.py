@@ -83,7 +83,9 @@ def record_of_track(
 
     Returns: None where the upload has too little of it, or other bytes than announced.
     """
-    ranges = _told(Path(transcoded.ranges_path), transcoded.byte_size, original.blob.byte_size)
+    ranges = _claimed_ranges(
+        Path(transcoded.ranges_path), transcoded.byte_size, original.blob.byte_size
+    )
     if ranges is None:
         return None
     starts, sizes = ranges[:, 0], ranges[:, 2]
@@ -116,7 +118,7 @@ def record_of_track(
     return record if _WORTH * len(record) <= transcoded.byte_size else None
 
 
-def _told(path: Path, size: int, whole: int) -> Int64 | None:
+def _claimed_ranges(path: Path, size: int, whole: int) -> Int64 | None:
     """The announced ranges of a track of some bytes, if possible: in order and inside."""
     most = MOST_RECORD_BYTES // 16
     rows = np.fromfile(path, COPIED_RANGE.base, 3 * most + 1).astype(np.int64)

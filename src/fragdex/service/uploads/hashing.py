@@ -229,7 +229,7 @@ class Hashes:
             raise Unavailable("the store lost bytes of this upload", retry_after=1)
 
 
-class HeldHashes:
+class PausedHashes:
     """Hashes between two chunks, by draft: a draft's first bytes never change under its name."""
 
     def __init__(self, most: int = HELD, seconds: float = HELD_S) -> None:
@@ -262,5 +262,5 @@ class HeldHashes:
         return len(self._held) > self._most or since < now - self._seconds
 
 
-held = HeldHashes()
+held = PausedHashes()
 """What this process keeps."""

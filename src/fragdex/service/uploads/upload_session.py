@@ -168,7 +168,7 @@ def open_session(
     session = UploadSession(context, upload, lease, span, arrival or Arrival())
     if lease is not None:
         try:
-            with session.asked_whose_it_is():
+            with session.checking_the_lease():
                 session.prepare()
         except BaseException:
             session.leave()
@@ -301,18 +301,18 @@ class UploadSession:
 
     def _append(self, new: bytes) -> None:
         assert self._draft is not None
-        with self.asked_whose_it_is():
+        with self.checking_the_lease():
             self._draft.append(self._appended, new)
         self._appended += len(new)
         if self._hashes is not None:
             self._hashes.feed(new)
         if self._appended - self._durable >= SYNC_BYTES and self._appended < self.upload.byte_size:
-            with self.asked_whose_it_is():
+            with self.checking_the_lease():
                 self._durable = min(self._appended, self._draft.sync())
             self._held_lease().write(next_byte=self._durable)
 
     @contextmanager
-    def asked_whose_it_is(self) -> Iterator[None]:
+    def checking_the_lease(self) -> Iterator[None]:
         """Where the store fails a writer, ask first whether the upload was taken over meanwhile.
 
         Whoever takes over lets the draft go, and a writer who slept finds anything but that.
@@ -361,7 +361,7 @@ class UploadSession:
             try:
                 completion.complete(self._context, self.upload, lease, draft, hashes, self._arrival)
             except Unavailable:
-                lease.write()  # whose it is comes first, as in `asked_whose_it_is`
+                lease.write()  # whose it is comes first, as in `checking_the_lease`
                 raise
         self._progress = Progress(self.upload.byte_size, self.upload.byte_size, True)
 

@@ -93,7 +93,7 @@ def lease_of(per_second: float, burst: int) -> int:
 
 
 @dataclass(slots=True)
-class _Held:
+class _Bucket:
     """What this process has of a key: requests taken in advance, or the word that there is none."""
 
     left: int = 0
@@ -114,7 +114,7 @@ class SharedRates:
         self._lease = lease_of(per_second, burst)
         self._alone = RateLimits(per_second, burst)
         self._alone_until = math.inf if database.dialect == "sqlite" else 0.0
-        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._held: OrderedDict[str, _Bucket] = OrderedDict()
 
     async def take(self, key: str) -> None:
         """Count one request of `key`.
@@ -135,16 +135,16 @@ class SharedRates:
             await self._ask_once(key, bucket)
         self._alone.take(key)
 
-    def _of(self, key: str) -> _Held:
+    def _of(self, key: str) -> _Bucket:
         bucket = self._held.get(key)
         if bucket is None:
-            bucket = self._held[key] = _Held()
+            bucket = self._held[key] = _Bucket()
             if len(self._held) > MAX_KEYS:
                 self._held.popitem(last=False)
         self._held.move_to_end(key)
         return bucket
 
-    async def _ask_once(self, key: str, bucket: _Held) -> None:
+    async def _ask_once(self, key: str, bucket: _Bucket) -> None:
         """One look for all requests of a key that come at the same time."""
         if bucket.asking is None:
             bucket.asking = asyncio.ensure_future(self._ask(key, bucket))
@@ -153,7 +153,7 @@ class SharedRates:
         except TimeoutError:
             self._count_alone("the database is slow")
 
-    async def _ask(self, key: str, bucket: _Held) -> None:
+    async def _ask(self, key: str, bucket: _Bucket) -> None:
         try:
             given, wait = await run_sync(
                 take_leases, self._database, key, self._lease, self._per_second, self._burst

@@ -48,7 +48,7 @@ def upgrade(database: Database) -> None:
     with database.write(remaking=True) as connection:
         if database.dialect == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        _need_known(_found(connection))
+        _need_known(_stored_version(connection))
         _step_to(connection, "head")
         connection.execute(schema.delete())
         row = {"version": known_versions()[-1], "compatible_since": COMPATIBLE_SINCE}
@@ -66,7 +66,7 @@ def _step_to(connection: Connection, version: str) -> None:
 def version_of(database: Database) -> str | None:
     """The version that the tables are of; None: there are none."""
     with database.read() as connection:
-        return _found(connection)
+        return _stored_version(connection)
 
 
 def known_versions() -> list[str]:
@@ -91,7 +91,7 @@ def _need_known(version: str | None) -> None:
 
 
 def _is_newer_and_compatible(connection: Connection) -> bool:
-    version, known = _found(connection), known_versions()
+    version, known = _stored_version(connection), known_versions()
     if version is None or version <= known[-1] or not sa.inspect(connection).has_table(schema.name):
         return False
     since = connection.scalar(
@@ -100,7 +100,7 @@ def _is_newer_and_compatible(connection: Connection) -> bool:
     return since is not None and since <= known[-1]
 
 
-def _found(connection: Connection) -> str | None:
+def _stored_version(connection: Connection) -> str | None:
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
     number = sa.table(VERSION_TABLE, sa.column("version_num"))
