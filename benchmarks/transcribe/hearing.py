@@ -86,7 +86,7 @@ def hear(
                         number = todo.get_nowait()
                     except queue.Empty:
                         return
-                    heard.append((place, children[place].hear(plan, number)))
+                    heard.append((place, children[place].transcribe_slice(plan, number)))
 
             before = sum(processor_seconds(child.pid) for child in children)
             began = time.monotonic()
@@ -155,10 +155,10 @@ def without_engine(path: Path, work_slice_ms: int, *, apart: bool) -> tuple[floa
         for number in plan.slices:
             if apart:
                 with fragdex.open_source(path) as other:
-                    Listener(index, other).hear(plan, number, _Nothing())
+                    Listener(index, other).transcribe_slice(plan, number, _Nothing())
                     read += other.bytes_read
             else:
-                listener.hear(plan, number, _Nothing())
+                listener.transcribe_slice(plan, number, _Nothing())
         read += source.bytes_read
     spent = (time.process_time() - began) / track.stop.seconds
     return read / int(track.samples.size.sum()), spent

@@ -197,7 +197,7 @@ def long(work: Work) -> Row:
         chosen = plan.slices[:: max(1, len(plan.slices) // 8)][:8]
         first = None
         for number in chosen:
-            heard = child.hear(plan, number)
+            heard = child.transcribe_slice(plan, number)
             if first is None and heard.words:
                 first = time.monotonic() - began
             memory.append(hearing.resident(child.pid))

@@ -67,7 +67,7 @@ def hear():
         engine = engine or Echo()
         plan = listener.plan(work_slice_ms, engine)
         chosen = plan.slices if numbers is None else [n for n in numbers if n in plan.slices]
-        return plan, [listener.hear(plan, number, engine) for number in chosen]
+        return plan, [listener.transcribe_slice(plan, number, engine) for number in chosen]
 
     yield run
     for source in sources:

@@ -119,13 +119,13 @@ def test_a_dictionary_and_what_it_lacks(tmp_path):
     path = tmp_path / "some.dict"
     path.write_text("cat K AE T\ncat(2) K AH T\nwell W EH L\nzebra Z IY B R AH")
     words = Pronunciations(path)
-    assert words.said("Cat!") == (("K", "AE", "T"), True)
-    assert words.said("cats") == (("K", "AE", "T", "Z"), True)
-    assert words.said("zebra") == (("Z", "IY", "B", "R", "AH"), True)
-    assert words.said("well-cat").phones == ("W", "EH", "L", "K", "AE", "T")
-    guess = words.said("fish")
+    assert words.pronunciation("Cat!") == (("K", "AE", "T"), True)
+    assert words.pronunciation("cats") == (("K", "AE", "T", "Z"), True)
+    assert words.pronunciation("zebra") == (("Z", "IY", "B", "R", "AH"), True)
+    assert words.pronunciation("well-cat").phones == ("W", "EH", "L", "K", "AE", "T")
+    guess = words.pronunciation("fish")
     assert (guess.phones, guess.known) == (("F", "IH", "SH"), False)
-    assert words.said("…").phones == ()
+    assert words.pronunciation("…").phones == ()
 
 
 @needs_model

@@ -55,7 +55,7 @@ def test_a_track_is_heard_through_the_process_of_its_engine(child):
     assert steps[0]["progress"] == 0
     assert steps[-1]["progress"] == steps[-1]["of"] == asked["utterances"] > 0
     assert taken(child) == 1
-    told = child.hear(plan, 1)
+    told = child.transcribe_slice(plan, 1)
     assert told.words == SliceTranscript.of_json(asked).words
     assert 0 < told.bytes_read < FILE.stat().st_size
 
@@ -65,7 +65,7 @@ def test_the_bytes_come_from_whoever_started_it(child):
         index = fragdex.index(source)
         child.take(index, source)
         before = source.bytes_read
-        heard = child.hear(child.plan(10_000), 2)
+        heard = child.transcribe_slice(child.plan(10_000), 2)
         assert source.bytes_read - before >= heard.bytes_read * 0.9
     assert heard.words
 
@@ -106,7 +106,7 @@ def test_what_check_raises_ends_the_process():
         plan = child.plan(60_000)
         begun = time.monotonic()
         with pytest.raises(Cancelled):
-            child.hear(plan, 0, check=check)
+            child.transcribe_slice(plan, 0, check=check)
         assert not child.alive
         with pytest.raises(ProcessLookupError):
             os.kill(child.pid, 0)
@@ -119,7 +119,7 @@ def test_a_process_that_is_killed_is_told_as_passing():
         plan = child.plan(10_000)
         os.kill(child.pid, signal.SIGKILL)
         with pytest.raises(Unavailable, match="SIGKILL"):
-            child.hear(plan, 0)
+            child.transcribe_slice(plan, 0)
 
 
 def test_a_source_that_fails_is_told():
@@ -260,8 +260,8 @@ def test_a_plan_can_be_given_to_another_process():
         first.open()
         taken(first)
         plan = first.plan(10_000)
-        words = first.hear(plan, 3).words
+        words = first.transcribe_slice(plan, 3).words
     with SpeechProcess(QUICK) as second:
         second.open()
         taken(second)
-        assert second.hear(TranscriptionPlan.of_json(plan.as_json()), 3).words == words
+        assert second.transcribe_slice(TranscriptionPlan.of_json(plan.as_json()), 3).words == words

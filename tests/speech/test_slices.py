@@ -66,7 +66,7 @@ def test_a_saved_index_does_as_well(tmp_path, hear):
         fragdex.index(source).save(tmp_path / "saved.fidx")
         listener = Listener(fragdex.open_index(tmp_path / "saved.fidx"), source)
         plan = listener.plan(10_000, Echo())
-        again = [listener.hear(plan, number, Echo()) for number in plan.slices]
+        again = [listener.transcribe_slice(plan, number, Echo()) for number in plan.slices]
     assert merged(again).words == merged(slices).words
 
 

@@ -368,12 +368,12 @@ class _Panel:
     """A plot area with a time axis below and room for labels at its left."""
 
     def __init__(self, series: Series, height: int, highest: float = 1.0) -> None:
-        self.found, self.height, self.highest = series, height, max(highest, 1e-12)
+        self.series, self.height, self.highest = series, height, max(highest, 1e-12)
         self.parts: list[str] = []
         self.scale = (WIDTH - LEFT - RIGHT) / max(series.last - series.first, 1e-9)
 
     def x(self, seconds: Any) -> Any:
-        return np.round(LEFT + (np.asarray(seconds) - self.found.first) * self.scale, 1)
+        return np.round(LEFT + (np.asarray(seconds) - self.series.first) * self.scale, 1)
 
     def y(self, value: Any) -> Any:
         return np.round(self.height - np.asarray(value) / self.highest * (self.height - 8), 1)
@@ -388,7 +388,7 @@ class _Panel:
             self.label(y + 4, text(value))
 
     def svg(self, title: str) -> str:
-        ticks = time_ticks(self.found.first, self.found.last, 11)
+        ticks = time_ticks(self.series.first, self.series.last, 11)
         step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
         for tick in ticks:
             at = float(self.x(tick))
@@ -397,7 +397,7 @@ class _Panel:
                 f'<text x="{at:g}" y="{self.height + 18}" text-anchor="middle">'
                 f"{tick_label(tick, step)}</text>"
             )
-        unit = "time (s)" if self.found.last < 60 else "time"
+        unit = "time (s)" if self.series.last < 60 else "time"
         self.label(self.height + 18, unit)
         self.parts.append(f'<path class="axis" d="M{LEFT} {self.height}H{WIDTH - RIGHT}"/>')
         return (

@@ -85,7 +85,7 @@ class Head:
         self.pieces.append((0, head))
         met = native.walk(head)
         scan.take(head, met)
-        scan.stand(met.position, met.status, head[met.position : met.position + 16])
+        scan.stop_at(met.position, met.status, head[met.position : met.position + 16])
 
     def piece(self, source: Source, wanted: ByteRange) -> bytes:
         """Read a range, or as much of it as there is, and remember it."""
@@ -154,7 +154,7 @@ def read_local(source: Source, view: memoryview, scan: Scan) -> None:
 def _waiting(source: Source, scan: Scan, size: int) -> None:
     """Pass a box whose header is known, by one read to where it stays; pages cost more."""
     need = scan.need
-    scan.stand(scan.position, headers.DONE, b"")
+    scan.stop_at(scan.position, headers.DONE, b"")
     if need is not None and need.stop <= size and source.fileno() is not None:
         scan.feed(source.read(ByteRange(scan.position, need.stop)), scan.position)
 
@@ -181,7 +181,7 @@ def _by_reads(source: Source, size: int, scan: Scan) -> bool:
         head = b""
         if met.status not in (headers.DONE, headers.FULL, headers.DENSE) and met.position < size:
             head = source.read_up_to(ByteRange(met.position, min(met.position + 16, size)))
-        scan.stand(met.position, met.status, head)
+        scan.stop_at(met.position, met.status, head)
         if met.status == headers.DENSE:
             return False
         if met.status != headers.FULL:
@@ -200,7 +200,7 @@ def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
         scan.take(view, met)
         source.note_read(scan.box_bytes - before)
         source.passed(min(met.position, len(view)))
-        scan.stand(met.position, met.status, view[met.position : met.position + 16])
+        scan.stop_at(met.position, met.status, view[met.position : met.position + 16])
         if met.status != headers.FULL:
             _rest(source, len(view), scan, met.status)
             return

@@ -304,7 +304,7 @@ class Ahead(Scan):
             self._over |= self._looked - self.target > self._longest
             return
         self.begin = self._looked - len(self._searched) + offset
-        self.stand(self.begin, DONE, b"")
+        self.stop_at(self.begin, DONE, b"")
         self._feed(bytes(self._searched[offset:]), self.begin)
         self._searched.clear()
 

@@ -435,10 +435,10 @@ class Scan(ScanState):
             self._take_piece(piece, met, begin)
             self.position = begin + at
             if met.status != headers.FULL:
-                self.stand(self.position, met.status, piece[at : at + 16])
+                self.stop_at(self.position, met.status, piece[at : at + 16])
                 return at
 
-    def stand(self, position: int, status: int, head: memoryview | bytes) -> None:
+    def stop_at(self, position: int, status: int, head: memoryview | bytes) -> None:
         """Say where a walk stopped and why; `head` is the available part of the next header."""
         self.position = position
         self._want = 8

@@ -357,7 +357,7 @@ def package_file(package: Package, index: Index, name: str) -> View:
     growth = package.title.growth
     if name not in (MULTIVARIANT, MANIFEST, IMAGES) or (growth is not None and not growth.ended):
         return package[name]
-    return package.kept(f"{name} with its storyboard", lambda: _listing(package, index, name))
+    return package.cached(f"{name} with its storyboard", lambda: _listing(package, index, name))
 
 
 def _listing(package: Package, index: Index, name: str) -> View:

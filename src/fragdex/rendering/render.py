@@ -181,7 +181,7 @@ class _Work:
             return None
 
         def progress(done: int) -> None:
-            scheduler.told(frames, done)
+            scheduler.report(frames, done)
             self._count(frames, done, parts.frames)
 
         def draw() -> SliceMade:
@@ -276,10 +276,10 @@ class SliceScheduler:
     >>> scheduler = SliceScheduler(
     ...     [range(0, 300), range(300, 600)], at_once=False, clock=iter([0, 1, 2]).__next__
     ... )
-    >>> scheduler.told(range(0, 300), 1)
+    >>> scheduler.report(range(0, 300), 1)
     >>> scheduler.may_begin(1)
     False
-    >>> scheduler.told(range(0, 300), 31)  # 30 frames a second
+    >>> scheduler.report(range(0, 300), 31)  # 30 frames a second
     >>> scheduler.may_begin(1)
     True
     """
@@ -301,7 +301,7 @@ class SliceScheduler:
         self._free = 0
         self._over = False
 
-    def told(self, frames: range, done: int) -> None:
+    def report(self, frames: range, done: int) -> None:
         """A process has done so many frames of a slice; those that it only replays do not count."""
         now = self._clock()
         with self._changed:

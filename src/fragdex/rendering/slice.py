@@ -271,7 +271,7 @@ class Slicer:
             drawn.notes.say("refused", line)
         stop = drawn.first + drawn.frames
         strips = self._player.sound(drawn.first, stop)
-        own_samples = self._player.kept(strips)
+        own_samples = self._player.own_samples(strips)
         if stage.begun is not None and (data := stage.sound()):
             name = f"samples:{hashlib.sha256(data).hexdigest()}"
             own_samples[name] = data

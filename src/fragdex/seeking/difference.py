@@ -87,7 +87,7 @@ class _Rows:
         *,
         by_moof: bool = False,
     ) -> None:
-        self.found, self.claimed, self.true = findings, claimed, true
+        self.findings, self.claimed, self.true = findings, claimed, true
         self.edges, self.by_moof = edges, by_moof
         # Both as presentation times; a rescaled time may be off by one tick.
         self.shift = round(claimed.shift - true.shift)
@@ -101,7 +101,7 @@ class _Rows:
 
     def note(self, code: str, message: str, offsets: Int64) -> None:
         if len(offsets):
-            self.found.add(
+            self.findings.add(
                 code, message, offset=int(offsets[0]), track=self.true.id, count=len(offsets)
             )
 
@@ -202,7 +202,7 @@ class _Rows:
         wrong = (gap > self.slack) & ~self.guessed[np.repeat(rows, self.claimed.sync_samples.count)]
         self.note("sync", "no sync sample is at the time that the index says", offsets[wrong])
         if self.claimed.exact and len(claim) != count:
-            self.found.add(
+            self.findings.add(
                 "sync-count",
                 f"the file has {count} sync samples, the index {len(claim)}",
                 track=self.true.id,
@@ -211,7 +211,7 @@ class _Rows:
     def _samples(self) -> None:
         ours, theirs = self.claimed.samples, self.true.samples
         if len(ours) != len(theirs):
-            self.found.add(
+            self.findings.add(
                 "samples",
                 f"the file has {len(theirs)} samples, the index {len(ours)}",
                 track=self.true.id,

@@ -85,7 +85,7 @@ class Pronunciations:
 
     def __init__(self, path: Path) -> None:
         self._lines = b"\n" + path.read_bytes()
-        self.said = lru_cache(maxsize=4096)(self._pronounced)
+        self.pronunciation = lru_cache(maxsize=4096)(self._pronounced)
 
     def _pronounced(self, text: str) -> Pronunciation:
         phones: list[str] = []
@@ -223,7 +223,9 @@ class Aligner:
         frames = len(sound) // FRAME
         if not texts or not frames:
             return [Word(text, 0, 0) for text in texts]
-        pronunciations = [self._dictionary.said(text) for text in texts] if self.exact else []
+        pronunciations = (
+            [self._dictionary.pronunciation(text) for text in texts] if self.exact else []
+        )
         needed = STATES * sum(len(one.phones) for one in pronunciations)
         if not 0 < needed <= frames:
             return _by_loudness(sound, texts)

@@ -153,7 +153,7 @@ class SpeechProcess(ChildProcess):
         )
         return TranscriptionPlan.of_json(answer)
 
-    def hear(
+    def transcribe_slice(
         self, plan: TranscriptionPlan, number: int, *, check: Check = lambda: None
     ) -> SliceTranscript:
         """The words of a slice.
@@ -161,7 +161,9 @@ class SpeechProcess(ChildProcess):
         Args:
             check: called several times a second; what it raises ends the process.
         """
-        heard = self.do("hear", check=check, answer=self._read, plan=plan.as_json(), number=number)
+        heard = self.do(
+            "transcribe_slice", check=check, answer=self._read, plan=plan.as_json(), number=number
+        )
         return SliceTranscript.of_json(heard)
 
     def leave(self) -> None:
@@ -283,8 +285,8 @@ class _Work:
         plan: TranscriptionPlan = self._listener.plan(work_slice_ms, self.engine, language)
         return plan.as_json()
 
-    def hear(self, plan: dict[str, Any], number: int) -> dict[str, Any]:
-        heard: SliceTranscript = self._listener.hear(
+    def transcribe_slice(self, plan: dict[str, Any], number: int) -> dict[str, Any]:
+        heard: SliceTranscript = self._listener.transcribe_slice(
             TranscriptionPlan.of_json(plan), number, self.engine,
             lambda done, of: self._channel.send(progress=done, of=of),
         )  # fmt: skip
@@ -294,5 +296,5 @@ class _Work:
 def main(channel: Channel) -> None:
     """Do jobs until the parent is gone."""
     work = _Work(channel)
-    jobs = (work.open, work.take, work.leave, work.plan, work.hear)
+    jobs = (work.open, work.take, work.leave, work.plan, work.transcribe_slice)
     channel.serve({job.__name__: job for job in jobs})

@@ -124,7 +124,7 @@ class Listener:
         read = read or self.read
         return cut_near(read, border, REACH, plan.quiet, plan.first_frame, plan.last_frame)
 
-    def hear(
+    def transcribe_slice(
         self,
         plan: TranscriptionPlan,
         number: int,

@@ -71,7 +71,7 @@ def transcribe(
         # Before the pool waits for its threads: what they do ends at once.
         stack.callback(children.over.set)
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-        for one in pool.map(partial(children.hear, plan), plan.slices):
+        for one in pool.map(partial(children.transcribe_slice, plan), plan.slices):
             heard.append(one)
             on_slice(one, len(heard), len(plan.slices))
     transcript = merged(heard, plan.language)
@@ -102,11 +102,13 @@ class _Children:
         self.over = threading.Event()
         self.engine = ""
 
-    def hear(self, plan: TranscriptionPlan, number: int) -> SliceTranscript:
+    def transcribe_slice(self, plan: TranscriptionPlan, number: int) -> SliceTranscript:
         """A slice; where its process is ended by somebody, another one hears it from the start."""
         for left in reversed(range(_TRIES)):
             try:
-                return self.use(lambda child: child.hear(plan, number, check=self.check))
+                return self.use(
+                    lambda child: child.transcribe_slice(plan, number, check=self.check)
+                )
             except Unavailable:
                 if not left:
                     raise

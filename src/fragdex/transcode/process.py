@@ -104,7 +104,7 @@ class _Tracks:
         self.folder = folder
         self.scrub_alone, self.sound_alone = scrub_alone, sound_alone
         self.infos = {info.index: info for info in infos if surveys[info.index].packets}
-        self.found = surveys
+        self.surveys = surveys
         self.copiers: dict[int, Copier] = {}
         self.encoders: dict[int, list[VideoEncoder | AudioEncoder]] = {}
         self.streams: dict[int, Any] = {}
@@ -126,7 +126,7 @@ class _Tracks:
             encoders: list[VideoEncoder | AudioEncoder] = []
             if self.scrub_alone:
                 pass
-            elif self.found[stream.index].copied:
+            elif self.surveys[stream.index].copied:
                 self.copiers[stream.index] = Copier(path, info.track_id, stream)
             elif info.type == "video":
                 encoders.append(VideoEncoder(path, info.track_id, stream))
@@ -135,7 +135,7 @@ class _Tracks:
                     AudioEncoder(path, info.track_id, stream, lossless=self.sound_alone)
                 )
             if stream.index == self.scrubbed:
-                end = self.found[stream.index].end or 0.0
+                end = self.surveys[stream.index].end or 0.0
                 encoders.append(Scrubber(self.folder / "scrub.mp4", 1, stream, end))
             self.encoders[stream.index] = encoders
             if encoders and info.type == "video":
@@ -203,7 +203,7 @@ class _Tracks:
         index_path = path.with_suffix(".fidx")
         index.save(index_path)
         (track,) = index.tracks
-        reasons = self.found[info.index].reasons
+        reasons = self.surveys[info.index].reasons
         more = {"copied": track_id != SCRUB_TRACK and not reasons, "reasons": reasons}
         ranges_path = ""
         places, source = copied

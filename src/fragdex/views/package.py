@@ -153,7 +153,7 @@ class Package(Mapping[str, View]):
     def __eq__(self, other: object) -> bool:
         return self is other  # a mapping would make every file of both
 
-    def kept(self, name: str, make: Callable[[], View]) -> View:
+    def cached(self, name: str, make: Callable[[], View]) -> View:
         """A text that is made once, and then kept while there is room; of a growing title never.
 
         Args:
@@ -220,7 +220,7 @@ class Package(Mapping[str, View]):
                 recipe.append(md5(text, usedforsecurity=False).hexdigest())
             return View(media_type, self.sources, recipe, [len(text)], _only(text))
 
-        return self.kept(name, make)
+        return self.cached(name, make)
 
 
 def _fragments(one: Rendition) -> Iterator[str]:

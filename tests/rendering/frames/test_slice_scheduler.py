@@ -32,7 +32,7 @@ def test_a_fast_page_needs_one_process():
     one, now = scheduler()
     for step in range(1, 11):
         assert may(one) == [True, False, False]
-        one.told(THIRDS[0], 10 * step)
+        one.report(THIRDS[0], 10 * step)
         now[0] += 0.06
     one.free()
     assert may(one) == [True, True, False]
@@ -44,12 +44,12 @@ def test_a_fast_page_needs_one_process():
 
 def test_slices_that_are_far_off_get_processes_of_their_own():
     one, now = scheduler()
-    one.told(THIRDS[0], 1)
+    one.report(THIRDS[0], 1)
     now[0] = 1
-    one.told(THIRDS[0], 81)  # it is at 100 soon, and at 200 in 1.5 s
+    one.report(THIRDS[0], 81)  # it is at 100 soon, and at 200 in 1.5 s
     assert may(one) == [True, False, False]
     now[0] = 2
-    one.told(THIRDS[0], 91)  # a page that begins to move
+    one.report(THIRDS[0], 91)  # a page that begins to move
     assert may(one) == [True, False, True]
 
 
@@ -57,11 +57,11 @@ def test_time_until_the_first_frame_is_not_that_of_a_frame():
     """The browser starts, and what is before a slice is replayed."""
     one, now = scheduler()
     for _ in range(5):
-        one.told(THIRDS[0], 0)
+        one.report(THIRDS[0], 0)
         now[0] += 0.1
-    one.told(THIRDS[0], 1)
+    one.report(THIRDS[0], 1)
     now[0] += 0.1
-    one.told(THIRDS[0], 90)
+    one.report(THIRDS[0], 90)
     assert may(one) == [True, False, False]
 
 
@@ -81,7 +81,7 @@ def test_every_slice_is_begun_whatever_the_pace(count, seconds, at_once):
         begun.append(number)
         for done in range(11):
             now[0] += next(steps)
-            one.told(slices[number], done)
+            one.report(slices[number], done)
         one.free()
 
     threads = [threading.Thread(target=make, args=(number,)) for number in range(count)]
@@ -95,9 +95,9 @@ def test_every_slice_is_begun_whatever_the_pace(count, seconds, at_once):
 def test_where_starting_takes_long_there_has_to_be_more_to_do():
     one, now = scheduler()
     now[0] = 2
-    one.told(THIRDS[0], 1)
+    one.report(THIRDS[0], 1)
     now[0] = 3
-    one.told(THIRDS[0], 51)  # at 100 after another second, at 200 after three: a start took two
+    one.report(THIRDS[0], 51)  # at 100 after another second, at 200 after three: a start took two
     assert may(one) == [True, False, False]
 
 

@@ -60,7 +60,7 @@ class Shown:
 
     def strips(self, first, stop):
         strips = self.player.sound(first, stop)
-        self.opener.given.update(self.player.kept(strips))
+        self.opener.given.update(self.player.own_samples(strips))
         return strips
 
     def sound(self, first, stop):

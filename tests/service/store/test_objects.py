@@ -150,11 +150,11 @@ def test_many_drafts_hold_little(monkeypatch):
     for at in range(0, 900, 90):
         for draft in drafts:
             draft.append(at, CONTENT[at : at + 90])
-        assert store.held.size <= 2000 + 50 * 190
+        assert store.memory.size <= 2000 + 50 * 190
     for draft in drafts:
         assert draft.sync() == 900
         draft.finish(draft._folder.strip("/"))
-    assert store.held.size == 0
+    assert store.memory.size == 0
     assert whole(store, "drafts/d7") == CONTENT[:900]
 
 

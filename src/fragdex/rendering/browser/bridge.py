@@ -57,7 +57,7 @@ class Bridge:
         Raises:
             PageFailed: it throws, or does not answer.
         """
-        facts = self._waiting.asked(f"{_ROOM}.measure()", "how long it is", self._seconds)
+        facts = self._waiting.call(f"{_ROOM}.measure()", "how long it is", self._seconds)
         width, height, duration = (None if one is None else max(1, round(one)) for one in facts)
         return width, height, duration
 
@@ -144,7 +144,7 @@ class Bridge:
             answered = self._waiting.value(f"{_ROOM}.told()")
             return f"; it answered for frame {answered}" if answered else ""
 
-        self._waiting.asked(f"{_ROOM}.{call}", what, seconds, told)
+        self._waiting.call(f"{_ROOM}.{call}", what, seconds, told)
 
 
 def _number(value: Fraction) -> float | int:

@@ -96,7 +96,7 @@ class Waiting:
             self._clock.go_on()
         self._answer(number, f"fragdex.seek({ms}) failed")
 
-    def asked(
+    def call(
         self, call: str, what: str, seconds: float, why: Callable[[], str] = lambda: ""
     ) -> Any:
         """Have a page do what it is asked for, while all that is of the page goes on.

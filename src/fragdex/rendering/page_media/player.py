@@ -370,7 +370,7 @@ class Player:
             self._handed = True
         return pieces
 
-    def kept(self, strips: Sequence[SoundStrip]) -> dict[str, bytes]:
+    def own_samples(self, strips: Sequence[SoundStrip]) -> dict[str, bytes]:
         """What these strips name and nobody else has: bytes that the page handed over or made.
 
         They go with the slice; `Opener` finds them again by `kept`.

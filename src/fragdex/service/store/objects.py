@@ -60,7 +60,7 @@ class ObjectStore:
 
     def __init__(self, bucket: Bucket) -> None:
         self.bucket = bucket
-        self.held = MemoryUse()
+        self.memory = MemoryUse()
 
     def __repr__(self) -> str:
         return f"<ObjectStore {self.bucket!r}>"
@@ -129,7 +129,7 @@ class ObjectStore:
 
     def draft(self, name: str) -> ObjectDraft:
         """The draft of that name; nothing is written yet."""
-        return ObjectDraft(self.bucket, checked(name), self.held)
+        return ObjectDraft(self.bucket, checked(name), self.memory)
 
     def drafts(self) -> Iterator[str]:
         """Names of all drafts that hold bytes, sorted."""

@@ -347,7 +347,7 @@ def _transcribed(
 
     with context.part(Engines).listener(context, row, check) as child:
         try:
-            return child.hear(plan, number, check=check)
+            return child.transcribe_slice(plan, number, check=check)
         except Unprocessable as error:
             # This sound broke the engine or the decoder: the rest is heard, and the gap is said.
             start, end = (frame * 10 for frame in plan.span(number))

@@ -64,7 +64,7 @@ def complete(
                 found=md5_text(md5),
             )
         )
-    with lease.kept():
+    with lease.renewing():
         with context.database.write() as connection:
             key = blobs.expect(connection, upload.tenant_id, hashes.sha256)
             lease.write_in(connection, md5=md5, sha256=hashes.sha256, object_key=key)
@@ -97,7 +97,7 @@ def complete_from_object(
     if size != upload.byte_size:
         return False
     hashes = Hashes(arrival.watch(upload) if arrival.watch is not None else None)
-    with lease.kept():
+    with lease.renewing():
         hashes.catch_up(store.read(key, ByteRange(0, size)), size, lease.keep)
         hashes.wait()
         if hashes.sha256 != upload.sha256:

@@ -146,7 +146,7 @@ class Lease:
             self.write()
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def renewing(self) -> Iterator[None]:
         """Renew the lease from a thread of its own, during work that gives no occasion."""
         over = threading.Event()
 

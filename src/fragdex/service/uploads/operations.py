@@ -279,7 +279,7 @@ def _complete_parts(
     base, _, generation = upload.draft.partition(".")
     # the name that sweeps leave to whoever takes over
     put, name = context.store.draft(upload.draft), f"{base}.{int(generation or 0) + 1}"
-    with lease.kept():
+    with lease.renewing():
         own = put.fork(name, upload.byte_size)
     lease.write(draft=name)
     # a sweep that looked before the row named it, or a part put again meanwhile

@@ -398,7 +398,7 @@ class UploadSession:
         lease, upload = self._held_lease(), self.upload
         base, _, generation = upload.draft.partition(".")
         name = f"{base}.{int(generation or 0) + 1}"
-        with lease.kept():
+        with lease.renewing():
             fork = draft.fork(name, upload.next_byte)
         lease.write(draft=name)
         # A sweep that looked before the row named it may have taken it for an orphan.
