@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fragdex.formats.fidx_columns import BYTE_ORDER, CHECKED, HEADER, MAGIC, VERSION, aligned
+from fragdex.formats.fidx_head import BYTE_ORDER, CHECKED, HEADER, MAGIC, VERSION, aligned
 
 __all__ = ["CODES", "Base", "mutate_boxes", "mutate_fidx", "scramble"]
 

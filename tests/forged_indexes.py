@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
 
-from fragdex.formats.fidx_columns import build_head, parse_head
+from fragdex.formats.fidx_head import build_head, parse_head
 
 NUMBERS: Final = (
     *(0, 1, -1, 2**31, 2**32, 2**53, 2**61, 2**62 - 1, 2**62),

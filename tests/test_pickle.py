@@ -18,7 +18,7 @@ from forged_indexes import checksummed
 from fragdex import errors
 from fragdex.boxes import make_box
 from fragdex.formats import fidx, wire
-from fragdex.formats.fidx_columns import parse_head
+from fragdex.formats.fidx_head import parse_head
 from fragdex.testing import movie
 from strategies.boxes import boxes
 from strategies.files import files

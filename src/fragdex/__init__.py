@@ -12,8 +12,8 @@ Names are imported when they are first used: `import fragdex` alone costs a few 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in typing, whose import takes longer than all the rest
 if TYPE_CHECKING:
     from fragdex.boxes import Box, make_box, parse, parse_box
     from fragdex.byterange import (
@@ -143,7 +143,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # to type checkers, every name would be there
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         if name not in _HOMES:
             return importlib.import_module("fragdex.renamed").old_name(name)
         value = getattr(importlib.import_module(f"fragdex.{_HOMES[name]}"), name)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # as in typing, whose import takes longer than most answers
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
 
@@ -18,6 +21,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fragdex ...
     0
     """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given == ["--version"]:
+        from fragdex import __version__
+
+        print(f"fragdex {__version__}")
+        return 0
+    if given[:1] == ["seek"]:
+        from fragdex.cli.saved_seek import seek
+
+        code = seek(given)
+        if code is not None:
+            return code
     try:
         from fragdex.cli.app import run
     except ModuleNotFoundError as error:
@@ -28,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    return run(arguments)
+    return run(given)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from formats import index_format_page
 from fragdex.errors import DamagedIndex, InexactIndex, SourceNotFound
 from fragdex.formats import fidx
-from fragdex.formats.fidx_columns import HEADER, build_head, parse_head
+from fragdex.formats.fidx_head import HEADER, build_head, parse_head
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from strategies.indexes import (

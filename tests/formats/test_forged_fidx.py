@@ -20,7 +20,7 @@ from forged_indexes import NUMBERS, checksummed, forged_columns, forged_values
 from fragdex.errors import DamagedIndex, FragdexError
 from fragdex.formats import fidx
 from fragdex.formats.fidx import check_tables
-from fragdex.formats.fidx_columns import parse_head
+from fragdex.formats.fidx_head import parse_head
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.seeking.forms import FORMS
 from fragdex.seeking.model import Index

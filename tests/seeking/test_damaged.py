@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.errors import DamagedIndex
 from fragdex.formats import fidx
-from fragdex.formats.fidx_columns import parse_head
+from fragdex.formats.fidx_head import parse_head
 from fragdex.fragments.table import SyncTable
 from fragdex.seeking.seek import Seeker
 from fragdex.testing import movie

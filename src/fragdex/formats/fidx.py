@@ -25,17 +25,8 @@ import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, InvalidRange
-from fragdex.formats.fidx_columns import (
-    MAGIC,
-    VERSION,
-    AnyTable,
-    ColumnReader,
-    ColumnWriter,
-    GroupTable,
-    begin_head,
-    finish_head,
-    parse_head,
-)
+from fragdex.formats.fidx_columns import AnyTable, ColumnReader, ColumnWriter, GroupTable
+from fragdex.formats.fidx_head import MAGIC, VERSION, begin_head, finish_head, parse_head
 from fragdex.formats.records import from_plain, integer, item, refuse, to_plain
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import FAR, NULL, FragmentTable, SampleTable, SyncTable, Table

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeV
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.fragments import FAR, FARTHEST, NULL
 from fragdex.fragments.arrow_capsule import array_capsules, schema_capsule, stream_capsule
 from fragdex.renamed import OldName
 
@@ -37,14 +38,6 @@ __all__ = [
 Int64: TypeAlias = npt.NDArray[np.int64]
 UInt32: TypeAlias = npt.NDArray[np.uint32]
 Bool: TypeAlias = npt.NDArray[np.bool_]
-
-NULL = -(2**63)
-"""What stands in an int64 column for "this index cannot tell"."""
-
-FAR = 1 << 62
-"""Bytes, ticks and sample numbers stay below: sums and differences of two fit in 64 bits."""
-FARTHEST = FAR // 2
-"""Positions and decode times that a file states stay below, so that sizes and durations fit too."""
 
 
 class FragmentFlags(IntFlag):

@@ -8,7 +8,7 @@ times are settled in `resolve`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -89,6 +89,20 @@ class PlainTrack(NamedTuple):
         rows = np.frombuffer(trafs, np.int64), np.frombuffer(points, np.int64)
         return cls(track, *rows, doubted)
 
+    @property
+    def length(self) -> int:
+        """Trafs."""
+        return len(self.trafs) // (3 + len(Runs.schema()))
+
+    def moved(self, moofs: int, runs: int) -> PlainTrack:
+        """The same with so many moofs and so many trafs of the track before them."""
+        if not moofs and not runs:
+            return self
+        trafs, points = self.trafs.copy(), self.points.copy()
+        trafs[:: 3 + len(Runs.schema())] += moofs
+        points[:: len(SyncPoints.schema())] += runs
+        return self._replace(trafs=trafs, points=points)
+
     def tables(self, first_moof: int = 0) -> tuple[Trafs, Runs, SyncPoints]:
         """The three tables; moofs are counted from `first_moof`."""
         moof, flags, time, time_kind, *of_runs = self.trafs.reshape(-1, 3 + len(Runs.schema())).T
@@ -144,6 +158,32 @@ class Batch:
             self.trafs, self.runs, self.points = in_file_order(tables)
             self.plain = None
         return self
+
+
+def joined_plain(batches: Sequence[Batch]) -> Plain | None:
+    """Several batches as one, where all of them are plain; moofs count from the first of all."""
+    if any(batch.plain is None for batch in batches):
+        return None
+    if len(batches) == 1:
+        return batches[0].plain
+    parts: dict[int, list[PlainTrack]] = {}
+    rows: dict[int, int] = {}
+    for batch in batches:
+        moofs = batch.first_moof - batches[0].first_moof
+        for track, part in (batch.plain or {}).items():
+            before = rows.get(track, 0)
+            moved = part.moved(moofs, before)
+            parts.setdefault(track, []).append(moved)
+            rows[track] = before + moved.length
+    return {
+        track: PlainTrack(
+            track,
+            np.concatenate([part.trafs for part in some]),
+            np.concatenate([part.points for part in some]),
+            any(part.doubted for part in some),
+        )
+        for track, some in parts.items()
+    }
 
 
 def in_file_order(

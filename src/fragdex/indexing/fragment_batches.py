@@ -20,7 +20,7 @@ from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import NULL, FragmentTable, Growing, SyncTable
 from fragdex.fragments.track_info import SampleDefaults, SampleGroup
 from fragdex.indexing import native
-from fragdex.indexing.batch import Batch, PlainTrack, Trafs, decode
+from fragdex.indexing.batch import Batch, Plain, PlainTrack, Trafs, decode, joined_plain
 from fragdex.indexing.groups import GroupBox, fragment_groups
 from fragdex.indexing.headers import Int64, Rows, Shaped
 from fragdex.indexing.positions import (
@@ -118,8 +118,9 @@ class Section:
     def _settle(self, findings: Findings) -> None:
         layout = lay_out(self._tops)
         first = self._batches[0].first_moof
-        if len(self._batches) == 1 and self._batches[0].plain is not None:
-            if not self._settle_plain(self._batches[0], layout, findings):
+        plain = joined_plain(self._batches)
+        if plain is not None:
+            if not self._settle_plain(plain, layout, findings):
                 self.deferred = True
                 return
             self._go_on()
@@ -145,9 +146,8 @@ class Section:
         self._batches.clear()
         self._waiting = 0
 
-    def _settle_plain(self, batch: Batch, layout: Layout, findings: Findings) -> bool:
+    def _settle_plain(self, plain: Plain, layout: Layout, findings: Findings) -> bool:
         """Settle fragments that are already separated by track; False where one is not regular."""
-        plain = batch.plain or {}
         self.doubted |= {track for track, rows in plain.items() if rows.doubted}
         if len(self.states) + len(plain) > MAX_TRACKS:
             return False
@@ -232,12 +232,11 @@ class Section:
 
         Then positions have nothing to repair and nothing to note, so that `strict` does not matter.
         """
-        batch = self._batches[0]
-        if len(self._batches) > 1 or batch.plain is None or self.deferred:
+        last = self._batches[-1]
+        plain = None if self.deferred else joined_plain(self._batches)
+        if plain is None or last.first_moof + len(last.damaged) > moofs:
             return False
-        if batch.first_moof + len(batch.damaged) > moofs:
-            return False
-        return self._settle_plain(batch, lay_out(self._tops), findings)
+        return self._settle_plain(plain, lay_out(self._tops), findings)
 
     def _put(self, track: int, tables: Settled) -> None:
         if track not in self._parts:

@@ -30,8 +30,9 @@ from fragdex.fragments.track_info import TrackInfo
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
 from fragdex.indexing.samples import RowSamples, read_moof
 from fragdex.seeking import registry
+from fragdex.seeking.finding import Place
 from fragdex.seeking.origin import FileInfo, Home
-from fragdex.seeking.seek import Finder, Hits, Place
+from fragdex.seeking.seek import Finder, Hits
 from fragdex.sources import Source, open_source
 
 Ranges = list[tuple[int, int]]

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "export": "fragdex.formats",
+    "export": "fragdex.formats.exporting",
     "extend": "fragdex.indexing.growing",
-    "save": "fragdex.formats",
+    "save": "fragdex.formats.exporting",
     "verifier": "fragdex.indexing.verified",
 }
 _OFFERS: dict[str, Callable[..., Any]] = {}

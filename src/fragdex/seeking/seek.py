@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import DamagedIndex, NoSyncSample
-from fragdex.fragments.table import FAR, NULL, FragmentFlags, FragmentTable, SyncTable
+from fragdex.errors import NoSyncSample
+from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SyncTable
+from fragdex.seeking.finding import ROW_COLUMNS, SYNC_COLUMNS, Place, PlainSeeker, damaged
 from fragdex.seeking.times import Time, presentation
 
 __all__ = ["Extent", "Hit", "Hits", "Seeker"]
@@ -110,15 +111,6 @@ class Hits:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _damaged(column: str, expected: str, value: object) -> DamagedIndex:
-    return DamagedIndex(
-        f"the sync samples of an index do not fit its fragments (column {column})",
-        expected=expected,
-        found=value,
-        advice="build the index again",
-    )
-
-
 FEW = 8
 """Rows of a table whose numbers are taken out at once."""
 
@@ -126,10 +118,6 @@ FEW = 8
 def _quick(column: npt.NDArray[np.int64]) -> Any:
     """A column whose numbers are read one at a time."""
     return column.tolist() if len(column) <= FEW else column.data
-
-
-Place = tuple[int, int, int, int, int, int, bool]
-"""A sync sample: row, sample, offset, size, cts, dts, clamped."""
 
 
 class Finder(Protocol):
@@ -202,7 +190,7 @@ class Extent:
         return known
 
 
-class Seeker:
+class Seeker(PlainSeeker):
     """The tables of one track, made ready for many seeks.
 
     Bisection runs over memoryviews: reading one element of a numpy array costs four times as much.
@@ -216,64 +204,14 @@ class Seeker:
 
     def __init__(self, fragments: FragmentTable, sync: SyncTable) -> None:
         self._fragments, self._sync = fragments, sync
-        self._cts, self._dts = _quick(sync.cts), _quick(sync.dts)
-        self._step, self._count = _quick(sync.step), _quick(sync.count)
-        self._sample, self._sample_step = _quick(sync.sample), _quick(sync.sample_step)
-        self._fragment = _quick(sync.fragment)
-        self._starts, self._counts = _quick(fragments.sample_start), _quick(fragments.sample_count)
-        self._rows = len(fragments)
-        self._offset, self._size = _quick(fragments.offset), _quick(fragments.size)
-        self._ends = _quick(fragments.cts_end)
+        of_sync = {name: _quick(getattr(sync, name)) for name in SYNC_COLUMNS}
+        super().__init__(of_sync, {name: _quick(getattr(fragments, name)) for name in ROW_COLUMNS})
         self._tested = False
         self._extent = Extent(fragments)
 
-    def find(self, target: int) -> Place:
-        """The sync sample for a composition time in ticks.
-
-        Returns: fragment row, sample, offset, size, cts, dts (NULL where unknown), clamped.
-
-        Raises:
-            NoSyncSample: there is none.
-            DamagedIndex: the tables contradict each other.
-        """
-        if not len(self._cts):
-            raise NoSyncSample("the track has no sync sample to seek to")
-        run = bisect_right(self._cts, target) - 1
-        clamped = run < 0
-        run = max(run, 0)
-        cts, step, last = self._cts[run], self._step[run], self._count[run] - 1
-        if last < 0:
-            raise _damaged("count", "a sync sample in each run", last + 1)
-        if step < 0:
-            raise _damaged("step", "times that rise", step)
-        turn = (target - cts) // step if step else (last if target >= cts else 0)
-        turn = max(0, min(last, turn))
-        if turn:
-            sample = self._sample[run] + turn * self._sample_step[run]
-            row = bisect_right(self._starts, sample) - 1
-        else:
-            sample, row = self._sample[run], self._fragment[run]
-        # The columns of a saved index are not checked yet; what Python's integers say cannot wrap.
-        if not 0 <= row < self._rows:
-            raise _damaged("fragment", f"a row below {self._rows}", row)
-        offset, size, first = self._offset[row], self._size[row], self._starts[row]
-        if not (0 <= offset < FAR and 0 <= size < FAR):
-            raise _damaged("offset", "a byte range", (offset, size))
-        if sample != NULL and first != NULL and not 0 <= sample - first < self._counts[row]:
-            raise _damaged("sample", f"one of fragment {row}", sample)
-        # Where the fragment ends behind the time, so does the track: its columns stay unread.
-        if not clamped and (self._ends[row] <= target or not self._counts[row]):
-            end = self._extent.stop
-            clamped = end is not None and target >= end
-        dts = self._dts[run]
-        cts += turn * step
-        if dts != NULL:
-            dts += turn * step
-            if not -FAR < dts < FAR:
-                raise _damaged("dts", f"a time below {FAR}", dts)
-        if not -FAR < cts < FAR:
-            raise _damaged("cts", f"a time below {FAR}", cts)
-        return row, sample, offset, size, cts, dts, clamped
+    def end(self) -> int | None:
+        """Where the track ends, in ticks; None where that is unknown."""
+        return self._extent.stop
 
     def find_many(self, targets: npt.NDArray[np.int64]) -> Hits:
         """`find` for many composition times at once; raises as it does."""
@@ -302,7 +240,7 @@ class Seeker:
             sample = np.where(moved, sample + turn * sync.sample_step[run], sample)
             by_sample = np.searchsorted(fragments.sample_start, sample, side="right") - 1
             if (moved & (by_sample < 0)).any():
-                raise _damaged("sample", "samples of their fragments", "others")
+                raise damaged("sample", "samples of their fragments", "others")
             row = np.where(moved, by_sample, row)
             cts = cts + turn * step
             dts = np.where(dts == NULL, NULL, dts + turn * step)
@@ -312,14 +250,14 @@ class Seeker:
         """What `find` looks at for one sync sample, once for all of them."""
         sync, fragments = self._sync, self._fragments
         if ((sync.fragment < 0) | (sync.fragment >= self._rows)).any():
-            raise _damaged("fragment", f"rows below {self._rows}", "others")
+            raise damaged("fragment", f"rows below {self._rows}", "others")
         if (fragments.offset < 0).any() or (fragments.size < 0).any():
-            raise _damaged("offset", "byte ranges", "others")
+            raise damaged("offset", "byte ranges", "others")
         if (sync.count < 1).any():
-            raise _damaged("count", "a sync sample in each run", "none")
+            raise damaged("count", "a sync sample in each run", "none")
         first = fragments.sample_start[sync.fragment]
         within = sync.sample - first
         outside = (within < 0) | (within >= fragments.sample_count[sync.fragment])
         if (outside & (sync.sample != NULL) & (first != NULL)).any():
-            raise _damaged("sample", "samples of their fragments", "others")
+            raise damaged("sample", "samples of their fragments", "others")
         self._tested = True

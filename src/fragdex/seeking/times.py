@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.renamed import OldName
+from fragdex.seeking.finding import last_tick
 from fragdex.seeking.time_texts import parse_time
 
 __all__ = [
@@ -174,8 +175,7 @@ def floor_ticks(seconds: TimeLike, timescale: int, shift: Fraction) -> int:
         return 2**63 if seconds > 0 else -(2**63)  # type: ignore[operator]
     if not shift:
         return int(over * timescale // under)
-    numerator, denominator = shift.as_integer_ratio()
-    return int((over * timescale * denominator - numerator * under) // (under * denominator))
+    return int(last_tick((over, under), timescale, shift.as_integer_ratio()))
 
 
 def ticks_of_many(

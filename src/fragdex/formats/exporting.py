@@ -1,0 +1,63 @@
+"""An index written in any form that `FORMS` in `fragdex.seeking.forms` names.
+
+A form's module is imported when it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from os import PathLike
+
+from fragdex.errors import did_you_mean, refuse_unknown
+from fragdex.seeking import registry
+from fragdex.seeking.forms import FORMS
+from fragdex.seeking.model import Index
+
+__all__ = ["export", "save"]
+
+
+def export(index: Index, form: str, **options: object) -> bytes:
+    """The index in another form.
+
+    Args:
+        form: a name in `FORMS`.
+        options: what the form's own `write` takes.
+
+    Raises:
+        ValueError: there is no such form.
+        TypeError: the form has no such option.
+        InexactIndex: the form needs samples that this index does not have.
+
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> export(Index(FileInfo(), How("boxes", True), ()), "json")
+    b'{}'
+    """
+    if form not in FORMS:
+        near = did_you_mean(str(form), FORMS)
+        raise ValueError(f"there is no form {form!r}: expected one of {', '.join(FORMS)}{near}")
+    refuse_unknown(f"the form {form}", options, FORMS[form].options)
+    module = import_module(f"fragdex.formats.{FORMS[form].module}")
+    written: bytes = getattr(module, FORMS[form].function)(index, **options)
+    return written
+
+
+def save(index: Index, path: str | PathLike[str], *, samples: bool = False) -> None:
+    """Write the binary index to a file; see `fragdex.formats.fidx.save`.
+
+    >>> import tempfile, pathlib
+    >>> from fragdex.seeking.model import How, FileInfo
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = pathlib.Path(directory, "a.fidx")
+    ...     save(Index(FileInfo(), How("boxes", True), ()), path)
+    ...     path.exists()
+    True
+    """
+    import_module("fragdex.formats.fidx").save(index, path, samples=samples)
+
+
+registry.offer("export", export)
+registry.offer("save", save)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
