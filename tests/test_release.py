@@ -15,6 +15,7 @@ from fragdex.indexing import native
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_INSTALLED = 15 << 20
+DATA = {"py.typed", "fidx.h", "fidx_vectors.tar.gz"}
 NOT_CODE = {".js", ".css", ".html"}
 
 
@@ -56,7 +57,7 @@ def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     expected = {
         path.relative_to(source)
         for path in (source / "fragdex").rglob("*")
-        if path.suffix in {".py", *NOT_CODE} or path.name == "py.typed"
+        if path.suffix in {".py", *NOT_CODE} or path.name in DATA
     }
     assert {path for path in held if path.suffix != ".so"} == expected
 
