@@ -16,6 +16,7 @@ FROM_ROOT = {
     "deploy/README.md": "deploy/README.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
     "benchmarks/results.md": "benchmarks/results.md",
     "benchmarks/service/results.md": "benchmarks/service/results.md",
     "benchmarks/service/small-files/results.md": "benchmarks/service/small-files/results.md",

@@ -116,7 +116,7 @@ def test_it_answers_as_by_itself(films, around):
         there = urljoin(f"http://testserver/a/media/{name}?x=1", moved.headers["location"])
         assert there == f"http://testserver/a/media/{name}/?x=1"
         assert other.get(there).status_code == 200
-    home = re.search(r'href="([^"]+)">All films', other.get(f"/a/media/{FILM}/").text)[1]
+    home = re.search(r'href="([^"]+)">All videos', other.get(f"/a/media/{FILM}/").text)[1]
     assert urljoin(f"/a/media/{FILM}/", home) == "/a/media/"
     part = other.get(f"/a/media/{FILM}/faststart.mp4", headers={"Range": "bytes=4-7"})
     assert (part.status_code, part.content) == (206, b"ftyp")
