@@ -9,6 +9,7 @@ import json
 import shutil
 import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,59 @@ def test_numbers_of_labelling_tools(name, tmp_path):
         assert told["counted"] == list(range(count))
     else:
         assert told["counted"] != list(range(count))
+
+
+def test_the_header_is_c_plus_plus_as_well(tmp_path):
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is missing")
+    (tmp_path / "a.cpp").write_text(
+        '#include "fidx.h"\nint main() { return fidx_message(FIDX_OK)[0] == 0; }\n'
+    )
+    flags = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
+    command = ["g++", *flags, f"-I{programs.HEADER.parent}", tmp_path / "a.cpp"]
+    subprocess.run(command, check=True)
+
+
+def test_texts_of_a_name_come_out_as_utf_8(tmp_path):
+    """Escapes, pairs, and lone surrogates that stand for bytes, cut to any room."""
+    if programs.compiler() is None:
+        pytest.skip("no gcc and no clang")
+    name = 'a\\"\n\u00e9\u4e2d\U0001f600\udc80z'
+    index = fragdex.index(FIXTURES / "frag-cmaf.mp4")
+    index.file = replace(index.file, name=name)
+    (tmp_path / "a.fidx").write_bytes(fidx.write(index))
+    (tmp_path / "a.c").write_text(NAMES)
+    program = programs.compiled(tmp_path / "a.c", tmp_path / "a", *programs.SANITIZED)
+    if not programs.runs(program):
+        pytest.skip("no process runs under the sanitizers here")
+    done = subprocess.run([program, tmp_path / "a.fidx"], capture_output=True, check=True)
+    whole = name.encode("utf-8", "surrogateescape")
+    parts = done.stdout.split(b"\xff")[:-1]
+    assert parts[-1] == whole
+    assert all(whole.startswith(part) for part in parts)
+    assert all(len(part) < room for room, part in enumerate(parts, 1))
+
+
+NAMES = r"""
+#include <stdio.h>
+#include "fidx.h"
+int main(int argc, char **argv)
+{
+    static unsigned char data[1 << 16];
+    char text[32];
+    fidx_index index;
+    FILE *file = argc == 2 ? fopen(argv[1], "rb") : NULL;
+    if (!file)
+        return 0;
+    size_t size = fread(data, 1, sizeof data, file);
+    if (fidx_open(data, size, &index) != FIDX_OK)
+        return 2;
+    size_t needed = fidx_copy_text(index.media_name, NULL, 0);
+    for (size_t room = 1; room <= needed + 1; room++) {
+        if (fidx_copy_text(index.media_name, text, room) != needed)
+            return 3;
+        printf("%s\xff", text);
+    }
+    return fclose(file);
+}
+"""
