@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,16 @@ from fragdex.formats import fidx
 HERE = Path(__file__).parent
 HEADER = Path(fidx.__file__).with_suffix(".h")
 MODULE = Path(fidx.__file__).with_suffix(".js")
-WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow",
+            "-Werror")  # fmt: skip
 SANITIZED = ("-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
              "-fno-sanitize-recover=all")  # fmt: skip
 Asked = Sequence[tuple[bytes, Sequence[dict[str, Any]]]]
 
 
 def compiler() -> str | None:
-    """A C compiler that has the sanitizers."""
-    return shutil.which("gcc") or shutil.which("clang")
+    """A C compiler that has the sanitizers; of Windows none has all of them."""
+    return None if sys.platform == "win32" else shutil.which("gcc") or shutil.which("clang")
 
 
 def compiled(source: Path, target: Path, *options: str) -> Path:
