@@ -146,6 +146,28 @@ def build_short(setting: Setting) -> Row:
     )
 
 
+def digests(setting: Setting) -> Row:
+    """A SHA-256 of each piece, and the md5 of all, in one pass; beside the md5 alone."""
+    path, _ = setting.files["2h"]
+    whole, both = "fragdex.index + md5", "fragdex.index + md5 + digests"
+    f = run(
+        [
+            in_process(whole, lambda: fragdex.index(str(path), md5=True)),
+            in_process(both, lambda: fragdex.index(str(path), md5=True, digests=True)),
+        ],
+        setting.slow,
+    )
+    pieces = fragdex.index(str(path), digests=True).digests
+    times = ratio(median(f, both), median(f, whole))
+    return Row(
+        "digests",
+        f"digests of {len(pieces):,} pieces, {path.stat().st_size >> 20:,} MiB",
+        f,
+        [Want("≤ 1.15 × md5 alone", times, 1.15, at_most=True)],
+        {"pieces": len(pieces), "table_bytes": pieces.table.nbytes},
+    )
+
+
 def _faster(figures: Figures, peer: str) -> float | None:
     """How many times faster than a peer `fragdex.index` was."""
     return ratio(median(figures, peer), median(figures, BUILD))

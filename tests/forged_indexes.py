@@ -32,7 +32,7 @@ VALUES: Final[tuple[Any, ...]] = (
 )
 """Values of JSON that have no business in most places."""
 
-_WIDTHS: Final = {"<i8": 8, "<u4": 4, "|b1": 1}
+_WIDTHS: Final = {"<i8": 8, "<u4": 4, "|b1": 1, "|V32": 32}
 
 
 def checksummed(plain: Any, columns: bytes) -> bytes:

@@ -111,6 +111,14 @@ def index(
     md5: Annotated[
         bool, typer.Option("--md5", help="Hash the whole FILE as well; fidx and verify use it.")
     ] = False,
+    digests: Annotated[
+        bool,
+        typer.Option(
+            "--digests",
+            help="Hash each fragment as well, and each MiB of a progressive file (fidx); verify"
+            " then names what is damaged.",
+        ),
+    ] = False,
     partial_fragments: Annotated[
         bool,
         typer.Option(
@@ -145,8 +153,8 @@ def index(
             if value not in (None, False) and name != "exact"
         }
         unused = (
-            samples, presentation, min_segment_ms, playlist, uri, md5, partial_fragments, tracks,
-            given,
+            samples, presentation, min_segment_ms, playlist, uri, md5, digests, partial_fragments,
+            tracks, given,
         )  # fmt: skip
         if any(unused):
             raise typer.BadParameter("a set of videos takes no option but --jobs")
@@ -162,7 +170,11 @@ def index(
     ):
         if is_given and not {*names_of_it} & {*known}:
             raise typer.BadParameter(f"{option} does not apply to {form}")
+    if digests and form != "fidx":
+        raise typer.BadParameter(f"--digests does not apply to {form}")
     names = expand(files)
+    if digests and STDIN in names:
+        raise typer.BadParameter("--digests needs a file: what comes through a pipe is read once")
     if playlist is Playlist.ALL and output in (None, "-"):
         raise typer.BadParameter("--playlist all writes several files: -o is needed")
     job = _Job(
@@ -179,7 +191,7 @@ def index(
             **({"playlist": playlist.value} if playlist is not None else {}),
             **({"uri": uri} if uri is not None else {}),
         },
-        opening={**opening, "partial": partial_fragments, "md5": md5},
+        opening={**opening, "partial": partial_fragments, "md5": md5, "digests": digests},
     )
     work = InputWork("index")
     for _, (data, line) in work.each(partial(_index, job=job), names, jobs):

@@ -39,7 +39,8 @@ def verify(
     """Check an index against its file and list every difference; exit code 1 if there is one.
 
     Every fragment's header in FILE is read. For a .fidx the checksums of all columns are tested
-    too, and the md5 of FILE if the index has one.
+    too, and the md5 of FILE and the digests of its fragments if the index has them (--md5,
+    --digests): damaged fragments are named, with their times.
 
     Examples:
       fragdex verify movie.mp4 movie.fidx
@@ -52,13 +53,15 @@ def verify(
     comparing = partial(_compare, file=file, opening=opening)
 
     def pieces() -> Iterator[str]:
-        # Without the truth of FILE there is nothing to hold any index against.
+        names = expand(indexes) if indexes else [file]
+        # Without the truth of FILE there is nothing to hold an index against, but for digests.
         try:
             _exact(file, **opening)
         except FragdexError as error:
-            work.fail(file, str(error))
-            return
-        names = expand(indexes) if indexes else [file]
+            names = [name for name in names if name != file and _has_digests(name)]
+            if not names:
+                work.fail(file, str(error))
+                return
         for _, (label, differing) in work.each(comparing, names, jobs):
             if differing:
                 work.code = max(work.code, 1)
@@ -92,9 +95,8 @@ def _compare(
     from fragdex.fragments.findings import Finding
     from fragdex.seeking.difference import differences
 
-    truth = _exact(file, **opening)
     if name == file:
-        return _embedded(file, truth, opening), ()
+        return _embedded(file, _exact(file, **opening), opening), ()
     from fragdex.cli.opening import open_any, saved_form
 
     form = saved_form(name)
@@ -110,16 +112,40 @@ def _compare(
         # raises DamagedIndex, as opening does where the head is damaged
         fidx.verify(name)
     claimed = open_any(name, compare=False)
+    differing = _damage(file, claimed, opening) if claimed.digests is not None else []
+    try:
+        truth = _exact(file, **opening)
+    except FragdexError as error:
+        if not differing:
+            raise
+        return (name, [*differing, Finding("unreadable", str(error))]), ()
     if opening["init"] is None and _knows_more(claimed, truth):
         # made with an initialization segment, which the index knows and the file does not
         truth = _exact(file, **{**opening, "init": claimed})
-    differing = list(differences(claimed, truth))
+    differing += differences(claimed, truth)
     if claimed.file.md5 is not None:
         digest = _md5(file)
         if digest != claimed.file.md5:
             message = f"the md5 of the file is {digest}, the index says {claimed.file.md5}"
             differing.append(Finding("md5", message))
     return (name, differing), ()
+
+
+def _has_digests(name: str) -> bool:
+    """Whether an index tells which bytes of a file are damaged, even of one that cannot be read."""
+    from fragdex.cli.opening import open_any, saved_form
+
+    return saved_form(name) == "fidx" and open_any(name, compare=False).digests is not None
+
+
+def _damage(file: str, claimed: Any, opening: dict[str, Any]) -> list[Any]:
+    """The damaged fragments of a file."""
+    from fragdex.indexing.piece_digests import damage
+    from fragdex.sources import open_source
+
+    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
+    with byte_progress(file) as bar, open_source(file, **budget) as source:
+        return list(damage(claimed, source, bar))
 
 
 def _knows_more(claimed: Any, truth: Any) -> bool:

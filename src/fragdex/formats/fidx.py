@@ -25,10 +25,25 @@ import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, InvalidRange
-from fragdex.formats.fidx_columns import AnyTable, ColumnReader, ColumnWriter, GroupTable
-from fragdex.formats.fidx_head import MAGIC, VERSION, begin_head, finish_head, parse_head
+from fragdex.formats.fidx_columns import (
+    AnyTable,
+    ColumnReader,
+    ColumnWriter,
+    GroupTable,
+    TablePlaces,
+)
+from fragdex.formats.fidx_head import (
+    DIGESTS,
+    MAGIC,
+    VERSION,
+    begin_head,
+    finish_head,
+    least_version,
+    parse_head,
+)
 from fragdex.formats.records import from_plain, integer, item, refuse, to_plain
 from fragdex.fragments.findings import Finding
+from fragdex.fragments.pieces import ALGORITHM, MOST_BYTES, PieceDigests, PieceTable
 from fragdex.fragments.table import FAR, NULL, FragmentTable, SampleTable, SyncTable, Table
 from fragdex.fragments.track_info import Movie, SampleGroup, TrackInfo
 from fragdex.seeking.model import FileInfo, How, Index, Period, Track
@@ -266,8 +281,14 @@ def pieces(index: Index, *, samples: bool = False) -> Iterator[bytes | memoryvie
         "findings": map(to_plain, index.findings),
         "periods": (_plain_period(period, samples, columns) for period in index.periods),
     }
+    if index.digests is not None:
+        plain[DIGESTS] = {
+            "algorithm": ALGORITHM,
+            "root": index.digests.root.hex(),
+            "pieces": columns.add(index.digests.table),
+        }
     head = begin_head(plain)  # by then, all columns have their places
-    yield memoryview(finish_head(head, columns.size)[0])
+    yield memoryview(finish_head(head, columns.size, least_version(plain))[0])
     yield from columns.pieces()
 
 
@@ -420,6 +441,8 @@ def verify(
 
 
 def _check_all(index: Index) -> None:
+    if index.digests is not None:
+        index.digests.check_root()
     for number, track in enumerate(index.tracks):
         pointer = f"/tracks/{number}"
         samples = track.samples if track.samples_ready else None
@@ -476,8 +499,46 @@ def _read(
         ],
         complete=complete,
         resume_offset=integer(item(plain, "resume_offset"), "/resume_offset", 0),
+        digests=_read_digests(plain, columns),
     )
     return index, columns, text_end, start
+
+
+def _read_digests(plain: Any, columns: ColumnReader) -> PieceDigests | None:
+    """The digests of pieces; None where there are none, or by an algorithm of a later version."""
+    if DIGESTS not in plain:
+        return None
+    pointer = f"/{DIGESTS}"
+    if item(plain[DIGESTS], "algorithm", pointer) != ALGORITHM:
+        return None
+    root = item(plain[DIGESTS], "root", pointer)
+    if not isinstance(root, str):
+        raise refuse(f"{pointer}/root", "64 hex digits", root)
+    pointer += "/pieces"
+    places = columns.locate(PieceTable, item(plain[DIGESTS], "pieces", f"/{DIGESTS}"), pointer)
+    return PieceDigests.deferred(_SavedPieces(columns, places, pointer), root)
+
+
+class _SavedPieces:
+    """The pieces of a saved index, checked when they are first asked for."""
+
+    __slots__ = ("_columns", "_places", "_pointer")
+
+    def __init__(self, columns: ColumnReader, places: TablePlaces, pointer: str) -> None:
+        self._columns, self._places, self._pointer = columns, places, pointer
+
+    def __call__(self) -> PieceTable:
+        table = self._columns.table(PieceTable, self._places)
+        start, size = table.start, table.size
+        if len(table) and not (
+            size.min() > 0
+            and size.max() <= MOST_BYTES
+            and start[0] == 0
+            and start.max() < FAR
+            and (start[1:] == start[:-1] + size[:-1]).all()
+        ):
+            raise refuse(self._pointer, f"pieces of 1 to {MOST_BYTES} bytes without gaps", "others")
+        return table
 
 
 def _list(plain: Any, key: str, pointer: str = "") -> list[Any]:

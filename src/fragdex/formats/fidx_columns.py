@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from fragdex.formats.fidx_head import ALIGNMENT, aligned
 from fragdex.formats.records import integer, item, refuse
+from fragdex.fragments.pieces import PieceTable
 from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable, Table, column
 from fragdex.seeking.model import SampleGroup
 
@@ -332,6 +333,7 @@ _SWAPPED = sys.byteorder == "big"
 _NOTHING = bytes(8)
 
 TABLES: dict[str, type[Table]] = {
-    kind.SCHEMA_NAME: kind for kind in (FragmentTable, SyncTable, SampleTable, GroupTable)
+    kind.SCHEMA_NAME: kind
+    for kind in (FragmentTable, SyncTable, SampleTable, GroupTable, PieceTable)
 }
 """Every table that stands in a binary index, by the name that the JSON part gives it."""

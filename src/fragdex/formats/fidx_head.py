@@ -34,8 +34,13 @@ def aligned(position: int) -> int:
 MAGIC = b"\x89FDX\r\n\x1a\n"
 """First a byte that is no text, last what conversions of line ends would spoil."""
 
-VERSION = (1, 0)
-"""Major and minor: a reader refuses a greater major, and passes over what a greater minor adds."""
+VERSION = (1, 1)
+"""Major and minor: a reader refuses a greater major, and passes over what a greater minor adds.
+
+A file says the least version that has all that it has: 1.1 brought the digests of pieces."""
+
+DIGESTS = "digests"
+"""The key of the digests of pieces in the JSON part."""
 
 HEADER = struct.Struct("<8sHHIQQQ20xI")
 CHECKED = HEADER.size - 4  # the header under the checksum: all but the checksum itself
@@ -49,8 +54,17 @@ def build_head(plain: Any, columns_size: int) -> tuple[bytes, int]:
     >>> len(head) == start == 128
     True
     """
-    head, start = finish_head(begin_head(plain), columns_size)
+    head, start = finish_head(begin_head(plain), columns_size, least_version(plain))
     return bytes(head), start
+
+
+def least_version(plain: Any) -> tuple[int, int]:
+    """The version that a file with this JSON part says it has.
+
+    >>> least_version({}), least_version({"digests": {}})
+    ((1, 0), (1, 1))
+    """
+    return VERSION if DIGESTS in plain else (1, 0)
 
 
 def begin_head(plain: Any) -> bytearray:
@@ -69,11 +83,13 @@ def begin_head(plain: Any) -> bytearray:
     return head
 
 
-def finish_head(head: bytearray, columns_size: int) -> tuple[bytearray, int]:
+def finish_head(
+    head: bytearray, columns_size: int, version: tuple[int, int]
+) -> tuple[bytearray, int]:
     """`begin_head`'s bytes with the header filled in, up to where the columns start."""
     text_size = len(head) - HEADER.size
     start = aligned(len(head))
-    header = HEADER.pack(MAGIC, *VERSION, BYTE_ORDER, start + columns_size, text_size, start, 0)
+    header = HEADER.pack(MAGIC, *version, BYTE_ORDER, start + columns_size, text_size, start, 0)
     head[:CHECKED] = header[:CHECKED]
     with memoryview(head) as view:
         checksum = zlib.crc32(view[HEADER.size :], zlib.crc32(view[:CHECKED]))

@@ -32,6 +32,7 @@ def index(
     strict: bool = False,
     partial: bool = False,
     md5: bool = False,
+    digests: bool = False,
     init: SourceLike | Index | None = None,
     max_bytes: int | None = None,
     max_requests: int | None = None,
@@ -47,6 +48,8 @@ def index(
             data, and raise at the first damage instead of adding a finding.
         partial: keep fragments whose media data is incomplete.
         md5: hash the whole file as well.
+        digests: hash each piece of the file as well, in the same pass as `md5`: `index.digests`
+            tells which fragment is damaged, and `index.checked` reads what is not.
         init: the initialization segment of a segment without moov, in any form `what` takes, or
             an index that was made with it.
         max_bytes, max_requests: budget of the reads; a read that would exceed it raises
@@ -69,15 +72,19 @@ def index(
     >>> fragdex.index(movie(fragments=3)).how.method
     'boxes'
     """
-    check_options("fragdex.index", options, ("exact", "strict", "partial", "md5", "init"))
+    check_options(
+        "fragdex.index", options, ("exact", "strict", "partial", "md5", "digests", "init")
+    )
     source = open_source(what, max_bytes=max_bytes, max_requests=max_requests, **options)
     opened_here = source is not what
     try:
         known = read_init(init) if init is not None else None
-        with _hashing(source) if md5 else nullcontext() as hashed:
+        with _hashing(source) if md5 and not digests else nullcontext() as hashed:
             made_index = index_source(source, known, exact=exact, strict=strict, partial=partial)
             if hashed is not None:
                 made_index.file = replace(made_index.file, md5=hashed().hex)
+        if digests:
+            _add_digests(made_index, source, md5=md5)
         return made_index
     finally:
         if opened_here:
@@ -88,6 +95,18 @@ def _hashing(source: Source) -> AbstractContextManager[Callable[[], Digest] | No
     from fragdex.sources import md5_beside
 
     return md5_beside(source)
+
+
+def _add_digests(made: Index, source: Source, *, md5: bool) -> None:
+    """Where pieces end is known when the index is made: both digests are made after it."""
+    from fragdex.digest import Md5
+    from fragdex.indexing.piece_digests import digest_pieces, edges_of
+
+    size = source.size if source.size is not None else made.file.size or 0
+    running = Md5() if md5 else None
+    made.digests = digest_pieces(source, edges_of(made, size), running)
+    if running is not None:
+        made.file = replace(made.file, md5=running.hexdigest())
 
 
 def index_source(

@@ -9,8 +9,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import NoSyncSample, TrackNotFound
+from fragdex.errors import InexactIndex, NoSyncSample, TrackNotFound
 from fragdex.fragments.findings import Finding
+from fragdex.fragments.pieces import PieceDigests
 from fragdex.fragments.track_info import KINDS, Movie, SampleGroup, TrackKind
 from fragdex.renamed import OldName
 from fragdex.seeking import plan, registry
@@ -19,7 +20,7 @@ from fragdex.seeking.origin import FileInfo, Home, How
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import SampleLoader, Track
-from fragdex.sources import SourceLike
+from fragdex.sources import Source, SourceLike, open_source
 
 __all__ = [
     "FileInfo",
@@ -87,6 +88,7 @@ class Index(Exporting):
         findings: problems of the file, in file order.
         complete: False where the file is truncated or still growing.
         resume_offset: where `extend` continues: the first byte that is not indexed yet.
+        digests: the digest of each piece of the file, or None where they were not asked for.
 
     Two indexes are equal if all of this is. An index can always be copied and pickled. Its pickle
     has its tables and the headers that samples are made from, but no media and no path, so it
@@ -102,7 +104,16 @@ class Index(Exporting):
     True
     """
 
-    __slots__ = ("_by_id", "complete", "file", "findings", "how", "periods", "resume_offset")
+    __slots__ = (
+        "_by_id",
+        "complete",
+        "digests",
+        "file",
+        "findings",
+        "how",
+        "periods",
+        "resume_offset",
+    )
 
     if not TYPE_CHECKING:
         source = OldName()
@@ -117,10 +128,11 @@ class Index(Exporting):
         findings: Iterable[Finding] = (),
         complete: bool = True,
         resume_offset: int = 0,
+        digests: PieceDigests | None = None,
     ) -> None:
         self.file, self.how = file, how
         self.periods, self.findings = tuple(periods), tuple(findings)
-        self.complete, self.resume_offset = complete, resume_offset
+        self.complete, self.resume_offset, self.digests = complete, resume_offset, digests
         for period in self.periods:
             home = Home(
                 file,
@@ -247,6 +259,7 @@ class Index(Exporting):
             findings=self.findings,
             complete=self.complete,
             resume_offset=self.resume_offset,
+            digests=self.digests,
         )
 
     @property
@@ -318,6 +331,37 @@ class Index(Exporting):
             samples: include the sample tables.
         """
         registry.offered("save")(self, path, samples=samples)
+
+    def checked(self, source: SourceLike | None = None) -> Source:
+        """The media as a source whose every read is held to `digests`, for whatever takes media.
+
+        Args:
+            source: the media in any form that `fragdex.open_source` takes; None: the file that the
+                index was made from.
+
+        Returns: a source that reads whole pieces, of a megabyte at most, and gives no byte of one
+            that has changed: it raises SourceChanged instead.
+
+        Raises:
+            InexactIndex: the index has no digests.
+            SourceError: the media cannot be opened.
+
+        >>> import fragdex
+        >>> index = fragdex.index("fixtures/frag-cmaf.mp4", digests=True)
+        >>> clip = fragdex.view(index, "clip", start=0.5, stop=1, source=index.checked())
+        >>> clip.read(source=index.checked())[4:8]
+        b'ftyp'
+        """
+        if self.digests is None:
+            raise InexactIndex(
+                "the index has no digests of pieces",
+                advice="make it with digests=True (fragdex index --digests)",
+            )
+        from fragdex.seeking.checked_source import CheckedSource
+
+        return CheckedSource(
+            open_source(self.file.name if source is None else source), self.digests
+        )
 
     def extend(self, source: SourceLike) -> Index:
         """The index of a file that has grown, continued from `resume_offset`.

@@ -2,6 +2,7 @@
 
 view          the value: size, entity tag, parts of any range
 kinds         `fragdex.view`
+proof         the pieces of a source that a view keeps, with their digests
 copies        clips and other copies of one file
 media         a track's samples on the timeline of fragments
 segmentation  where tracks are cut, also while they grow
