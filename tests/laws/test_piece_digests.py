@@ -99,7 +99,7 @@ def test_damage_of_a_progressive_film_is_named_by_its_times() -> None:
     assert [str(finding) for finding in damaged(index, bytes(data))] == [
         f"damaged-bytes: 0 s to {end} s has other bytes than when it was indexed "
         f"(track {track}, byte {int(index.track(track).samples.offset[0]):,})"
-        for track, end in ((1, "4"), (2, f"{float(index.track(2).end.seconds):.10g}"))
+        for track, end in ((1, "4"), (2, f"{float(index.track(2).stop.seconds):.10g}"))
     ]
 
 

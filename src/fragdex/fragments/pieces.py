@@ -10,7 +10,7 @@ a path of digests from a leaf to the root shows that a piece belongs to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex
-from fragdex.fragments.table import Int64, Table
+from fragdex.fragments.table import Int64, Table, column
 
 __all__ = [
     "ALGORITHM",
@@ -54,9 +54,9 @@ class PieceTable(Table):
 
     SCHEMA_NAME: ClassVar[str] = "pieces"
 
-    start: Int64 = field(metadata={"column": ("i8", "byte", False, "first byte of the piece")})
-    size: Int64 = field(metadata={"column": ("i8", "byte", False, "bytes of the piece")})
-    digest: Digests = field(metadata={"column": ("V32", "", False, "SHA-256 of its bytes")})
+    start: Int64 = column("i8", "byte", "first byte of the piece")
+    size: Int64 = column("i8", "byte", "bytes of the piece")
+    digest: Digests = column("V32", "", "SHA-256 of its bytes")
 
 
 class PieceDigests:
