@@ -260,6 +260,14 @@ def extract(
             "--fragmented", help="Make a fragmented file; it starts at a sync sample before T0."
         ),
     ] = False,
+    smart: Annotated[
+        bool,
+        typer.Option(
+            "--smart",
+            help="Encode the pictures beside the cuts anew, so that no picture is hidden"
+            " (AVC, HEVC).",
+        ),
+    ] = False,
     json: options.Json = False,
     jobs: options.Jobs = 1,
     *,
@@ -270,10 +278,12 @@ def extract(
     A clip shows exactly T0 to T1: what a decoder needs before T0 is included, and hidden by an
     edit list. With --fragmented, and for encrypted files, whole fragments are
     copied, or samples put into fragments; such a clip starts at the sync sample at or before T0.
-    The actual span of the clip is printed.
+    With --smart, the pictures from T0 to the next sync sample are encoded anew with the settings of
+    the film, and all others are copied. The actual span of the clip is printed.
 
     Examples:
       fragdex extract movie.mp4 60 90 -o clip.mp4
+      fragdex extract movie.mp4 60 90 --smart -o clip.mp4
       fragdex extract 'episodes/*.mp4' 0 1:30 -o openings/ --jobs 4
     """
     first, last = options.parse_time(start), options.parse_time(stop)
@@ -281,6 +291,8 @@ def extract(
         raise typer.BadParameter(f"T1 ({stop}) must be after T0 ({start})")
     if output is None:
         raise typer.BadParameter("an output is needed: -o clip.mp4")
+    if smart and (fragmented or keep_times):
+        raise typer.BadParameter("--smart makes a progressive clip that starts at 0")
     names = expand(files)
     targets = places(names, output, lambda name: ".mp4", "clips")
     work = InputWork("extract")
@@ -292,6 +304,7 @@ def extract(
         tracks=tracks,
         keep_times=keep_times,
         fragmented=fragmented,
+        smart=smart,
         opening=opening,
     )
     for name, result in work.each(cutting, names, 1 if output == "-" else jobs):
@@ -309,6 +322,7 @@ def _extract(
     tracks: list[int] | None,
     keep_times: bool,
     fragmented: bool,
+    smart: bool,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex.cli.opening import bytes_of_view, exact_again, notes, opened_media, saved_form
@@ -317,7 +331,7 @@ def _extract(
     from fragdex.views.copies import ClipRequest, clip_view
 
     with opened_media(name, opening) as (index, source, init):
-        cut = ClipRequest(start, stop, tracks, fragmented, keep_times, init)
+        cut = ClipRequest(start, stop, tracks, fragmented, keep_times, init, smart=smart)
         try:
             view, clip = clip_view(index, source, cut)
         except InexactIndex:
@@ -335,6 +349,7 @@ def _extract(
         "tracks": list(clip.tracks),
         "exact": clip.exact,
         "whole_fragments": clip.whole_fragments,
+        "encoded": clip.encoded,
         "size": view.size,
         "findings": list(view.findings),
     }, [*notes(index, findings=False), *view.findings]
@@ -347,6 +362,8 @@ def _clip_line(name: str, clip: dict[str, Any]) -> str:
     words = " – ".join("end" if math.isinf(at) else clock(at) for at in span)
     what = "whole fragments" if clip["whole_fragments"] else "samples, in new fragments"
     what = "exactly" if clip["exact"] else what
+    if clip["encoded"]:
+        what += f", {clip['encoded']} pictures encoded anew"
     return (
         f"{clip['clip']}: {clock(clip['start'])} – {clock(clip['stop'])} of {name} "
         f"(asked: {words}), {what}, {byte_count(clip['size'])}\n"

@@ -22,9 +22,9 @@ import numpy as np
 
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
-from fragdex.errors import BuildError, NoSyncSample
+from fragdex.errors import BuildError, MissingExtra, NoSyncSample
 from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
-from fragdex.formats.clip_movie import clip_init, traks_of
+from fragdex.formats.clip_movie import clip_init, track_id, traks_of
 from fragdex.formats.clip_samples import (
     Ranges,
     TrimmedPart,
@@ -38,6 +38,7 @@ from fragdex.formats.embed import default_sizes
 from fragdex.formats.subsegments import have_own_bytes, period_of
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.indexing.moov import plain_init
+from fragdex.seeking import registry
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 
@@ -71,6 +72,7 @@ class Clip:
         whole_fragments: whether fragments were taken as they are, and samples were not chosen.
         exact: whether it presents what was requested and no more.
         left_out: which tracks are not in it and why, as sentences.
+        encoded: pictures beside the cuts that were encoded anew.
 
     >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
     Fraction(2, 1)
@@ -83,6 +85,7 @@ class Clip:
     whole_fragments: bool
     exact: bool = False
     left_out: tuple[str, ...] = ()
+    encoded: int = 0
 
     @property
     def pieces(self) -> Iterator[Piece]:
@@ -148,8 +151,8 @@ def spans_of(
         TrackNotFound: there is no such track.
         NoSyncSample: nothing can be shown.
     """
-    for track_id in ids or ():
-        period.track(track_id)
+    for wanted in ids or ():
+        period.track(wanted)
     chosen = [
         track
         for track in period.tracks
@@ -315,6 +318,7 @@ def clip(
     remote: bool = False,
     fragmented: bool = False,
     period: int | None = None,
+    smart: bool = False,
 ) -> Clip:
     """The pieces of a clip that plays from `start` to `stop`.
 
@@ -335,13 +339,15 @@ def clip(
         fragmented: make a fragmented file: whole fragments of a fragmented source, else samples in
             fragments of about a second.
         period: number of the period; None: the one that shows this span, if one alone does.
+        smart: encode the pictures beside the cuts anew, so that none is hidden.
 
     Raises:
         ValueError: stop does not lie after start, or one of them is NaN.
         NoSyncSample: no track has a sample in this span.
         TrackNotFound: there is no such track.
         BuildError: there is no initialization segment, or the samples are encrypted in a way that
-            cannot be moved into fragments (keys that change between samples).
+            cannot be moved into fragments (keys that change between samples), or pictures cannot be
+            cut in the way that `smart` asks for.
         LimitExceeded: the tracks claim more samples than the source has bytes for.
 
     >>> import fragdex
@@ -368,9 +374,16 @@ def clip(
     doubted = {finding.track for finding in index.findings if finding.code in DOUBTS}
     source = Reader(read, index.file.size, remote, doubted)
     if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
-        exact = _progressive([s.track for s in chosen], begin, end, init_boxes, source)
+        played = [span.track for span in chosen]
+        exact = _progressive(played, begin, end, init_boxes, source, smart=smart)
         if exact is not None:
             return exact
+    if smart:
+        raise BuildError(
+            "the pictures beside the cuts cannot be encoded anew: the clip has to be made of "
+            "fragments, or is encrypted",
+            advice="cut without smart",
+        )
     virtual = any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen)
     if not virtual and have_own_bytes(within):
         return whole_fragments(chosen, within, init_boxes, read, keep_times)
@@ -399,7 +412,13 @@ def clip_range(
 
 
 def _progressive(
-    tracks: Sequence[Track], start: Any, stop: Any, init: bytes, source: Reader
+    tracks: Sequence[Track],
+    start: Any,
+    stop: Any,
+    init: bytes,
+    source: Reader,
+    *,
+    smart: bool = False,
 ) -> Clip | None:
     """A clip that presents exactly what is requested; None where sample tables cannot say it."""
     media = [track for track in tracks if track.kind not in BESIDE]
@@ -421,6 +440,11 @@ def _progressive(
         first += Fraction(waiting, timescale)
         last = first + Fraction(max(part.duration for part in parts), timescale)
 
+    encoded = 0
+    if smart:
+        parts, boxes = _without_hidden(parts, boxes, init, timescale, source)
+        encoded = sum(len(part.made) for part in parts)
+
     def timecode(track: Track, trak: Box) -> Part | str:
         part = timecode_part(track, trak, first, last, timescale, source)
         return part if isinstance(part, str) else unfit([part], boxes) or part
@@ -433,7 +457,35 @@ def _progressive(
     stop_at = first + Fraction(max(part.duration for part in parts), timescale)
     head, copied = progressive(parts, boxes, timescale, first)
     ids = tuple(part.track.id for part in parts)
-    return Clip(iter((head, copied)), first, stop_at, ids, False, True, left_out)
+    return Clip(iter((head, copied)), first, stop_at, ids, False, True, left_out, encoded)
+
+
+def _without_hidden(
+    parts: Sequence[Part], boxes: Sequence[Box], init: bytes, timescale: int, source: Reader
+) -> tuple[list[Part], tuple[Box, ...]]:
+    """Pictures beside the cuts encoded anew, and the moov with what describes them."""
+    try:
+        seamed = registry.offered("seamed")
+    except ImportError as error:
+        raise MissingExtra("encoding pictures anew needs PyAV", extra="media") from error
+    traks = traks_of(boxes)
+    made: dict[int, Box] = {}
+    changed = []
+    for part in parts:
+        if part.track.kind == "video":
+            trak = traks[part.track.id]
+            cut = seamed(part, trak, init, timescale, source)
+            part, made[part.track.id] = cut
+        changed.append(part)
+
+    def described(box: Box) -> Box:
+        is_trak = box.type == "trak" and track_id(box) in made
+        return made[track_id(box)] if is_trak else box
+
+    return changed, tuple(
+        box.replace(children=list(map(described, box))) if box.type == "moov" else box
+        for box in boxes
+    )
 
 
 def _samples(

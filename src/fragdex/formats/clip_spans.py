@@ -128,6 +128,7 @@ class Part:
             other from the clip's start.
         timescale: of the track in the clip; samples and media times count in it.
         made: bytes of samples that are not copied, by their number here.
+        descriptions: sample description of each sample; None: those of the source.
     """
 
     track: Track
@@ -136,6 +137,7 @@ class Part:
     edits: tuple[tuple[int, int, Fraction], ...]
     timescale: int
     made: Mapping[int, bytes] = field(default_factory=dict)
+    descriptions: Int64 | None = None
 
     @property
     def duration(self) -> int:

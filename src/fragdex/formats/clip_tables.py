@@ -397,7 +397,9 @@ Chunk = tuple[float, int, int, int]
 
 def _chunks(part: Part, trak: Box) -> list[Chunk]:
     samples = part.samples
-    description = described(trak, part.numbers)
+    description = part.descriptions
+    if description is None:
+        description = described(trak, part.numbers)
     turn = samples.dts // (CHUNK_SECONDS * part.timescale)
     changes = np.flatnonzero((np.diff(turn) != 0) | (np.diff(description) != 0)) + 1
     alone = {at for number in part.made for at in (number, number + 1)}

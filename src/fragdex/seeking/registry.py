@@ -16,6 +16,7 @@ _HOMES = {
     "export": "fragdex.formats.exporting",
     "extend": "fragdex.indexing.growing",
     "save": "fragdex.formats.exporting",
+    "seamed": "fragdex.transcode.smart_cut",
     "verifier": "fragdex.indexing.verified",
 }
 _OFFERS: dict[str, Callable[..., Any]] = {}

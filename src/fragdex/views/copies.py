@@ -41,6 +41,7 @@ class ClipRequest:
         keep_times: keep the decode times of the source, in fragments.
         init: the initialization segment, for segments that have none.
         period: number of the period; None: the one that shows this span, if one alone does.
+        smart: encode the pictures beside the cuts anew, so that none is hidden.
     """
 
     start: TimeLike
@@ -50,6 +51,7 @@ class ClipRequest:
     keep_times: bool = False
     init: bytes | None = None
     period: int | None = None
+    smart: bool = False
 
 
 def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Clip]:
@@ -68,10 +70,13 @@ def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Cli
         remote=source.remote,
         fragmented=cut.fragmented,
         period=cut.period,
+        smart=cut.smart,
     )
     span = [*map(str, map(exact_time, (cut.start, cut.stop))), sorted(cut_clip.tracks), cut.period]
     init = None if cut.init is None else hashlib.md5(cut.init, usedforsecurity=False).hexdigest()
     recipe = ["clip", *span, cut.fragmented, cut.keep_times, init]
+    if cut.smart:
+        recipe.append("smart")
     return copied(index, cut_clip.blocks, recipe, cut_clip.tracks, cut_clip.left_out), cut_clip
 
 

@@ -1,0 +1,356 @@
+"""Clips that hide no pictures: those beside the cuts are encoded anew, all others are copied.
+
+A clip that is copied begins at the sync sample before the cut: pictures in front of the cut are in
+the file, hidden by an edit list, which some readers ignore; and behind the end there are pictures
+that those shown before it need. Here the pictures from the cut to the next sync sample are encoded
+anew, and at the end those that need pictures that are left out. The others stay bit for bit.
+
+AVC has one sample entry for both: the parameter sets of what is encoded have a number that the film
+does not use, and stand beside the film's. HEVC has two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+import av
+import numpy as np
+
+from fragdex.boxes import Box
+from fragdex.byterange import ByteRange
+from fragdex.decoding.codec import TrackCodec, hold_back, packet_of
+from fragdex.decoding.open_track import reorder_depth
+from fragdex.errors import BuildError, UndecodableMedia
+from fragdex.formats.clip_spans import Part, Reader
+from fragdex.fragments.table import Int64, SampleTable
+from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of, family_of
+from fragdex.seeking import registry
+from fragdex.transcode.seams import MOST_SETS, Seam, SeamSettings, encoded
+
+__all__ = ["Plan", "plan", "seamed"]
+
+_CONFIGURATIONS: Final = {"avc": "avcC", "hevc": "hvcC"}
+_END_OF_SEQUENCE: Final = bytes.fromhex("00000002 4801")
+"""A NAL unit of HEVC behind which decoding begins anew (ISO/IEC 23008-2, 7.4.2.4.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What becomes of the samples of a clip, by their numbers.
+
+    Attributes:
+        head: pictures to encode in front of what is copied, in the order of showing.
+        copied: samples that stay, in decode order.
+        tail: pictures to encode behind them, in the order of showing.
+    """
+
+    head: Int64
+    copied: Int64
+    tail: Int64
+
+
+def plan(samples: SampleTable, low: int, high: int, begins: Any) -> Plan:
+    """Which pictures of a span are copied, so that none is hidden.
+
+    Args:
+        samples: in decode order, from a sync sample on.
+        low, high: composition times of the span; high is exclusive.
+        begins: whether what is copied may begin at a sample, by its number.
+
+    >>> samples = SampleTable.of(
+    ...     {
+    ...         "offset": [0] * 6,
+    ...         "size": [1] * 6,
+    ...         "dts": range(6),
+    ...         "cts": [0, 1, 2, 3, 5, 4],
+    ...         "duration": [1] * 6,
+    ...         "sync": [True, False, True, False, False, False],
+    ...     }
+    ... )
+    >>> made = plan(samples, 1, 5, lambda number: True)
+    >>> made.head.tolist(), made.copied.tolist(), made.tail.tolist()
+    ([1], [2, 3], [5])
+    """
+    cts, count = samples.cts, len(samples)
+    order = np.argsort(cts, kind="stable")
+    first = max(int(np.searchsorted(cts[order], low, side="right")) - 1, 0)
+    shown = order[first:][cts[order[first:]] < high]
+    if not len(shown):
+        raise BuildError("no picture is shown in this span")
+    starts = np.flatnonzero(samples.sync & (cts >= cts[shown[0]]) & (cts < high)).tolist()
+    start = next((number for number in starts if begins(number)), None)
+    if start is None:
+        return Plan(shown, shown[:0], shown[:0])
+    # Pictures that are decoded after a sync sample and shown before it may need those before it.
+    behind = np.arange(start, count)
+    behind = behind[cts[behind] >= cts[start]]
+    late = np.flatnonzero(cts[behind] >= high)
+    copied = behind[: int(late[0])] if len(late) else behind
+    while True:
+        rest = shown[(cts[shown] >= cts[start]) & ~np.isin(shown, copied)]
+        if not len(rest) or not len(copied) or cts[copied].max() < cts[rest[0]]:
+            break
+        copied = copied[:-1]
+    if not len(copied):
+        return Plan(shown, shown[:0], shown[:0])
+    return Plan(shown[cts[shown] < cts[start]], copied, rest)
+
+
+def seamed(part: Part, trak: Box, init: bytes, timescale: int, source: Reader) -> tuple[Part, Box]:
+    """The part of a clip that a track of pictures gives, without hidden pictures.
+
+    Args:
+        part: of an exact clip, whose edit list hides some.
+        trak: of the source.
+        init: ftyp and moov of the source.
+        timescale: of the clip's movie.
+        source: the media.
+
+    Returns: the part, and the trak with what describes its new pictures.
+
+    Raises:
+        BuildError: the track cannot be cut so; the message says why.
+        UndecodableMedia: its pictures cannot be decoded.
+    """
+    film = _Film(part, trak, init, source)
+    *empty, (ticks, low, rate) = part.edits
+    if any(at >= 0 for _, at, _ in empty) or low < 0 or rate != 1:
+        raise BuildError(
+            f"the edit list of track {part.track.id} has several parts, or another speed",
+            advice="cut without smart",
+        )
+    high = low + max(round(Fraction(ticks * part.timescale, timescale)), 1)
+    cut = plan(part.samples, low, high, film.begins)
+    pieces: list[tuple[Int64, tuple[bytes, ...] | None, Int64]] = []
+    entry = None
+    for numbers, is_head in ((cut.head, True), (cut.tail, False)):
+        seam = film.encode(numbers) if len(numbers) else None
+        if seam is not None:
+            data = film.fitted(seam, last=is_head and len(cut.copied) > 0)
+            pieces.append((numbers[seam.order], data, numbers[seam.order]))
+            entry = seam.entry
+        if is_head and len(cut.copied):
+            pieces.append((cut.copied, None, cut.copied))
+    described = film.described(entry)
+    timed = _timed(part, pieces, low, high, two=described[1])
+    edits = (*empty, (ticks, *timed.edits[0][1:]))
+    return replace(timed, edits=edits), described[0]
+
+
+def _timed(
+    part: Part,
+    pieces: list[tuple[Int64, tuple[bytes, ...] | None, Int64]],
+    low: int,
+    high: int,
+    *,
+    two: bool,
+) -> Part:
+    """Samples with the times of their pictures; decode times are those of showing, in order."""
+    rows = np.concatenate([numbers for numbers, _, _ in pieces])
+    columns = {name: column.copy() for name, column in part.samples.rows(rows).columns().items()}
+    shown = np.maximum(columns["cts"], low) - low
+    times = np.sort(shown)
+    late = int((times - shown).max())
+    columns["dts"], columns["cts"] = times, shown + late
+    columns["duration"] = np.diff(times, append=high - low)
+    made: dict[int, bytes] = {}
+    descriptions = np.ones(len(rows), np.int64)
+    numbers = part.numbers[rows].copy()
+    at = 0
+    for copied, data, _ in pieces:
+        if data is not None:
+            stop = at + len(copied)
+            made |= dict(enumerate(data, at))
+            columns["size"][at:stop] = [len(one) for one in data]
+            columns["sync"][at:stop] = [True, *[False] * (len(copied) - 1)]
+            descriptions[at:stop] = 2 if two else 1
+            numbers[at:stop] = -1
+        at += len(copied)
+    return replace(
+        part,
+        samples=SampleTable.of(columns),
+        numbers=numbers,
+        edits=((0, late, Fraction(1)),),
+        made=made,
+        descriptions=descriptions,
+    )
+
+
+class _Film:
+    """The track that is cut: its samples, its decoder, its sample entry."""
+
+    def __init__(self, part: Part, trak: Box, init: bytes, source: Reader) -> None:
+        self.part, self.trak, self.init, self.source = part, trak, init, source
+        info = part.track.info
+        family = family_of(info.format)
+        stsd = trak.find("mdia/minf/stbl/stsd")
+        if family not in _CONFIGURATIONS or stsd is None:
+            raise BuildError(f"track {info.id} is {info.format}, not AVC or HEVC")
+        if len(stsd.children) != 1:
+            raise BuildError(f"track {info.id} has several sample entries")
+        self.family: str = family
+        self.entry = stsd.children[0]
+        configuration = self.entry.find(_CONFIGURATIONS[family])
+        if configuration is None:
+            raise BuildError(f"track {info.id} has no {_CONFIGURATIONS[family]}")
+        self.configuration = configuration
+        self.length_size = info.nal_length_size or 4
+        self.codec = TrackCodec(init, info.id, info.codec)
+
+    def sample(self, number: int) -> bytes:
+        """The bytes of a sample."""
+        samples = self.part.samples
+        return self.source.read(
+            ByteRange.of(int(samples.offset[number]), int(samples.size[number]))
+        )
+
+    def begins(self, number: int) -> bool:
+        """Whether what is copied may begin at a sample, behind pictures of another encoder."""
+        # An I picture of AVC that is no IDR goes on counting from the pictures before it.
+        least = Access.OPEN if self.family == "hevc" else Access.CLOSED
+        return self._is_access(number, least)
+
+    def _is_access(self, number: int, least: Access = Access.OPEN) -> bool:
+        """Whether decoding can start at a sample, whatever its mark says."""
+        info = self.part.track.info
+        try:
+            data = SampleBytes.of(self.sample(number))
+            return access_of(data, info.format, info.codec, info.nal_length_size) >= least
+        except CannotTell:
+            return False
+
+    def encode(self, numbers: Int64) -> Seam:
+        """Encode pictures anew, given in the order of showing."""
+        samples = self.part.samples
+        cts = samples.cts
+        span = int(samples.cts.max() - samples.cts.min())
+        pace = Fraction(self.part.timescale * max(len(samples) - 1, 1), max(span, 1))
+        settings = SeamSettings(
+            self.family,
+            self.configuration,
+            # A CRA picture that begins anew drops what is not shown yet (ISO/IEC 23008-2, C.5.2.2):
+            # pictures of HEVC in front of it are shown as they are decoded.
+            self.family == "avc" and bool((np.diff(cts) < 0).any()),
+            max(pace, Fraction(1)).limit_denominator(1001),
+            self._aspect(),
+            self._free_number(),
+        )
+        return encoded(partial(self._frames, numbers), settings)
+
+    def _aspect(self) -> Fraction:
+        pasp = self.entry.find("pasp")
+        if pasp is None or not pasp["hSpacing"] or not pasp["vSpacing"]:
+            return Fraction(1)
+        return Fraction(int(pasp["hSpacing"]), int(pasp["vSpacing"]))
+
+    def _frames(self, numbers: Int64) -> Iterator[Any]:
+        """Decoded pictures of samples, in the order of showing; decoded from a sync sample on."""
+        samples = self.part.samples
+        wanted = set(samples.cts[numbers].tolist())
+        marked = np.flatnonzero(samples.sync[1 : int(numbers.min()) + 1])[::-1] + 1
+        # Pictures in front of a sync sample may need those before it: the one before is taken.
+        begin = next(islice(filter(self._is_access, marked.tolist()), 1, None), 0)
+        context = self.codec.fresh()
+        hold_back(context, reorder_depth(samples.cts))
+        for number in [*range(begin, int(numbers.max()) + 1), None]:
+            packet = None
+            if number is not None:
+                packet = packet_of(self.sample(number))
+                packet.pts, packet.dts = int(samples.cts[number]), int(samples.dts[number])
+                packet.time_base = Fraction(1, self.part.timescale)
+            try:
+                frames = context.decode(packet)
+            except av.FFmpegError as error:
+                raise UndecodableMedia(
+                    f"the pictures of track {self.part.track.id} at the cut cannot be decoded"
+                ) from error
+            yield from (frame for frame in frames if frame.pts in wanted)
+
+    def _free_number(self) -> int:
+        """A number that no parameter set of the film has."""
+        if self.family != "avc":
+            return 0
+        sets = [_first_number(unit[4:]) for unit in self._sets("sequenceParameterSets")]
+        sets += [_first_number(unit[1:]) for unit in self._sets("pictureParameterSets")]
+        free = next((n for n in range(1, MOST_SETS) if n not in sets), None)
+        if free is None:
+            raise BuildError("the film uses the numbers of all parameter sets")
+        return free
+
+    def _sets(self, name: str) -> list[bytes]:
+        return [bytes(unit) for unit in self.configuration[name]]
+
+    def fitted(self, seam: Seam, *, last: bool) -> tuple[bytes, ...]:
+        """The samples of a seam as the track has them; `last`: the film goes on behind it."""
+        samples = list(seam.samples)
+        if self.family == "avc" and self.length_size != 4:
+            samples = [_with_lengths(sample, self.length_size) for sample in samples]
+        if self.family == "hevc" and last:
+            samples[-1] += _END_OF_SEQUENCE
+        return tuple(samples)
+
+    def described(self, entry: Box | None) -> tuple[Box, bool]:
+        """The trak that describes the pictures of a seam too, and whether by a second entry."""
+        if entry is None:
+            return self.trak, False
+        if self.family == "hevc":
+            kept = [child for child in entry if child.type in ("hvcC", "btrt")]
+            others = [c for c in self.entry if c.type not in ("hvcC", "btrt")]
+            second = self.entry.replace(children=[*kept[:1], *others])
+            return _with_entries(self.trak, [self.entry, second]), True
+        made = entry.find("avcC")
+        if made is None:
+            raise BuildError("the pictures at the cut have no avcC")
+        sets = {
+            name: [*self.configuration[name], *(u for u in made[name])]
+            for name in ("sequenceParameterSets", "pictureParameterSets")
+        }
+        joined = _with_sets(self.configuration, sets)
+        children = [joined if child.type == "avcC" else child for child in self.entry]
+        return _with_entries(self.trak, [self.entry.replace(children=children)]), False
+
+
+def _with_sets(configuration: Box, sets: dict[str, Any]) -> Box:
+    count = len(sets["sequenceParameterSets"])
+    return configuration.replace(**{**sets, "numOfSequenceParameterSets": count})
+
+
+def _with_entries(trak: Box, entries: list[Box]) -> Box:
+    def changed(box: Box, path: tuple[str, ...]) -> Box:
+        if not path:
+            return box.replace(children=entries)
+        children = [changed(c, path[1:]) if c.type == path[0] else c for c in box]
+        return box.replace(children=children)
+
+    return changed(trak, ("mdia", "minf", "stbl", "stsd"))
+
+
+def _first_number(data: bytes) -> int:
+    """The Exp-Golomb number that bits begin with (ISO/IEC 14496-10, 9.1).
+
+    >>> _first_number(bytes([0b00101000]))
+    4
+    """
+    bits = "".join(f"{byte:08b}" for byte in data[:9])
+    zeros = len(bits) - len(bits.lstrip("0"))
+    return int(bits[zeros : 2 * zeros + 1] or "1", 2) - 1
+
+
+def _with_lengths(sample: bytes, size: int) -> bytes:
+    """A sample whose NAL units have lengths of another size in front."""
+    units, at = [], 0
+    while at + 4 <= len(sample):
+        length = int.from_bytes(sample[at : at + 4], "big")
+        if length >= 1 << 8 * size:
+            raise BuildError(f"a picture at the cut needs more than {size} bytes for its length")
+        units.append(length.to_bytes(size, "big") + sample[at + 4 : at + 4 + length])
+        at += 4 + length
+    return b"".join(units)
+
+
+registry.offer("seamed", seamed)
