@@ -44,6 +44,7 @@ ROOMS = (
     "decoding",
     "frames",
     "data",
+    "bridges",
     "",
     "testing",
     "sandbox",

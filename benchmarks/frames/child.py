@@ -28,12 +28,16 @@ def _warm(who: str) -> None:
     """What a first use imports."""
     if who == "fragdex":
         import av
+        import httpx
+        import obstore
+
+        import fragdex.frames
+    elif who in ("torchcodec", "windows"):
         import httpx  # noqa: F401
         import obstore  # noqa: F401
-
-        import fragdex.frames  # noqa: F401
-    elif who == "torchcodec":
         import torchcodec.decoders  # noqa: F401
+
+        import fragdex.formats.window  # noqa: F401
     elif who == "decord":
         import decord  # noqa: F401
     else:

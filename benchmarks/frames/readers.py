@@ -61,6 +61,27 @@ class Torchcodec:
         return batch.data.numpy(), batch.pts_seconds.numpy()
 
 
+class ByWindows:
+    """torchcodec on windows that fragdex takes out of the film."""
+
+    def __init__(self, what: str, index: str | None = None) -> None:
+        import fragdex
+
+        self.source = fragdex.open_source(what)
+        opened = fragdex.index(self.source) if index is None else fragdex.open_index(index)
+        self.index, self.video = opened, opened.video
+
+    def frames(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        raise NotImplementedError("a window is of consecutive frames")
+
+    def window(self, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        from torchcodec.decoders import VideoDecoder
+
+        window = self.index.window(self.video, start, start + count)
+        film = VideoDecoder(window.mp4(self.source), dimension_order="NHWC", num_ffmpeg_threads=1)
+        return film.get_frames_at(window.wanted.tolist()).data.numpy(), window.times
+
+
 class Decord:
     """decord's VideoReader."""
 
@@ -109,5 +130,6 @@ class Pyav:
 
 
 READERS: dict[str, type[Reader]] = {
-    "fragdex": Fragdex, "torchcodec": Torchcodec, "decord": Decord, "PyAV": Pyav,
+    "fragdex": Fragdex, "torchcodec": Torchcodec, "windows": ByWindows, "decord": Decord,
+    "PyAV": Pyav,
 }  # fmt: skip

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fragdex.seeking.plan import Plan, Span
     from fragdex.seeking.seek import Hit, Hits
     from fragdex.seeking.times import Time
+    from fragdex.seeking.window import Window
     from fragdex.sources import Source, md5, open_source
     from fragdex.views.kinds import view
     from fragdex.views.package import Package, package
@@ -72,6 +73,7 @@ _HOMES = {
     "Time": "seeking.times",
     "Track": "seeking.model",
     "View": "views.view",
+    "Window": "seeking.window",
     "audio": "decoding.audio",
     "coalesce": "byterange",
     "content_range": "byterange",
@@ -118,6 +120,7 @@ __all__ = [
     "Time",
     "Track",
     "View",
+    "Window",
     "audio",
     "coalesce",
     "content_range",

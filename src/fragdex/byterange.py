@@ -7,8 +7,9 @@ Everything here is a pure function of its arguments. Inside fragdex a range is h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 from operator import index
@@ -22,6 +23,7 @@ __all__ = [
     "MAX_RANGES",
     "ByteRange",
     "ContentRange",
+    "Fetched",
     "RangeVerdict",
     "coalesce",
     "content_range",
@@ -219,6 +221,53 @@ def plan_reads(
             found=f"{sum(one.size for one in wanted)} bytes by {max_size}",
         )
     return plan
+
+
+@dataclass(slots=True)
+class Fetched:
+    """Bytes that were read.
+
+    Attributes:
+        pieces: by where they lie in the file.
+
+    >>> Fetched({10: b"abc", 13: b"def"}).ranges([ByteRange(12, 14), ByteRange(15, 17)])
+    [b'cd', None]
+    """
+
+    pieces: dict[int, bytes] = field(default_factory=dict)
+
+    def ranges(self, wanted: Sequence[ByteRange]) -> list[bytes | None]:
+        """The bytes of each range; None where they are not all here."""
+        return self.parts((part.start, part.size) for part in wanted)
+
+    def parts(self, wanted: Iterable[tuple[int, int]]) -> list[bytes | None]:
+        """The same by offset and size."""
+        if len(self.pieces) == 1:
+            # nearly always; and sound has hundreds of thousands of samples
+            ((first, data),) = self.pieces.items()
+            stop = first + len(data)
+            return [
+                data[at - first : at - first + size] if at >= first and at + size <= stop
+                else None if size else b""
+                for at, size in wanted
+            ]  # fmt: skip
+        starts = sorted(self.pieces)
+        return [self._one(starts, offset, size) for offset, size in wanted]
+
+    def _one(self, starts: list[int], offset: int, size: int) -> bytes | None:
+        place = bisect_right(starts, offset) - 1
+        if place < 0:
+            return None if size else b""
+        at = offset - starts[place]
+        piece = self.pieces[starts[place]][at : at + size]
+        while len(piece) < size:
+            place += 1
+            at = offset + len(piece) - starts[place] if place < len(starts) else -1
+            data = self.pieces[starts[place]][at : at + size - len(piece)] if at >= 0 else b""
+            if not data:
+                return None
+            piece += data
+        return piece
 
 
 def _covering(

@@ -14,8 +14,8 @@ import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.errors import FragdexError
 from fragdex.formats import fidx
-from fragdex.frames.decode_runs import SyncStarts
 from fragdex.seeking.numbering import Numbering
+from fragdex.seeking.sample_runs import SyncStarts
 from service.console.conftest import browser  # noqa: F401
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

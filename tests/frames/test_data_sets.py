@@ -18,8 +18,8 @@ from decoding.filming import number_in, numbered
 from fragdex.data import VideoSet, film_listing, set_parts, write_set
 from fragdex.data.set_parts import groups_of
 from fragdex.errors import DamagedIndex, FragdexError, SourceChanged, SourceNotFound
-from fragdex.frames.decode_runs import SyncStarts
 from fragdex.seeking.numbering import Numbering
+from fragdex.seeking.sample_runs import SyncStarts
 from fragdex.testing import RangeServer
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

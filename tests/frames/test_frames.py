@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
-import av
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragdex
-from frames.films import FILMS, film
+from frames.films import FILMS, made
 from frames.linear import linear, same
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -41,30 +37,6 @@ def opened(what, **options):
         return fragdex.Frames(what, format="yuv", hidden=True, **options)
     except fragdex.FragdexError as error:
         pytest.skip(f"no pictures: {error}")
-
-
-def in_child(name):
-    if "libsvtav1" not in av.codecs_available:
-        pytest.skip("PyAV has no libsvtav1")
-    program = (
-        "import sys; from frames.films import *; codec, options = FILMS[sys.argv[1]];"
-        "sys.stdout.buffer.write(film(codec, **options))"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", program, name],
-        capture_output=True, check=True, cwd=Path(__file__).parents[1],
-    ).stdout  # fmt: skip
-
-
-@functools.cache
-def made(name):
-    codec, options = FILMS[name]
-    try:
-        # SVT-AV1 puts its process into another scheduling class
-        data = in_child(name) if codec == "libsvtav1" else film(codec, **options)
-    except av.codec.codec.UnknownCodecError as error:  # a build of PyAV without this encoder
-        pytest.skip(f"{codec}: {error}")
-    return data, linear(data)
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -155,12 +155,12 @@ def row_of(
             "mtime_ns": source.mtime_ns,
             "error": None,
             "tracks": [_track(one, source.size) for one in tracks],
-            "init": None if track is None else _small_init(index, track, source, head),
+            "init": None if track is None else small_init(index, track, source, head),
             "index": write(index, samples=True),
         }
 
 
-def _small_init(index: Index, track: Track, source: Source, head: Head) -> bytes | None:
+def small_init(index: Index, track: Track, source: Source, head: Head) -> bytes | None:
     """Ftyp and moov without samples; None where the samples say which sample entry they have."""
     init = plain_init(head.read_again(source, index.periods[track.period].init))
     try:

@@ -67,7 +67,7 @@ class Video:
         return (self.end - self.start) / self.timescale
 
 
-class _SetFrames(Frames):
+class SharedFrames(Frames):
     """Frames that share the connections of their set, and hold them as long as they need them."""
 
     def __init__(self, connections: Connections, what: str, *given: Any, **options: Any) -> None:
@@ -201,7 +201,7 @@ class VideoSet(Sequence[Video]):
         name = self._address(video.path)
         track = chosen_track(index, None)
         opening = {**self._options, **options}
-        opened = _SetFrames(self._connections, name, index, track, init=init, **opening)
+        opened = SharedFrames(self._connections, name, index, track, init=init, **opening)
         try:
             index.file.refuse_other(name, mtime_ns=opened.source.mtime_ns)
         except BaseException:

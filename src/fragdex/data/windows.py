@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,13 @@ RESTING_BYTES: Final = 40_000_000
 _BYTES_OF_FILM, _BYTES_OF_FRAME = 20_000, 100
 
 
+class Films(Protocol):
+    """What gives the frames of films by number; `VideoSet` is one."""
+
+    def frames(self, number: int, **options: Any) -> Frames:
+        """The frames of a film, newly opened."""
+
+
 class OpenFilms:
     """Videos of a set, opened when they are needed.
 
@@ -38,7 +45,7 @@ class OpenFilms:
     Nothing that is open goes to another process.
     """
 
-    def __init__(self, videos: VideoSet, cache: int, most: int, options: Mapping[str, Any]) -> None:
+    def __init__(self, videos: Films, cache: int, most: int, options: Mapping[str, Any]) -> None:
         self._videos, self._most, self._options = videos, most, dict(options)
         self._cache = FrameCache(cache, most * options.get("threads", 1) + 1)
         self._open: OrderedDict[int, Frames] = OrderedDict()

@@ -7,15 +7,13 @@ are read in few requests.
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fragdex.boxes import Box, build, find, find_all, parse
-from fragdex.byterange import ByteRange, coalesce
+from fragdex.byterange import ByteRange, Fetched, coalesce
 from fragdex.decoding.codec import TrackCodec
 from fragdex.errors import InexactIndex, TruncatedInput, UndecodableMedia
 from fragdex.formats.clip_samples import described
@@ -34,53 +32,6 @@ REMOTE_GAP = 32 << 10
 """Bytes between two samples of a remote file that are rather read for nothing than asked twice."""
 LONGEST_READ = 8 << 20
 """Bytes that are requested at once."""
-
-
-@dataclass(slots=True)
-class Fetched:
-    """Bytes that were read.
-
-    Attributes:
-        pieces: by where they lie in the file.
-
-    >>> Fetched({10: b"abc", 13: b"def"}).ranges([ByteRange(12, 14), ByteRange(15, 17)])
-    [b'cd', None]
-    """
-
-    pieces: dict[int, bytes] = field(default_factory=dict)
-
-    def ranges(self, wanted: Sequence[ByteRange]) -> list[bytes | None]:
-        """The bytes of each range; None where they are not all here."""
-        return self.parts((part.start, part.size) for part in wanted)
-
-    def parts(self, wanted: Iterable[tuple[int, int]]) -> list[bytes | None]:
-        """The same by offset and size."""
-        if len(self.pieces) == 1:
-            # nearly always; and sound has hundreds of thousands of samples
-            ((first, data),) = self.pieces.items()
-            stop = first + len(data)
-            return [
-                data[at - first : at - first + size] if at >= first and at + size <= stop
-                else None if size else b""
-                for at, size in wanted
-            ]  # fmt: skip
-        starts = sorted(self.pieces)
-        return [self._one(starts, offset, size) for offset, size in wanted]
-
-    def _one(self, starts: list[int], offset: int, size: int) -> bytes | None:
-        place = bisect_right(starts, offset) - 1
-        if place < 0:
-            return None if size else b""
-        at = offset - starts[place]
-        piece = self.pieces[starts[place]][at : at + size]
-        while len(piece) < size:
-            place += 1
-            at = offset + len(piece) - starts[place] if place < len(starts) else -1
-            data = self.pieces[starts[place]][at : at + size - len(piece)] if at >= 0 else b""
-            if not data:
-                return None
-            piece += data
-        return piece
 
 
 def fetched(source: Source, tables: Iterable[SampleTable]) -> Fetched:
@@ -280,26 +231,6 @@ MOST_ROWS = 4096
 """Fragments whose samples are requested at once; a hostile file may put all at one time."""
 FAR = 1 << 62
 """No time lies beyond."""
-MOST_REORDERED = 16
-"""Pictures that a decoder holds back at most (ISO/IEC 14496-10, A.3.1: MaxDpbFrames)."""
-
-
-def reorder_depth(cts: Int64) -> int:
-    """How many pictures a decoder has to hold back to give all of them in the order of their times.
-
-    Args:
-        cts: composition times of neighbouring samples, in decode order.
-
-    The largest number of samples that are decoded before another and shown after it; 16 at most.
-
-    >>> reorder_depth(np.array([0, 4, 2, 1, 3, 5]))
-    2
-    """
-    rank = np.empty(len(cts), np.int64)
-    rank[np.argsort(cts, kind="stable")] = np.arange(len(cts))
-    # A sample of which no later one is shown earlier has all that is shown before it before it:
-    # what else was decoded before it waits. Of other samples more are in front, and fewer wait.
-    return min(int((np.arange(len(cts)) - rank).max(initial=0)), MOST_REORDERED)
 
 
 def decodable(

@@ -10,7 +10,7 @@ import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.codec import MOST_PIXELS
-from fragdex.decoding.open_track import fetched, reorder_depth
+from fragdex.decoding.open_track import fetched
 from fragdex.decoding.video_track import Picture, VideoTrack
 from fragdex.errors import (
     NoSyncSample,
@@ -22,6 +22,7 @@ from fragdex.errors import (
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
 from fragdex.seeking.model import Index
+from fragdex.seeking.sample_runs import reorder_depth
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 from fragdex.seeking.track import Track

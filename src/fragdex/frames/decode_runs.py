@@ -1,11 +1,11 @@
-"""Wanted samples to runs of samples that are decoded, the reads for them, and their pictures.
+"""Runs of samples: the reads for them, and their pictures.
 
 Samples that no other picture refers to need not be decoded unless they are wanted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,7 @@ from fragdex.decoding.codec import is_short_of_memory, packet_of
 from fragdex.decoding.video_track import ParameterSets, sets_of
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.frames.decoders import Decoders
+from fragdex.seeking.sample_runs import FrameRun
 
 _AVC: Final = ("avc1", "avc2", "avc3", "avc4")
 _MOST_UNITS: Final = 512
@@ -68,23 +69,6 @@ LONGEST_READ: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class FrameRun:
-    """Neighbouring samples, decoded from a fresh decoder.
-
-    Attributes:
-        start, stop: in decode order; stop is exclusive.
-        wanted: those whose pictures are wanted, rising.
-
-    >>> FrameRun(0, 3, (1, 2)).stop
-    3
-    """
-
-    start: int
-    stop: int
-    wanted: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class FramePlan:
     """What answering costs, before anything is read.
 
@@ -108,64 +92,6 @@ class FramePlan:
     def bytes(self) -> int:
         """Bytes of all reads."""
         return sum(read.size for read in self.reads)
-
-
-class SyncStarts:
-    """Where decoding has to begin for a sample.
-
-    Args:
-        samples: all samples, in decode order.
-
-    >>> SyncStarts(SampleTable.empty()).of(0)
-    0
-    """
-
-    def __init__(self, samples: SampleTable) -> None:
-        self._cts = samples.cts
-        self._sync: Int64 = np.flatnonzero(samples.sync).astype(np.int64)
-
-    def of(self, sample: int) -> int:
-        """The sync sample that a sample is decoded from; without one, the first sample.
-
-        What is shown before the sync sample that it follows (a leading picture of an open group)
-        may refer to the group before (ISO/IEC 14496-12, Annex I: SAP type 3).
-        """
-        place = int(np.searchsorted(self._sync, sample, side="right")) - 1
-        while place > 0 and self._cts[sample] < self._cts[self._sync[place]]:
-            place -= 1
-        if place < 0 or self._cts[sample] < self._cts[self._sync[place]]:
-            return 0
-        return int(self._sync[place])
-
-    def before(self, start: int, steps: int) -> int:
-        """The sync sample so many before one; without it, the first sample."""
-        place = int(np.searchsorted(self._sync, start, side="left")) - steps
-        return int(self._sync[place]) if place >= 0 else 0
-
-    def end(self, start: int, count: int) -> int:
-        """After the last sample of the group that begins at a sync sample."""
-        place = int(np.searchsorted(self._sync, start, side="right"))
-        return int(self._sync[place]) if place < len(self._sync) else count
-
-    def drop(self, sample: int) -> None:
-        """A sample that is wrongly marked sync."""
-        self._sync = self._sync[self._sync != sample]
-
-
-def runs_of(samples: Iterable[int], starts: SyncStarts) -> list[FrameRun]:
-    """The runs that bring all these samples, each decoded once, by rising start."""
-    by_start: dict[int, list[int]] = {}
-    for sample in sorted(set(samples)):
-        by_start.setdefault(starts.of(sample), []).append(sample)
-    runs: list[FrameRun] = []
-    for start, wanted in sorted(by_start.items()):
-        if runs and start < runs[-1].stop:
-            # The run before goes over this sync sample anyhow.
-            both = tuple(sorted({*runs[-1].wanted, *wanted}))
-            runs[-1] = FrameRun(runs[-1].start, max(runs[-1].stop, wanted[-1] + 1), both)
-        else:
-            runs.append(FrameRun(start, wanted[-1] + 1, tuple(wanted)))
-    return runs
 
 
 def are_apart(before: FrameRun, after: FrameRun, samples: SampleTable) -> bool:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.decoding.open_track import TrackSetup, decodable, reorder_depth
+from fragdex.decoding.open_track import TrackSetup, decodable
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import InexactIndex, UndecodableMedia
 from fragdex.fragments.table import Int64, SampleTable
-from fragdex.frames.decode_runs import Coding, SyncStarts
+from fragdex.frames.decode_runs import Coding
 from fragdex.frames.decoders import DecoderPool, Decoders
 from fragdex.indexing import index as index_of
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
@@ -22,6 +22,7 @@ from fragdex.indexing.reading import Head
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Numbering, Order
 from fragdex.seeking.origin import FileInfo
+from fragdex.seeking.sample_runs import SyncStarts, reorder_depth
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import Track
 from fragdex.sources import Source

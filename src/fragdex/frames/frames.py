@@ -13,30 +13,29 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Unpack, overl
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.byterange import ByteRange
+from fragdex.byterange import ByteRange, Fetched
 from fragdex.decoding.audio import audio
-from fragdex.decoding.open_track import Fetched
 from fragdex.errors import UndecodableMedia
 from fragdex.formats.fidx import open_index
 from fragdex.fragments.table import Int64
 from fragdex.frames.arrays import ArrayConverter, ArrayGathering, OutputLibrary, library_of
 from fragdex.frames.decode_runs import (
     FramePlan,
-    FrameRun,
     Give,
     LateError,
     are_apart,
     decode_run,
     reads_of,
-    runs_of,
 )
 from fragdex.frames.decoders import CachePart, FrameCache
 from fragdex.frames.frame_batch import Frame, FrameBatch
-from fragdex.frames.frame_track import FrameTimes, FrameTrack
+from fragdex.frames.frame_track import FrameTrack
+from fragdex.frames.lazy_array import LazyArray
 from fragdex.frames.pixels import Converter, Gathering, PixelFormat
 from fragdex.renamed import OldName
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Order
+from fragdex.seeking.sample_runs import FrameRun, runs_of
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
@@ -303,7 +302,7 @@ PIXELS_AT_ONCE = 64 << 20
 """Bytes of pixels that iteration decodes ahead."""
 
 
-class Frames(FrameTimes):
+class Frames(LazyArray):
     """The frames of one track, exact, by number and by time.
 
     Every frame has the pixels that decoding the whole track in order gives. A call finds the sync
@@ -487,15 +486,23 @@ class Frames(FrameTimes):
     @overload
     def __getitem__(self, key: int) -> Frame: ...
     @overload
-    def __getitem__(self, key: slice | Sequence[int] | npt.NDArray[Any]) -> FrameBatch: ...
-    def __getitem__(self, key: Any) -> Frame | FrameBatch:
+    def __getitem__(self, key: slice | list[int] | npt.NDArray[Any]) -> FrameBatch: ...
+    @overload
+    def __getitem__(self, key: tuple[Any, ...]) -> npt.NDArray[Any]: ...
+    def __getitem__(self, key: Any) -> Frame | FrameBatch | npt.NDArray[Any]:
         """A frame by its number, or many by a slice or a list of numbers; negative from the end.
+
+        Args:
+            key: a number, a slice, an array of numbers or of bool; or a tuple as numpy takes it
+                (no None), of which the first is that of frames: then an array is returned.
 
         Raises:
             IndexError: there is no such frame.
             UndecodableMedia: a frame is damaged, or frames have several sizes and `size` is None.
             And what reading the source raises.
         """
+        if isinstance(key, tuple):
+            return self._array(key)
         numbers, one = self._numbers(key)
         batch = self._batch(numbers)
         return batch[0] if one else batch
@@ -564,19 +571,6 @@ class Frames(FrameTimes):
             return audio(self.index, self.source, start, stop, **options)
 
     # -- how
-
-    def _numbers(self, key: Any) -> tuple[Int64, bool]:
-        count = len(self)
-        if isinstance(key, slice):
-            return np.arange(*key.indices(count), dtype=np.int64), False
-        array = np.asarray(key)
-        if array.ndim > 1 or (array.size and array.dtype.kind not in "iu"):
-            raise TypeError("frames are selected by whole numbers, slices or lists of numbers")
-        numbers = array.astype(np.int64).reshape(-1)
-        wrong = (numbers >= count) | (numbers < -count)
-        if wrong.any():
-            raise IndexError(f"there is no frame {numbers[wrong][0]}: there are {count}")
-        return np.where(numbers < 0, numbers + count, numbers), array.ndim == 0
 
     def _batch(self, numbers: Int64) -> FrameBatch:
         with self._lock:

@@ -60,6 +60,7 @@ class Converter:
         self._format, self._size = format, size
         self._rotate, self._threads = rotate, threads
         self._reformatter: Any = None
+        self._more: dict[str, int] = {}
 
     def pixels(self, frame: Any) -> Pixels:
         """The arrays of a picture: views that are to be copied before it is used again."""
@@ -103,13 +104,16 @@ class Converter:
         if is_full_range(frame):
             name = name.replace("yuv4", "yuvj4") if name[-1] == "p" else name
             of_full_range = {"src_color_range": _FULL_RANGE, "dst_color_range": _FULL_RANGE}
-        return self._scaler().reformat(frame, format=name, threads=self._threads, **of_full_range)
+        return self._scaler().reformat(frame, format=name, **self._more, **of_full_range)
 
     def _scaler(self) -> Any:
         if self._reformatter is None:
             from av.video.reformatter import VideoReformatter
 
             self._reformatter = VideoReformatter()
+            # Older releases of PyAV (15) have no such argument, and one thread.
+            known = "threads" in (VideoReformatter.reformat.__doc__ or "")
+            self._more = {"threads": self._threads} if known else {}
         return self._reformatter
 
     def _reformatted(self, frame: Any, width: Any, height: Any, name: str | None) -> Any:
@@ -123,13 +127,14 @@ class Converter:
             format=name,
             src_colorspace=matrix_of(frame)[0] if is_yuv and self._format != "yuv" else None,
             interpolation="BICUBIC",
-            threads=self._threads,
+            **self._more,
         )
 
 
 def stored_format(frame: Any) -> str:
     """FFmpeg's name for how the pixels of a picture lie in memory, its own or a device's."""
-    own: str = (frame.sw_format or frame.format).name
+    # Older releases of PyAV (15) know no devices.
+    own: str = (getattr(frame, "sw_format", None) or frame.format).name
     return own
 
 

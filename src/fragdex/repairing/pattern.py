@@ -10,6 +10,7 @@ import numpy as np
 
 from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
+from fragdex.formats.elementary_stream import parameter_sets
 from fragdex.fragments.table import SampleTable
 from fragdex.indexing.access import family_of
 from fragdex.indexing.codecs import RATES, Missing, aac_config, body, decoder_config
@@ -160,36 +161,6 @@ def _aac(specific: bytes) -> Syntax | None:
     if kind not in (2, 5, 29) or index >= len(RATES):
         return None
     return Aac(index, config.channel_configuration)
-
-
-def parameter_sets(entry: Box) -> list[bytes]:
-    """The parameter sets of an avcC or hvcC, in an order in which they can be read."""
-    box = entry.find("avcC")
-    if box is not None:
-        data = body(box)
-        sets, at = [], 6
-        for count in (data[5] & 31, None):
-            if count is None:
-                count, at = data[at] if at < len(data) else 0, at + 1
-            for _ in range(count):
-                size = int.from_bytes(data[at : at + 2], "big")
-                sets.append(data[at + 2 : at + 2 + size])
-                at += 2 + size
-        return [unit for unit in sets if unit]
-    box = entry.find("hvcC")
-    if box is None:
-        return []
-    data = body(box)
-    sets, at = [], 23
-    for _ in range(data[22] if len(data) > 22 else 0):
-        count, at = int.from_bytes(data[at + 1 : at + 3], "big"), at + 3
-        for _ in range(count):
-            size = int.from_bytes(data[at : at + 2], "big")
-            if at + 2 > len(data):
-                break
-            sets.append(data[at + 2 : at + 2 + size])
-            at += 2 + size
-    return [unit for unit in sets if len(unit) > 2]
 
 
 def _marks_open_pictures(syntax: Syntax, samples: SampleTable, source: Source) -> bool:

@@ -20,6 +20,7 @@ from fragdex.seeking.origin import FileInfo, Home, How
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import SampleLoader, Track
+from fragdex.seeking.window import Window, window_at, window_of
 from fragdex.sources import Source, SourceLike, open_source
 
 __all__ = [
@@ -311,6 +312,63 @@ class Index(Exporting):
         """
         chosen = self._chosen(tracks)
         return plan.plan(chosen, self._inits(chosen), time)
+
+    def window(
+        self,
+        track: int | TrackKind | Track,
+        first: int,
+        stop: int,
+        *,
+        verified: bool = False,
+        source: Any = None,
+    ) -> Window:
+        """What any decoder needs for some frames: a small file, a stream or packets of them.
+
+        Args:
+            track: a track_ID, a kind, or a track of this index.
+            first, stop: numbers of frames, as `fragdex.Frames` counts them; stop is exclusive.
+            verified: look at the first bytes of the samples that decoding would begin with, and go
+                back to one where a decoder can start, as `Track.seek` does.
+            source: with `verified`: the media, as of that.
+
+        Returns: a `Window`, which knows its byte ranges. Unless it is `verified`, nothing is read.
+
+        Raises:
+            IndexError: the track has no such frames.
+            TrackNotFound: there is no such track, or it has no pictures.
+            UndecodableMedia: it is encrypted.
+            InexactIndex: the index holds fragments only.
+            And with `verified` what `Track.seek` raises.
+
+        >>> import fragdex
+        >>> index = fragdex.index("fixtures/open-gop.mp4")
+        >>> window = index.window("video", 14, 18)
+        >>> [str(part) for part in window.ranges], window.wanted.tolist()
+        (['[1117, 1439)'], [2, 3, 4, 5])
+        """
+        return window_of(self._one(track), first, stop, verified=verified, source=source)
+
+    def window_at(
+        self,
+        track: int | TrackKind | Track,
+        start: TimeLike,
+        stop: TimeLike,
+        *,
+        verified: bool = False,
+        source: Any = None,
+    ) -> Window:
+        """The same of the frames that are shown at some moment from `start` to `stop` (exclusive).
+
+        Args:
+            start, stop: presentation times, as `Track.seek` takes them.
+            track, verified, source: as of `window`.
+
+        Raises: as `window`; ValueError: `stop` does not lie after `start`, or a time is NaN.
+        """
+        return window_at(self._one(track), start, stop, verified=verified, source=source)
+
+    def _one(self, track: int | TrackKind | Track) -> Track:
+        return track if isinstance(track, Track) else self.track(track)
 
     def _chosen(self, tracks: Iterable[int] | None) -> list[Track]:
         if isinstance(tracks, (int, str)):

@@ -18,6 +18,7 @@ _HOMES = {
     "save": "fragdex.formats.exporting",
     "seamed": "fragdex.transcode.smart_cut",
     "verifier": "fragdex.indexing.verified",
+    "window_form": "fragdex.formats.window",
 }
 _OFFERS: dict[str, Callable[..., Any]] = {}
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fragdex.seeking.origin import Home
 
 
+T = TypeVar("T")
 AT_ONCE = 1 << 18
 """Samples that are written out together."""
 MOST = 1 << 24
@@ -167,6 +168,7 @@ class Track:
 
     __slots__ = (
         "_deferred",
+        "_derived",
         "_extent",
         "_load",
         "_presented",
@@ -211,6 +213,7 @@ class Track:
         self._extent: Extent | None = None
         self._presented: tuple[Time | None, Time | None] | None = None
         self._deferred: SavedTables | None = None
+        self._derived: dict[Any, Any] = {}
         self._samples_checked = False
 
     @classmethod
@@ -237,7 +240,7 @@ class Track:
         track.info, track.shift, track.period, track.exact = info, shift, period, exact
         track.movie_timescale = movie_timescale
         track._load = track._seeker = track._extent = track._presented = track.home = None
-        track._deferred, track._samples_checked = tables, False
+        track._deferred, track._derived, track._samples_checked = tables, {}, False
         return track
 
     if not TYPE_CHECKING:  # to mypy, it would make every name an attribute
@@ -269,7 +272,7 @@ class Track:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._load = self._seeker = self._extent = self._presented = self._deferred = None
-        self._samples_checked = False
+        self._samples_checked, self._derived = False, {}
         if "_deferred" not in state:
             self._samples = None
         for name, value in state.items():
@@ -370,6 +373,16 @@ class Track:
                 advice="build it with exact=True, or save it with samples=True",
             )
         return self._load(start, stop)
+
+    def derived(self, make: Callable[[Track], T]) -> T:
+        """What a function makes of the track, made at the first call and kept.
+
+        It stays here: copies and other processes make it anew.
+        """
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        made: T = self._derived[make]
+        return made
 
     @property
     def rates(self) -> Rates:

@@ -24,12 +24,12 @@ import numpy as np
 from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
 from fragdex.decoding.codec import TrackCodec, hold_back, packet_of
-from fragdex.decoding.open_track import reorder_depth
 from fragdex.errors import BuildError, UndecodableMedia
 from fragdex.formats.clip_spans import Part, Reader
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of, family_of
 from fragdex.seeking import registry
+from fragdex.seeking.sample_runs import reorder_depth
 from fragdex.transcode.seams import MOST_SETS, Seam, SeamSettings, encoded
 
 __all__ = ["Plan", "plan", "seamed"]

@@ -27,7 +27,6 @@ from fragdex.byterange import ByteRange
 from fragdex.decoding.audio import AudioReader
 from fragdex.decoding.codec import MOST_PIXELS, hold_back
 from fragdex.decoding.mixing import Floats, mixed, needed, resampled
-from fragdex.decoding.open_track import MOST_REORDERED, reorder_depth
 from fragdex.decoding.pictures import PictureReader, matrix_of, orientation_of, shown_size, upright
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import FragdexError, UndecodableMedia
@@ -35,6 +34,7 @@ from fragdex.fragments.table import NULL
 from fragdex.rendering.page_media.opening import OpenMedia
 from fragdex.rendering.page_media.strips import SAMPLE_RATE
 from fragdex.seeking.model import Index, Track
+from fragdex.seeking.sample_runs import MOST_REORDERED, reorder_depth
 from fragdex.sources import Source
 from fragdex.transcode.probe import LONGEST_SECONDS, opened, probe, streams_of
 
