@@ -17,7 +17,6 @@ PACKAGES = [
     "fragdex.boxes",
     "fragdex.byterange",
     "fragdex.errors",
-    "fragdex.formats",
     "fragdex.sources",
     "fragdex.testing",
 ]

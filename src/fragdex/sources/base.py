@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Condition
 from typing import TYPE_CHECKING, TypeVar
 
@@ -368,6 +367,8 @@ class ReadBatch:
         """
         if len(jobs) < 2 or self.width < 2:
             return [work(job) for job in jobs]
+        from concurrent.futures import ThreadPoolExecutor, as_completed
+
         with ThreadPoolExecutor(min(self.width, len(jobs)), "fragdex-read") as pool:
             futures = [pool.submit(work, job) for job in jobs]
             try:
