@@ -92,7 +92,7 @@ def test_over_http_a_batch_costs_few_requests(tmp_path):
 )
 def test_a_path_does_nothing_but_name_a_file(tmp_path, template):
     write_episodes(tmp_path, FILM, video_path=template)
-    with pytest.raises(DamagedIndex, match="a path that is none"):
+    with pytest.raises(DamagedIndex, match="an invalid path"):
         LeRobotSet(tmp_path)
 
 

@@ -39,7 +39,7 @@ class _Stretch(Source):
     """The bytes of one chunk, at their place in the film."""
 
     def __init__(self, size: int | None) -> None:
-        super().__init__("a chunk of a film", size=size)
+        super().__init__("a chunk of a video", size=size)
         self.start, self.data = 0, b""
 
     def read_up_to(self, range: ByteRange) -> bytes:
@@ -103,7 +103,7 @@ class FilmChunks:
         number = self._numbers.get(len(data))
         first = 0 if number is None else number * self._count
         if number is None or first >= len(self._film):
-            raise SourceChanged(f"no chunk of the film has {len(data)} bytes")
+            raise SourceChanged(f"no chunk of the video has {len(data)} bytes")
         if self._digests and digest(data) != self._digests[number]:
             raise SourceChanged(f"the bytes of chunk {number} are not those that were indexed")
         stop = min(first + self._count, len(self._film))
@@ -130,7 +130,7 @@ class FilmChunks:
                     obu([(packet.data, ())])
         except (BuildError, LookupError) as error:
             raise SourceChanged(
-                f"the bytes of frames {first} to {stop} are no samples of the film that was "
+                f"the bytes of frames {first} to {stop} are no samples of the video that was "
                 f"indexed ({error})",
                 advice="make the references again",
             ) from error
@@ -180,7 +180,7 @@ def _codec() -> Any:
             return hash(self._configuration)
 
         def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-            raise NotImplementedError("chunks of a film have a size each")
+            raise NotImplementedError("chunks of a video have a size each")
 
         def _decode_sync(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
             frames = _chunks(self._configuration).decoded(chunk_bytes.to_bytes())
@@ -196,7 +196,7 @@ def _codec() -> Any:
             return await asyncio.to_thread(self._decode_sync, chunk_bytes, chunk_spec)
 
         async def _encode_single(self, chunk_array: Any, chunk_spec: Any) -> Any:
-            raise NotImplementedError("films are read, and not written, as zarr arrays")
+            raise NotImplementedError("videos are read, and not written, as zarr arrays")
 
     return FilmCodec
 

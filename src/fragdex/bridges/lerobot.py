@@ -411,7 +411,7 @@ class LeRobotSet(Sequence[dict[str, Any]]):
     def __repr__(self) -> str:
         return (
             f"<LeRobotSet {self._root!r}: {len(self)} frames of {len(self.episodes)} episodes, "
-            f"{len(self._names)} films>"
+            f"{len(self._names)} videos>"
         )
 
 
@@ -429,13 +429,13 @@ def _check_template(template: Any) -> None:
     try:
         parts = list(Formatter().parse(template))
     except (ValueError, TypeError) as error:
-        raise DamagedIndex(f"info.json has a path that is none: {template!r}") from error
+        raise DamagedIndex(f"info.json has an invalid path: {template!r}") from error
     for _, name, form, conversion in parts:
         if name is not None and (
             name not in _PLACES or conversion or not re.fullmatch(r"(0?\d?d)?", form or "")
         ):
             raise DamagedIndex(
-                f"info.json has a path that is none: {template!r}",
+                f"info.json has an invalid path: {template!r}",
                 expected="{video_key}, {chunk_index:03d} and {file_index:03d}",
             )
 

@@ -137,7 +137,7 @@ def _one_range(film: Frames, first: int, stop: int) -> ByteRange:
                 raise BuildError(
                     f"no decoder can start at sample {int(number) + 1} of track {film.track.id}, "
                     "which is marked sync",
-                    advice="encode the film again",
+                    advice="encode the video again",
                 )
     one = ByteRange(window.ranges[0].start, window.ranges[-1].stop)
     if one.size > max(_LONGEST_CHUNK, 2 * window.size):

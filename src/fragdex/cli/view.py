@@ -264,8 +264,7 @@ def extract(
         bool,
         typer.Option(
             "--smart",
-            help="Encode the pictures beside the cuts anew, so that no picture is hidden"
-            " (AVC, HEVC).",
+            help="Encode the pictures at the cuts again, so that no picture is hidden (AVC, HEVC).",
         ),
     ] = False,
     json: options.Json = False,
@@ -363,7 +362,7 @@ def _clip_line(name: str, clip: dict[str, Any]) -> str:
     what = "whole fragments" if clip["whole_fragments"] else "samples, in new fragments"
     what = "exactly" if clip["exact"] else what
     if clip["encoded"]:
-        what += f", {clip['encoded']} pictures encoded anew"
+        what += f", {clip['encoded']} pictures encoded again"
     return (
         f"{clip['clip']}: {clock(clip['start'])} – {clock(clip['stop'])} of {name} "
         f"(asked: {words}), {what}, {byte_count(clip['size'])}\n"

@@ -380,7 +380,7 @@ def clip(
             return exact
     if smart:
         raise BuildError(
-            "the pictures beside the cuts cannot be encoded anew: the clip has to be made of "
+            "the pictures at the cuts cannot be encoded again: the clip has to be made of "
             "fragments, or is encrypted",
             advice="cut without smart",
         )
@@ -467,7 +467,7 @@ def _without_hidden(
     try:
         seamed = registry.offered("seamed")
     except ImportError as error:
-        raise MissingExtra("encoding pictures anew needs PyAV", extra="media") from error
+        raise MissingExtra("encoding pictures needs PyAV", extra="media") from error
     traks = traks_of(boxes)
     made: dict[int, Box] = {}
     changed = []

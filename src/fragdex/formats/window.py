@@ -221,7 +221,7 @@ def _part(window: Window, keep_times: bool) -> Part:
         shown = int(samples.cts.min()) * scale + shift
         if shown < 0:
             raise BuildError(
-                "decoding begins with pictures that the film's edit list hides, before its time 0",
+                "decoding begins with pictures that the video's edit list hides, before its time 0",
                 advice="leave out keep_times; window.times has the times of the frames",
             )
         if shown:
