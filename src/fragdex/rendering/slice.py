@@ -87,7 +87,7 @@ class Slicer:
             film: how frames are stored.
             all_drawn: the frames before the first are drawn, too, and none was skipped.
             ahead: stills of so many later frames may follow: a page that renders on request
-                is told of them in advance.
+                knows of them in advance.
 
         Raises:
             PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.

@@ -115,7 +115,7 @@ class FilesystemSource(Source):
 
 
 def in_this_process(filesystem: Any) -> Any:
-    """The file system, made again after a fork: its threads stayed behind.
+    """The file system, made again after a fork: its threads did not come along.
 
     >>> from fsspec.implementations.memory import MemoryFileSystem
     >>> filesystem = MemoryFileSystem()

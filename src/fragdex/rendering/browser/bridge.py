@@ -1,9 +1,9 @@
-"""Pages that render themselves: they are asked for each frame, and say when it stands.
+"""Pages that render themselves: each frame is requested, and they say when it is drawn.
 
 `window.FRAMEGEN_BRIDGE` is there before any script of a page. One that gives it callbacks is not
-led through time: it is told which part of the film is wanted, then asked for one frame after the
-other, whose number it draws as the colour of a line at the bottom of the window. With the last
-frame it hands over the sound of the part.
+led through time: it learns which part of the video is wanted, then gets a request for each frame,
+whose number it draws as the colour of a line at the bottom of the window. With the last frame it
+hands over the sound of the part.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROOM: Final = "globalThis[Symbol.for('fragdex.bridge')]"
 
 
 class Bridge:
-    """A page that is asked for each frame.
+    """A page that renders each frame on request.
 
     Args:
         waiting: for what the page promises.
@@ -44,11 +44,11 @@ class Bridge:
 
     @property
     def frames(self) -> range | None:
-        """The frames of the film that the page was told of; None: not yet."""
+        """The frames of the video that the page knows of; None: not yet."""
         return self._frames
 
     def is_asked(self) -> bool:
-        """Whether the page asks to be asked for frames."""
+        """Whether the page wants to render frames on request."""
         return bool(self._waiting.value(f"{_ROOM}?.isAsked() === true"))
 
     def measure(self) -> tuple[int | None, int | None, int | None]:
@@ -62,10 +62,10 @@ class Bridge:
         return width, height, duration
 
     def initialize(self, frames: range, heard: range) -> None:
-        """Tell the page which part of the film is wanted.
+        """Tell the page which part of the video is wanted.
 
         Args:
-            frames: that will be asked for, of the whole film.
+            frames: that will be requested, of the whole video.
             heard: those of them whose sound is wanted.
 
         Raises:
@@ -92,7 +92,7 @@ class Bridge:
         self._ask(f"initialize({json.dumps(options)})", "to initialize", self._seconds)
 
     def frame(self, i: int) -> None:
-        """Have the page draw frame i of the film; raises as `initialize`."""
+        """Have the page draw frame i of the video; raises as `initialize`."""
         assert self._frames is not None
         number, is_last = i - self._frames.start, i == self._frames.stop - 1
         # the sound may take the page as long as it lasts
@@ -103,7 +103,7 @@ class Bridge:
         """What is heard in the part, once its last frame was drawn.
 
         Returns: float32, two channels, interleaved, little-endian, at 48 kHz: as many samples as
-        the frames last, rounded to the film's; empty where the page gave none.
+        the frames last, rounded to the video's; empty where the page gave none.
         """
         size = int(self._waiting.value(f"{_ROOM}.size()"))
         if not size:
@@ -127,7 +127,7 @@ class Bridge:
         return _stereo(data, channels, stop - first)
 
     def _span_us(self) -> tuple[int, int]:
-        """The span of sound that the page is told of: frames of AAC that hold the film's."""
+        """The span of sound that the page gets: frames of AAC that contain the video's."""
         fps = self._view.fps
         start = int(self._heard.start * _SECOND / fps) // _SPAN_US * _SPAN_US
         return start, -(-self._heard.stop * _SECOND // (fps * _SPAN_US)) * _SPAN_US

@@ -8,7 +8,7 @@ What each step of virtual time is good for was found by a run that failed:
 - the clock stands while the page is fetched, and starts only when its document is there; else the
   first milliseconds fall on either side of it, as the machine's load decides;
 - it stands while requests are pending;
-- a browser answers frames before the page's compositor stands behind it (on a busy machine the
+- a browser answers frames before the page's compositor is ready (on a busy machine the
   first of 250 pages, or the first 20 frames): frame 0 is drawn until the page says that it was
   called for it;
 - every instant lies on the grid of the page's clocks, and time 0 is always as long after the
@@ -58,7 +58,7 @@ class Clock(Protocol):
     def serve(self, again: bool) -> None:
         """Call what waits for a frame, without one: before time 0, or while the clock is held.
 
-        What asks for each frame anew, a loop of the page, has its turn once; each time if `again`.
+        What requests each frame again, a loop of the page, has its turn once; each time if `again`.
         """
 
     def hold(self) -> None:
@@ -376,7 +376,7 @@ class VirtualClock:
     def wait(self, us: int) -> None:
         """As `Clock.wait`.
 
-        Nothing happens in the page while its clock stands: so that things happen, it goes on by
+        Nothing happens in the page while its clock stands: so that things happen, it advances by
         microseconds, which the next frame takes back.
         """
         if us == 0:
@@ -460,7 +460,7 @@ class VirtualClock:
         """As `Clock.capture`.
 
         A screenshot damages what it is taken of, and with that the next frame: whether anything
-        changed is told only by frames without one, behind another without one. Pages that move are
+        changed shows only in frames without one, after another without one. Pages that move are
         spared those; frames are tried so where pictures were equal, until twice in a row the trial
         was for nothing.
         """

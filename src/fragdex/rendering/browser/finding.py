@@ -1,4 +1,4 @@
-"""Where a Chromium is, what it can do, and whether it is behind its updates."""
+"""Where a Chromium is, what it can do, and whether it is out of date."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Waiting:
     def call(
         self, call: str, what: str, seconds: float, why: Callable[[], str] = lambda: ""
     ) -> Any:
-        """Have a page do what it is asked for, while all that is of the page goes on.
+        """Have a page do what is requested, while everything in the page continues.
 
         Args:
             call: an expression, which may be a promise; its value is returned.
@@ -222,7 +222,7 @@ class WithLoads:
         clock: of the page.
         session: of the page.
         works: whether the page has begun what takes the machine's time (`__fragdexWorks`).
-        late: told the URL of each file that a frame asked for and that came after it.
+        late: gets the URL of each file that a frame requested and that came after it.
         check: raises where the browser has gone wrong meanwhile.
     """
 

@@ -20,14 +20,14 @@ SCALES: Final = tuple(step * SCALE_STEP for step in range(2, 17))
 """Values of `PageView.scale`: Chromium goes no lower; any side is whole with a few pixels more."""
 
 GRID_US: Final = 100
-"""The page's clocks tell tenths of a millisecond; instants between two would be told by chance."""
+"""The page's clocks show tenths of a millisecond; instants between would round by chance."""
 
 
 def instant_us(i: int, fps: Fraction) -> int:
     """When frame i is, in µs after frame 0.
 
     Rounded up to the grid of the page's clocks, so that a page that computes `floor(t * fps)`
-    from the time that it is told gets i. Rates that are no whole numbers are rounded in the page,
+    from the time that it reads gets i. Rates that are no whole numbers are rounded in the page,
     too: there an instant on the grid itself would be a hair too early.
 
     >>> [instant_us(i, Fraction(30000, 1001)) for i in (0, 1, 2, 30)]
@@ -41,9 +41,9 @@ def instant_us(i: int, fps: Fraction) -> int:
 def protocol_ms(us: int) -> float:
     """Microseconds as the milliseconds of the DevTools protocol.
 
-    Chromium multiplies by 1000 and, in some releases (150), cuts off what is behind the point: of
+    Chromium multiplies by 1000 and, in some releases (150), cuts off the decimals: of
     one in a hundred instants that lost a whole microsecond, and with it a step of the page's
-    clocks. A quarter of a microsecond more is none too many for those that round.
+    clocks. A quarter of a microsecond more does no harm where it is rounded.
 
     >>> int(32_300 / 1000 * 1000), int(protocol_ms(32_300) * 1000)
     (32299, 32300)
@@ -126,7 +126,7 @@ class Limits:
         script_seconds: how long a single step of the page's scripts may take: of the processor's
             time, so that a busy machine does not make pages fail.
         beside_seconds: how much of the processor's time a step may take on the whole, with what
-            workers and decoders of pictures do beside the scripts: one picture of 16,384 pixels a
+            workers and decoders of pictures do next to the scripts: one picture of 16,384 pixels a
             side takes 2 to 5 s.
         load_seconds: wall time until the page is loaded and ready.
         ready_ms: of the page's own time, until `window.fragdex.ready` is settled, or one call of
@@ -187,7 +187,7 @@ class Notes:
         browser_versions: of the browsers that drew it, such as `HeadlessChrome/156.0.8078.108`.
         keeps: what it used that skipped frames would change: all of them have to be drawn.
         glyphs: characters that it showed and no font has.
-        late: files that came after the frame that asked for them was taken.
+        late: files that came after the frame that requested them was taken.
         uses: what may come out otherwise in another run; of pages that are watched for it.
     """
 
@@ -255,7 +255,7 @@ class PageFacts:
         seekable: whether the page says that it can be jumped into.
         browser_version: as the browser tells it.
         has_begin_frame: whether frames come on request; else the page has a clock of ours.
-        is_asked: whether the page is asked for each frame (`Bridge`).
+        is_asked: whether the page renders each frame on request (`Bridge`).
     """
 
     width: int | None
@@ -322,7 +322,7 @@ def _writing(one: str) -> tuple[str, str | None]:
 
 
 ENDPOINT: Final = f"{ORIGIN}/.fragdex/media/"
-"""Requests below this URL are the scripts' own. They are asked for while the page waits (a
+"""Requests below this URL are the scripts' own. They are requested while the page waits (a
 synchronous request), so that no time passes and every run asks at the same moment."""
 
 
@@ -337,7 +337,7 @@ class MediaAnswer:
 
 
 class Staged(Protocol):
-    """What is wanted of a stage."""
+    """Settings of a stage."""
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page's main frame."""

@@ -1,4 +1,4 @@
-"""What is said to a browser, and what it answers: the DevTools protocol over two pipes.
+"""Messages to a browser, and its answers: the DevTools protocol over two pipes.
 
 Messages are CBOR (RFC 8949), the part of it that Chromium speaks: in JSON the browser would tell
 each picture in base64, which costs more than to move it. A message is an envelope: a byte string of
@@ -78,10 +78,10 @@ def _headed(kind: int, data: bytes) -> bytes:
 
 
 def length_of(header: bytes | bytearray) -> int:
-    """How many bytes an envelope holds behind its header, of which all is there.
+    """How many bytes an envelope has after its complete header.
 
     Raises:
-        MalformedMessage: it is none.
+        MalformedMessage: it is invalid.
     """
     if not header.startswith(_ENVELOPE):
         raise MalformedMessage("a message of the browser is no envelope")
@@ -92,7 +92,7 @@ def from_cbor(message: bytes | memoryview) -> Any:
     """The value of a message; bytes and texts are copied.
 
     Raises:
-        MalformedMessage: it is none, or has more or less than one value.
+        MalformedMessage: it is invalid, or has more or less than one value.
 
     >>> from_cbor(to_cbor({"a": [1, -2, 0.5, None, True, "é"], "b": b"x"}))
     {'a': [1, -2, 0.5, None, True, 'é'], 'b': b'x'}
@@ -199,7 +199,7 @@ class Pipe:
         self._handlers[event] = handler
 
     def excuse(self, seconds: float) -> None:
-        """Tell of time that the browser did not need, but we."""
+        """Report time that we needed, not the browser."""
         self.excused += seconds
 
     def send(self, method: str, session: str | None = None, **params: Any) -> int:

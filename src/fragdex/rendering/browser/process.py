@@ -504,7 +504,7 @@ class Running:
         self._attach_to_targets_of(self.session)
 
     def _attach_to_targets_of(self, session: str) -> None:
-        """Be told of workers and frames of a page, and of workers of a worker, before they run."""
+        """Notice workers and frames of a page, and workers of a worker, before they run."""
         how = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
         self.pipe.post("Target.setAutoAttach", session, **how)
 
@@ -532,14 +532,14 @@ class Running:
     def on_new_target(self, watch: Callable[[str, bool], None]) -> None:
         """Have workers and frames of their own process given to `watch` before they run.
 
-        It is told the session, and whether it is that of a worker.
+        It gets the session, and whether it is that of a worker.
         """
         self._new_target = watch
 
     def check(self) -> bool:
         """Raise what has gone wrong meanwhile; cheap, may be called for each frame.
 
-        Returns whether the browser holds so much that it should be told to let go of some.
+        Returns whether the browser holds so much that it should release some.
         """
         now = time.monotonic()
         if now - self._checked <= _CHECK_SECONDS:

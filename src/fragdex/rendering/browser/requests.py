@@ -1,4 +1,4 @@
-"""What the page asks for: its own files, its data, what lies outside, and what it may not have.
+"""Requests of the page: its own files, its data, what lies outside, and what it may not have.
 
 Chromium has no network; every request stops here and is answered.
 
@@ -66,7 +66,7 @@ def check_data(page: bytes, data: bytes) -> None:
         page: its HTML; data: JSON.
 
     Raises:
-        PageFailed: they do not agree, or the schema is none.
+        PageFailed: they do not agree, or the schema is invalid.
 
     >>> schema = '{"properties": {"title": {"type": "string"}}}'
     >>> html = f'<script type="application/schema+json">{schema}</script>'.encode()

@@ -50,7 +50,7 @@ _SETTLING: Final = 2
 class Stage:
     """A page in a browser of its own, its clock stopped.
 
-    Frames are asked for in rising order: `skip` what nobody wants to see, `frame` the rest. To be
+    Frames are requested in rising order: `skip` what nobody wants to see, `frame` the rest. To be
     used in one thread at a time.
 
     Args:
@@ -146,7 +146,7 @@ class Stage:
         return self._door.reads | of_media | own
 
     def skip(self, first: int, stop: int, progress: Callable[[int], None] = lambda _: None) -> None:
-        """Let frames first … stop-1 pass without looking; `progress` is told each i.
+        """Let frames first … stop-1 pass without looking; `progress` gets each i.
 
         A page that says that it can be jumped into is not led through them: of those, only frame 0
         happens, with which its animations begin.
@@ -166,7 +166,7 @@ class Stage:
     def hear_until(self, i: int, *, kept: bool) -> None:
         """Bring a page that plays graphs of its own (WebAudio) to frame i, not yet drawing it.
 
-        So a slice has their sound from its first frame to its end, whoever goes on from there.
+        So a slice has their sound from its first frame to its end, whoever continues from there.
 
         Args:
             kept: whether what was heard until then is kept, or forgotten.
@@ -194,11 +194,11 @@ class Stage:
 
     @property
     def begun(self) -> range | None:
-        """The frames of the film that a page was told it will be asked for; None: it was not."""
+        """The frames of the video that a page knows will be requested; None: it does not."""
         return self._bridge.frames
 
     def measure(self) -> PageFacts:
-        """What the page tells of itself, once it knows of its media; one that is asked is asked."""
+        """The page's description of itself, once it knows its media."""
         if not self.facts.is_asked:
             return self.facts
         with self._telling():
@@ -212,12 +212,12 @@ class Stage:
         )
 
     def begin(self, frames: range, heard: range) -> None:
-        """Tell a page that is asked for each frame for which it will be asked; once.
+        """Tell a page that renders on request which frames will be requested; once.
 
-        Its window has a line more than the film then, and so have its pictures (`line.py`).
+        Its window has a line more than the video then, and so have its pictures (`line.py`).
 
         Args:
-            frames: of the film; the only ones, in this order.
+            frames: of the video; the only ones, in this order.
             heard: those whose sound is wanted.
 
         Raises:
@@ -235,7 +235,7 @@ class Stage:
             self._bridge.initialize(frames, heard)
 
     def sound(self) -> bytes:
-        """What is heard in the frames that a page was asked for: as of `Bridge.sound`."""
+        """The sound of the frames that were requested of a page: as of `Bridge.sound`."""
         with self._telling():
             return self._bridge.sound()
 
@@ -349,7 +349,7 @@ class Stage:
             self._running.close()
 
     def _prepare(self) -> Clock:
-        """Everything that must be so before the page is asked for."""
+        """Everything that must hold before the page is requested."""
         pipe, session, view = self._pipe, self._session, self.view
         kind = VirtualClock if self._running.has_begin_frame else InjectedClock
         seconds = self._limits.load_seconds

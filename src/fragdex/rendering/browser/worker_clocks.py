@@ -1,10 +1,10 @@
 """Workers and view transitions follow the page's time.
 
-Of a view transition, what the browser does in frames of its own takes no frame of the film. It
+Of a view transition, what the browser does in frames of its own takes no frame of the video. It
 draws a frame of what was before, calls the page back to change it, moves it from the next frame on,
-and ends the transition in the one behind the last that moves. In a browser each is a sixtieth of a
-second. Here it was a frame of the film, or none: some releases (150) call back while the clock
-stands, others (156) when it goes on, and a frame may be drawn once or several times.
+and ends the transition in the one after the last that moves. In a browser each is a sixtieth of a
+second. Here it was a frame of the video, or none: some releases (150) call back while the clock
+stands, others (156) when it advances, and a frame may be drawn once or several times.
 """
 
 from __future__ import annotations
