@@ -135,7 +135,7 @@ def test_a_film_is_renamed_and_shared_for_long(opened, film):
     opened.ready("Mine & <yours>.mp4")
     assert client.get(f"{API}/files/{id}").json()["filename"] == "Mine & <yours>.mp4"
     page.get_by_role("tab", name="Links").click()
-    page.get_by_label("How long links open it").select_option("a week")
+    page.get_by_label("Links are valid for").select_option("a week")
     page.get_by_role("button", name="Copy code").click()
     code = page.get_by_label("Address: For a web page")
     code.wait_for()

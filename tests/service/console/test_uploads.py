@@ -29,8 +29,8 @@ def test_what_is_dropped_goes_where_it_belongs_and_the_film_stays(opened, film):
     page.evaluate(
         DROP, ["mark.svg", "", '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>']
     )
-    page.get_by_text("Is here.").wait_for()
-    page.get_by_text("Captions are here.").wait_for()
+    page.get_by_text("File ready.").wait_for()
+    page.get_by_text("Captions stored.").wait_for()
     assert opened.shown()[0] == 7.5
     kept = opened.served.client.get("/api/v1/files?limit=2").json()["files"]
     told = {one["filename"]: (one["type"], one["status"]) for one in kept}
@@ -83,7 +83,7 @@ def test_an_upload_that_was_stopped_goes_on_when_it_is_chosen_again(opened, padd
     page = opened.page
     road = Road(page, *range(1, 100))
     opened.choose(padded)
-    page.get_by_text("Trying again").wait_for()
+    page.get_by_text("Retrying").wait_for()
     page.get_by_role("button", name="Stop").click()
     page.get_by_text("Stopped").wait_for()
     tried = len(road.firsts)
@@ -100,7 +100,7 @@ def test_what_is_no_film_is_told_in_words(opened, film):
     page = opened.page
     told = page.locator(".upload", has_text="notes.txt")
     told.locator(".wrong", has_text="not a media file").wait_for()
-    assert "Is here." not in told.inner_text()
+    assert "File ready." not in told.inner_text()
     page.get_by_role("link", name="Open").click()
     alert = page.get_by_role("alert")
     alert.wait_for()

@@ -105,12 +105,12 @@ def test_speech_is_transcribed_and_the_spoken_word_is_marked(opened):
     )
     again = page.get_by_text("Transcribe again").first
     again.click()
-    page.get_by_label("Language that is spoken").fill("de")
+    page.get_by_label("Spoken language").fill("de")
     page.get_by_label("Engine").select_option("pocketsphinx")
     page.get_by_role("button", name="Transcribe again").click()
     page.get_by_role("alert").get_by_text("does not know this language").wait_for()
     opened.wrong.clear()  # the browser tells of the 422
-    page.get_by_label("Language that is spoken").fill("en")
+    page.get_by_label("Spoken language").fill("en")
     with page.expect_response("**/transcribe") as answer:
         page.get_by_role("button", name="Transcribe again").click()
     assert answer.value.status == 201
@@ -149,7 +149,7 @@ def test_keys_are_made_rotated_and_revoked(opened, browser):
     page.get_by_label("Name", exact=True).fill("A web site")
     page.get_by_label("May").select_option("Read")
     page.get_by_label("Ends").select_option("In 30 days")
-    page.get_by_role("button", name="Make key").click()
+    page.get_by_role("button", name="Create key").click()
     made = page.locator(".secret code").inner_text()
     row = page.get_by_role("row", name="A web site")
     kept = opened.served.client.get(f"{API}/keys").json()["keys"][0]

@@ -53,7 +53,7 @@ function reachable(now) {
   silent = !now;
   document.body.classList.toggle("offline", silent);
   $("offline").textContent = silent
-    ? "Offline: the service does not answer. What is shown may be old; it is tried again." : "";
+    ? "Offline: the service does not answer. This view may be out of date; retrying." : "";
   if (silent) knock();
 }
 

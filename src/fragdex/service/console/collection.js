@@ -30,7 +30,7 @@ export async function collection(view, about, signal) {
   let drawn = "";
   const rows = table(name, heads);
   const { body } = rows;
-  const more = h("button.quiet", { type: "button", hidden: true }, "Show older ones");
+  const more = h("button.quiet", { type: "button", hidden: true }, "Show older");
   const none = empty(...about.empty);
   none.hidden = true;
   const parts = [h("div.heading", {}, h("h1", {}, name), h("span.gap"), tools),

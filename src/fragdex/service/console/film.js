@@ -52,7 +52,7 @@ export async function show(view, { id, query, signal }) {
     save.hidden = file.status !== "ready";
     if (file.status === "ready") await open(film, file, place, query, state, signal);
     else {
-      film.append(empty("film", "Not all here yet", "Bytes of this file are missing. Drop it again to resume its upload."));
+      film.append(empty("film", "Incomplete", "Bytes of this file are missing. Drop it again to resume its upload."));
       comes(file, signal);
     }
   } catch (error) {
@@ -78,7 +78,7 @@ async function processed(file, place, { state, bar }, signal) {
   bar.hidden = false;
   const told = (part) => {
     bar.value = part;
-    state.textContent = `Being processed: ${Math.round(part * 100)} %.`;
+    state.textContent = `Processing: ${Math.round(part * 100)} %.`;
   };
   told(0);
   try {

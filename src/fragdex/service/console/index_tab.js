@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { bytesText, clock, count, secondsOf } from "./format.js";
 import { Timeline } from "./timeline.js";
 
-const HELP = "A bar is a segment, one fragment or some that are fetched together; its height is the bit"
+const HELP = "Each bar is a segment: fragments that are fetched together. Its height is the bit"
   + " rate. Full colour: fetched. Click to seek; ← → go by segment, Page Up and Page Down by ten.";
 
 export function indexTab(video, seek, signal) {
@@ -63,7 +63,7 @@ export function indexTab(video, seek, signal) {
         const { offset, size } = lane.place(n);
         total += size;
         timeline.drawSoon();
-        all.textContent = `With what was read ahead, ${bytesText(total)} of ${bytesText(whole)} were`
+        all.textContent = `Including read-ahead, ${bytesText(total)} of ${bytesText(whole)} were`
           + ` fetched since the file was opened (${(total / whole * 100).toFixed(1)} %).`;
         if (ahead) return;
         needed.size += size;
@@ -75,7 +75,7 @@ export function indexTab(video, seek, signal) {
       reached(time) {
         const ranges = `${needed.ranges} ${needed.ranges === 1 ? "range" : "ranges"}`;
         sum.textContent = needed.ranges ? `To ${clock(time)}: ${ranges}, ${bytesText(needed.size)}.`
-          : `To ${clock(time)}: nothing, the bytes were here already.`;
+          : `To ${clock(time)}: nothing; the bytes were already loaded.`;
         state("ready");
       },
     };

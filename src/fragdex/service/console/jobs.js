@@ -10,7 +10,7 @@ const NEWEST = 50; // of each kind
 
 export async function show(view, { signal }) {
   title("Jobs");
-  const none = empty("clock", "All is done", "Nothing is in progress, and nothing failed.");
+  const none = empty("clock", "Nothing to do", "No job is running, and none has failed.");
   none.hidden = true;
   const rows = table("Jobs", ["Work", "State", "Part done", "Attempts", "Since", ""]);
   const sum = h("p.soft", { role: "status" });

@@ -6,14 +6,14 @@ import { attempt, h, once, twice } from "./dom.js";
 import { when } from "./format.js";
 import { key, signIn, signOut } from "./session.js";
 
-const SCOPES = [["read", "Read"], ["write", "Read and write"], ["admin", "Everything, also keys"]];
+const SCOPES = [["read", "Read"], ["write", "Read and write"], ["admin", "Everything, including keys"]];
 const DAYS = [["", "Never"], ["1", "In a day"], ["30", "In 30 days"], ["90", "In 90 days"], ["365", "In a year"]];
 const GRACES = [["86400", "For a day"], ["3600", "For an hour"], ["0", "Not at all"]];
 const DAY = 86_400_000; // milliseconds
 
 export async function show(view, { signal }) {
   const select = (id, values) => h("select", { id }, values.map(([value, name]) => h("option", { value }, name)));
-  const name = h("input#key-name", { type: "text", maxLength: 100, placeholder: "What it is for" });
+  const name = h("input#key-name", { type: "text", maxLength: 100, placeholder: "Purpose" });
   const scope = select("key-scope", SCOPES);
   const days = select("key-days", DAYS);
   const grace = select("key-grace", GRACES);
@@ -34,8 +34,8 @@ export async function show(view, { signal }) {
   };
   const label = (text, field) => h("label", {}, h("span", {}, text), field);
   const form = h("form.card.fields", { onsubmit: add }, label("Name", name), label("May", scope), label("Ends", days),
-    h("button", { type: "submit" }, "Make key"));
-  const rotation = h("p.row.soft", {}, h("label", { for: "key-grace" }, "After a rotation the key before is accepted"), grace);
+    h("button", { type: "submit" }, "Create key"));
+  const rotation = h("p.row.soft", {}, h("label", { for: "key-grace" }, "After a rotation the old key stays valid"), grace);
 
   async function rotate(one, refresh) {
     const made = await post(`keys/${one.id}/rotate`, { previous_seconds: Number(grace.value) });
@@ -58,14 +58,14 @@ export async function show(view, { signal }) {
     one.scope, chip(one.status), when(one.last_used_at) || "Never",
     [when(one.expires_at) || "Never",
       one.previous_secret_until && new Date(one.previous_secret_until) > new Date()
-        && h("div.soft", {}, `The one before: ${when(one.previous_secret_until)}`)],
+        && h("div.soft", {}, `Old key: ${when(one.previous_secret_until)}`)],
     one.status === "valid" ? h("div.actions", {},
       twice("Rotate", "Rotate now", () => rotate(one, refresh)),
       twice("Revoke", own(one) ? "Revoke and sign out" : "Revoke for good", () => revoke(one, refresh))) : "",
   ];
   list = await collection(view, {
     name: "Keys", path: "keys", field: "keys", heads: ["Name", "Scope", "State", "Last used", "Ends", ""],
-    empty: ["key", "No keys", "Make one above."], above: [form, secret, rotation], row,
+    empty: ["key", "No keys", "Create one above."], above: [form, secret, rotation], row,
   }, signal);
 }
 

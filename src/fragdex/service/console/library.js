@@ -121,7 +121,7 @@ async function keep(library, refresh, signal) {
 }
 
 function nothing(all, cursor) {
-  const words = cursor ? `Nothing of the ${count(all)} newest files matches.` : "No file matches.";
+  const words = cursor ? `None of the ${count(all)} newest files matches.` : "No file matches.";
   return [h("p", {}, words)];
 }
 

@@ -234,7 +234,7 @@ export class Player {
     const end = lane.place(last);
     const headers = { Range: `bytes=${offset}-${end.offset + end.size - 1}` };
     const response = await ask(this.address(lane), { headers, signal });
-    if (response.status !== 206) throw new Error("The service answered with more than the range.");
+    if (response.status !== 206) throw new Error("The service returned more than the requested range.");
     const whole = await response.arrayBuffer();
     for (let n = first; n <= last; n++) {
       const own = lane.place(n);

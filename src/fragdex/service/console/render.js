@@ -55,7 +55,7 @@ export async function show(view, { id, signal }) {
 
   if (render.status === "complete") await present(render, result, signal);
   draw();
-  if (render.status === "created") part.textContent += " · It waits for its files.";
+  if (render.status === "created") part.textContent += " · Waiting for its files.";
   if (["pending", "rendering"].includes(render.status)) {
     let soon = null;
     const told = () => { soon ??= setTimeout(() => { soon = null; refresh().catch(complain); }, 250); };

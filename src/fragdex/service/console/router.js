@@ -100,10 +100,10 @@ function fail(error, signal) {
     complain(error);
     return;
   }
-  const [heading, words] = error?.status === 404 ? ["Not found", "There is nothing at this address, or it was deleted."]
-    : error?.status === 0 ? ["No answer", "The service does not answer. This page comes as soon as it does."]
+  const [heading, words] = error?.status === 404 ? ["Not found", "There is nothing at this address; it may have been deleted."]
+    : error?.status === 0 ? ["No answer", "The service does not answer. This page loads as soon as it does."]
       : error?.status === 403 ? ["Not allowed", sentence(error.message)]
-        : ["This did not work", sentence(error?.message ?? String(error))];
+        : ["Something went wrong", sentence(error?.message ?? String(error))];
   title(heading);
   const again = error?.again ?? show;
   $("view").replaceChildren(h("div.empty", {}, icon("warn"), h("h1", {}, heading), h("p", {}, words),

@@ -44,7 +44,7 @@ export function clipTab(video, file, place, range, signal) {
   for (const one of Object.values(fields)) one.addEventListener("input", draw);
   video.addEventListener("durationchange", draw, { signal });
   const element = h("form.lines", { onsubmit: submit },
-    h("p.soft", {}, "A clip begins and ends exactly there. Press i and o while you watch."),
+    h("p.soft", {}, "A clip has exactly this span. Press i and o while you watch."),
     h("div.row", {}, point("in", "In"), point("out", "Out"), cut), length);
   return { element, mark };
 }
@@ -54,7 +54,7 @@ const LASTS = [[HOUR, "an hour"], [24 * HOUR, "a day"], [7 * 24 * HOUR, "a week"
 
 export function linksTab(video, file, place) {
   const rows = h("ul.links");
-  const lasts = h("select#lasts", { "aria-label": "How long links open it" },
+  const lasts = h("select#lasts", { "aria-label": "Links are valid for" },
     LASTS.map(([seconds, words]) => h("option", { value: seconds }, words)));
   const element = h("div.lines", {},
     h("p.soft", {}, "Anyone who has one of these addresses can read this video, and nothing else, without a key, for ", lasts, "."), rows);
@@ -62,7 +62,7 @@ export function linksTab(video, file, place) {
   const address = (below) => signed(`${place}/${below}`, place, Number(lasts.value));
   const moment = () => `thumbnail.jpg?exact=true&t=${video.currentTime.toFixed(3)}`;
   const kinds = [["HLS", () => address("hls/master.m3u8")], ["DASH", () => address("dash/manifest.mpd")],
-    ["Video as one file", () => address("fragmented.mp4")], ["Picture of this moment", () => address(moment())],
+    ["Video as one file", () => address("fragmented.mp4")], ["Current picture", () => address(moment())],
     ["For a web page", async () => embed(file, await address("fragmented.mp4"), await address(moment()))]];
 
   for (const [name, made] of kinds) {

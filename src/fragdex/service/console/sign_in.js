@@ -33,6 +33,6 @@ export function signInForm(problem, entered) {
     h("label", { for: "key" }, "Key"), input,
     h("p#key-help.soft", {}, "The service prints a key when it starts for the first time; ",
       h("code", {}, "fragdex key create"),
-      " makes another one. It is shared with your other tabs, and forgotten with the last of them."),
+      " creates another one. Your tabs share the key, and closing the last one forgets it."),
     enter);
 }

@@ -21,8 +21,8 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   const found = h("p.soft", { role: "status" });
   const edit = h("button.quiet.writes", { type: "button", onclick: () => correct() }, "Edit");
   const stop = h("button.quiet", { type: "button", hidden: true, onclick: () => end() }, "Cancel");
-  const language = h("input#language", { type: "text", placeholder: "en", size: 6, maxLength: 35, "aria-label": "Language that is spoken" });
-  const engine = h("select#engine", { "aria-label": "Engine" }, h("option", { value: "" }, "The usual one"),
+  const language = h("input#language", { type: "text", placeholder: "en", size: 6, maxLength: 35, "aria-label": "Spoken language" });
+  const engine = h("select#engine", { "aria-label": "Engine" }, h("option", { value: "" }, "Default engine"),
     ENGINES.map((one) => h("option", { value: one }, one)));
   const hear = h("button.writes", { type: "button", onclick: () => attempt(transcribe) }, "Transcribe");
   const how = h("details.how.writes", {}, h("summary", {}, "Transcribe"), h("div.fields", {},

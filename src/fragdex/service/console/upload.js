@@ -65,5 +65,5 @@ async function durable(place, next, size) {
 
 async function unreadable(file, error) {
   if (error.name === "AbortError") return error;
-  return new Error(`${file.name} cannot be read any more: ${error.message}`);
+  return new Error(`${file.name} can no longer be read: ${error.message}`);
 }

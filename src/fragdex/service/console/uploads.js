@@ -53,7 +53,7 @@ async function send(file, values, { item, bar, words, stop }, signal) {
     signal.throwIfAborted();
     const record = await upload(file, values, (sent, problem) => {
       bar.value = sent;
-      const lost = problem ? ` · Trying again: ${problem.message}` : "";
+      const lost = problem ? ` · Retrying: ${problem.message}` : "";
       words.textContent = `${bytesText(sent)} of ${bytesText(file.size)}${lost}`;
       if (!sent) arrived.dispatchEvent(new Event("change"));
     }, signal);
@@ -75,7 +75,7 @@ async function send(file, values, { item, bar, words, stop }, signal) {
 
 // All bytes are here; whether they are a film, or a picture, shows later.
 async function became(id, type, item, words) {
-  words.textContent = "All bytes are here. It is being made ready.";
+  words.textContent = "Upload complete. Processing.";
   for (let wait = 250; item.isConnected; wait = Math.min(2 * wait, 4000)) {
     let file;
     try {
@@ -89,7 +89,7 @@ async function became(id, type, item, words) {
       words.className = "wrong";
       say(`${file.filename}: ${words.textContent}`);
     } else if (file.status === "ready") {
-      words.textContent = type === "caption" ? "Captions are here." : "Is here.";
+      words.textContent = type === "caption" ? "Captions stored." : "File ready.";
     }
     if (["failed", "ready"].includes(file.status)) {
       arrived.dispatchEvent(new CustomEvent("change", { detail: type }));

@@ -57,7 +57,7 @@ async function deliveries(view, id, signal) {
   const hook = await askJson(place, { signal });
   await collection(view, {
     name: "Deliveries", path: `${place}/deliveries`, field: "deliveries",
-    heads: ["Event", "State", "Attempts", "Answer", "Next attempt", ""], empty: ["send", "Nothing was sent yet", "What happens from now on is sent, and listed here."],
+    heads: ["Event", "State", "Attempts", "Answer", "Next attempt", ""], empty: ["send", "Nothing sent yet", "Events from now on are sent, and listed here."],
     above: [h("p.row", {}, h("a.up", { href: "webhooks" }, "Webhooks"), h("code", {}, hook.url))],
     moving: (one) => !one.delivered_at && !one.failed_at,
     row: (one, refresh) => [
