@@ -33,7 +33,7 @@ def seek(arguments: list[str]) -> int | None:
     """Answer `fragdex seek`, or None where the whole command line must.
 
     Args:
-        arguments: what stands behind the program's name.
+        arguments: what follows the program's name.
 
     >>> seek(["seek", "https://example.org/a.fidx", "60"])
     """
@@ -122,7 +122,7 @@ def _content(name: str) -> memoryview:
 
 
 def _refuse_other_media(name: str, source: Any) -> None:
-    """Go on only where the media of the index is not at hand, or is surely the same file."""
+    """Continue only if the media of the index is missing, or is surely the same file."""
     recorded = source["name"]
     if not recorded or recorded.startswith(("http://", "https://", "s3://")):
         return  # nothing that could be compared

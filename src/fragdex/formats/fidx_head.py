@@ -1,4 +1,4 @@
-"""The head of a binary index byte by byte: the header of 64 bytes, and the JSON part behind it.
+"""The head of a binary index byte by byte: the header of 64 bytes, and the JSON part after it.
 
 Its tests cost next to nothing, whatever the size of the index; and they need no numpy, since a
 question to a saved index is mostly the import of it.

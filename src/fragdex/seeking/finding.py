@@ -1,4 +1,4 @@
-"""The bisection and the division behind a seek, on columns of any kind.
+"""The bisection and the division of a seek, on columns of any kind.
 
 It needs no numpy: a question to a saved index is mostly the import of it.
 """
