@@ -83,7 +83,7 @@ def test_an_upload_that_was_stopped_goes_on_when_it_is_chosen_again(opened, padd
     page = opened.page
     road = Road(page, *range(1, 100))
     opened.choose(padded)
-    page.get_by_text("Retrying").wait_for()
+    page.get_by_text("· Retrying").wait_for()
     page.get_by_role("button", name="Stop").click()
     page.get_by_text("Stopped").wait_for()
     tried = len(road.firsts)

@@ -170,7 +170,7 @@ def test_keys_are_made_rotated_and_revoked(opened, browser):
     own = page.get_by_role("row", name="This key")
     own.get_by_role("button", name="Rotate").click()
     own.get_by_role("button", name="Rotate now").click()
-    page.get_by_text("The one before").wait_for()
+    page.get_by_text("Old key:").wait_for()
     asked = page.evaluate("sessionStorage.getItem('fragdex.key')")
     assert asked == page.locator(".secret code").inner_text() != opened.served.key
     opened.view("Storage")
