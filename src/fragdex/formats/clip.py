@@ -32,7 +32,7 @@ from fragdex.formats.clip_samples import (
     sample_fragments,
     without_empty,
 )
-from fragdex.formats.clip_spans import FAR, RESERVOIR, Part, Reader, movie_timescale, part_of
+from fragdex.formats.clip_spans import FAR, RESERVOIR, ClipPart, Reader, movie_timescale, part_of
 from fragdex.formats.clip_tables import progressive, timecode_cut, timecode_part, unfit
 from fragdex.formats.embed import default_sizes
 from fragdex.formats.subsegments import have_own_bytes, period_of
@@ -445,7 +445,7 @@ def _progressive(
         parts, boxes = _without_hidden(parts, boxes, init, timescale, source)
         encoded = sum(len(part.made) for part in parts)
 
-    def timecode(track: Track, trak: Box) -> Part | str:
+    def timecode(track: Track, trak: Box) -> ClipPart | str:
         part = timecode_part(track, trak, first, last, timescale, source)
         return part if isinstance(part, str) else unfit([part], boxes) or part
 
@@ -461,8 +461,8 @@ def _progressive(
 
 
 def _without_hidden(
-    parts: Sequence[Part], boxes: Sequence[Box], init: bytes, timescale: int, source: Reader
-) -> tuple[list[Part], tuple[Box, ...]]:
+    parts: Sequence[ClipPart], boxes: Sequence[Box], init: bytes, timescale: int, source: Reader
+) -> tuple[list[ClipPart], tuple[Box, ...]]:
     """Pictures beside the cuts encoded anew, and the moov with what describes them."""
     try:
         seamed = registry.offered("seamed")
@@ -531,7 +531,7 @@ def _samples(
     return Clip(_chained(head, body), first, last, ids, False, left_out=left_out)
 
 
-Made = TypeVar("Made", Part, TrimmedPart)
+Made = TypeVar("Made", ClipPart, TrimmedPart)
 
 
 def _beside(

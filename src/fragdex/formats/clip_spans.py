@@ -117,7 +117,7 @@ FINEST = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ClipPart:
     """What one track gives to a clip.
 
     Attributes:
@@ -144,7 +144,7 @@ class Part:
         """Ticks of the movie until the last edit ends."""
         return sum(duration for duration, _, _ in self.edits)
 
-    def without(self, ticks: int) -> Part:
+    def without(self, ticks: int) -> ClipPart:
         """The same with so many ticks of the movie less before its first sample is shown."""
         if not ticks:
             return self
@@ -183,7 +183,7 @@ def movie_timescale(tracks: Sequence[Track]) -> int:
 
 def part_of(
     track: Track, start: Fraction, stop: Fraction, timescale: int, source: Reader
-) -> Part | None:
+) -> ClipPart | None:
     """What a track gives to a clip from `start` to `stop`; None where it has nothing to present.
 
     Args:
@@ -227,10 +227,10 @@ def part_of(
     if not edits:
         return None
     numbers = np.concatenate([np.arange(low, high) for low, high in ranges])
-    return _in_samples(Part(track, moved, numbers, tuple(edits), track.timescale))
+    return _in_samples(ClipPart(track, moved, numbers, tuple(edits), track.timescale))
 
 
-def _in_samples(part: Part) -> Part:
+def _in_samples(part: ClipPart) -> ClipPart:
     """Sound whose ticks are sound samples, where they can be.
 
     FFmpeg takes the ticks that an edit hides for sound samples; of Smooth Streaming, which counts

@@ -33,7 +33,7 @@ from fragdex.formats.clip_movie import (
     with_next_id,
 )
 from fragdex.formats.clip_samples import Ranges, TrimmedPart, described
-from fragdex.formats.clip_spans import FAR, FINEST, Part, Reader, segments_of
+from fragdex.formats.clip_spans import FAR, FINEST, ClipPart, Reader, segments_of
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
 from fragdex.fragments.track_info import Segment
@@ -115,7 +115,7 @@ class _Stretch:
 
 def timecode_part(
     track: Track, trak: Box, start: Fraction, stop: Fraction, timescale: int, source: Reader
-) -> Part | str:
+) -> ClipPart | str:
     """What a timecode track gives to a clip from `start` to `stop`, or why it gives nothing.
 
     Args:
@@ -163,7 +163,7 @@ def timecode_part(
     if not edits:
         return ""
     samples = SampleTable.concat(tables)
-    return Part(track, samples, np.concatenate(numbers), tuple(edits), scale, samples_made)
+    return ClipPart(track, samples, np.concatenate(numbers), tuple(edits), scale, samples_made)
 
 
 def timecode_cut(
@@ -278,7 +278,7 @@ WIDE = 1 << 32
 
 
 def progressive(
-    parts: Sequence[Part], boxes: Sequence[Box], timescale: int, start: Fraction
+    parts: Sequence[ClipPart], boxes: Sequence[Box], timescale: int, start: Fraction
 ) -> tuple[bytes, Ranges]:
     """What the clip consists of, checked: every sample is where the tables say.
 
@@ -339,7 +339,7 @@ def progressive(
     return head, media
 
 
-def unfit(parts: Sequence[Part], boxes: Sequence[Box]) -> str:
+def unfit(parts: Sequence[ClipPart], boxes: Sequence[Box]) -> str:
     """Why sample tables cannot hold these samples; "" where they can.
 
     Decode times may not fall back, values have their fields' widths, and which of several sample
@@ -371,7 +371,7 @@ def _times(samples: SampleTable) -> tuple[Int64, Int64]:
     return deltas, samples.cts - samples.dts
 
 
-def _check(head: bytes, moov: int, parts: Sequence[Part], media: Ranges) -> None:
+def _check(head: bytes, moov: int, parts: Sequence[ClipPart], media: Ranges) -> None:
     """Read the moov again, at its place in the head, and follow each sample back to the source."""
     ends = len(head) + np.cumsum(media.size)
     copied = Places(ends - media.size, media.start)
@@ -395,7 +395,7 @@ Chunk = tuple[float, int, int, int]
 """Second at which it is decoded, first and last (exclusive) sample, sample description."""
 
 
-def _chunks(part: Part, trak: Box) -> list[Chunk]:
+def _chunks(part: ClipPart, trak: Box) -> list[Chunk]:
     samples = part.samples
     description = part.descriptions
     if description is None:
@@ -407,7 +407,7 @@ def _chunks(part: Part, trak: Box) -> list[Chunk]:
     return [(float(turn[low]), low, high, int(description[low])) for low, high in pairwise(edges)]
 
 
-def _tables(part: Part, chunks: Sequence[Chunk]) -> list[Box]:
+def _tables(part: ClipPart, chunks: Sequence[Chunk]) -> list[Box]:
     """The sample tables, less the one that says where chunks are."""
     samples = part.samples
     deltas, offsets = _times(samples)
@@ -451,7 +451,7 @@ def _sample_to_chunk(chunks: Sequence[Chunk]) -> list[tuple[int, int, int]]:
     return entries
 
 
-def _roll(part: Part) -> list[Box]:
+def _roll(part: ClipPart) -> list[Box]:
     """Pre-roll, where the source says one distance for all of these samples (10.1)."""
     groups = [group for group in part.track.groups if group.grouping_type == "roll"]
     reached = np.zeros(len(part.numbers), np.bool_)
@@ -476,7 +476,7 @@ def _roll(part: Part) -> list[Box]:
 
 def _moov(
     moov: Box,
-    parts: dict[int, Part],
+    parts: dict[int, ClipPart],
     tables: dict[int, list[Box]],
     timescale: int,
     start: Fraction,
@@ -505,7 +505,7 @@ def with_duration(box: Box, duration: int, **fields: Any) -> Box:
     return box.replace(version=version, duration=duration, **fields)
 
 
-def _trak(trak: Box, part: Part, tables: list[Box], ids: set[int], timescale: int) -> Box:
+def _trak(trak: Box, part: ClipPart, tables: list[Box], ids: set[int], timescale: int) -> Box:
     children = []
     for child in trak:
         if child.type == "edts":
@@ -523,7 +523,7 @@ def _trak(trak: Box, part: Part, tables: list[Box], ids: set[int], timescale: in
     return trak.replace(children=children)
 
 
-def _edts(part: Part) -> Box:
+def _edts(part: ClipPart) -> Box:
     wide = any(d >= WIDE or t >= WIDE >> 1 for d, t, _ in part.edits)
     rows: list[Any] = []
     for duration, media_time, rate in part.edits:
@@ -533,7 +533,7 @@ def _edts(part: Part) -> Box:
     return make_box("edts", children=[make_box("elst", version=int(wide), entries=rows)])
 
 
-def _mdia(mdia: Box, part: Part, tables: list[Box], timescale: int) -> Box:
+def _mdia(mdia: Box, part: ClipPart, tables: list[Box], timescale: int) -> Box:
     samples = part.samples
     length = int(samples.dts[-1] + samples.duration[-1])
     # FFmpeg takes the lesser of this and the edits, empty ones included, for the track's length.

@@ -14,7 +14,7 @@ from fragdex.byterange import Fetched, plan_reads
 from fragdex.errors import BuildError, NoSyncSample, SourceNotFound, TruncatedInput
 from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.clip_samples import described
-from fragdex.formats.clip_spans import Part
+from fragdex.formats.clip_spans import ClipPart
 from fragdex.formats.clip_tables import progressive, unfit
 from fragdex.formats.elementary_stream import annexb, obu, parameter_sets
 from fragdex.fragments.table import Bool, FragmentFlags, Int64, SampleTable
@@ -208,7 +208,7 @@ def _keys(window: Window) -> Bool:
     return keys
 
 
-def _part(window: Window, keep_times: bool) -> Part:
+def _part(window: Window, keep_times: bool) -> ClipPart:
     """The samples on a timeline of their own, and an edit list that shows all of them."""
     samples, scale, shift = _samples(window)
     dts = (samples.dts - samples.dts[0]) * scale
@@ -228,7 +228,7 @@ def _part(window: Window, keep_times: bool) -> Part:
             edits.insert(0, (shown, -1, Fraction(1)))
     made = {"dts": dts, "cts": cts, "duration": duration, "sync": _keys(window)}
     table = SampleTable.of(samples.columns() | made)
-    return Part(window.track, table, window.samples, tuple(edits), window.timescale)
+    return ClipPart(window.track, table, window.samples, tuple(edits), window.timescale)
 
 
 # -- the initialization segment

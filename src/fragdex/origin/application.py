@@ -51,7 +51,7 @@ from fragdex.origin.addresses import (
 )
 from fragdex.origin.film_list import MOST_LISTED, listing, player
 from fragdex.origin.previews import PreviewMaker, TooManyWaiting, package_file, preview_of
-from fragdex.origin.titles import Film, NotYet, Titles
+from fragdex.origin.titles import NotYet, ServedFilm, Titles
 from fragdex.responses import has_already
 from fragdex.serving.answers import answer
 from fragdex.views.view import Block, Scattered, SourceRange, Sources, View
@@ -82,7 +82,7 @@ class PreparedSegment:
                  "size", "view")  # fmt: skip
 
     def __init__(
-        self, film: Film, view: View, number: int, lead: bytes, places: Block,
+        self, film: ServedFilm, view: View, number: int, lead: bytes, places: Block,
         headers: Sequence[tuple[bytes, bytes]],
     ) -> None:  # fmt: skip
         self.film, self.view, self.headers = film, view, headers
@@ -103,7 +103,7 @@ class PreparedSegment:
 
     @classmethod
     def of(
-        cls, film: Film, view: View, headers: Sequence[tuple[bytes, bytes]]
+        cls, film: ServedFilm, view: View, headers: Sequence[tuple[bytes, bytes]]
     ) -> PreparedSegment | None:
         """Prepare a segment; None: it is too large, or its samples are too far apart."""
         if view.size > LARGEST or len(view.sources) != 1:
@@ -371,7 +371,7 @@ class Origin:
 
     def _resolved(
         self, request: Request, path: str
-    ) -> Response | tuple[Film, Address, Future[View]]:
+    ) -> Response | tuple[ServedFilm, Address, Future[View]]:
         if not path or self._names_list(path):
             return self._list(request, path)
         path = self._checked(path)
@@ -407,8 +407,8 @@ class Origin:
         return list_answer(request, self._titles, fields, secret, until)
 
     def _answer(
-        self, request: Request, address: Address, film: Film
-    ) -> Response | tuple[Film, Address, Future[View]]:
+        self, request: Request, address: Address, film: ServedFilm
+    ) -> Response | tuple[ServedFilm, Address, Future[View]]:
         query = request.query_params
         if not address.action:
             listed = self._settings.listed and self._settings.secret is None
@@ -441,12 +441,12 @@ class Origin:
         return answer(view, request.headers, request.method, opened, fields)
 
     @contextmanager
-    def _first(self, film: Film) -> Iterator[Any]:
+    def _first(self, film: ServedFilm) -> Iterator[Any]:
         with self._titles.sources(film) as every:
             yield every[0]
 
     async def _decoded(
-        self, request: Request, film: Film, address: Address, future: Future[View]
+        self, request: Request, film: ServedFilm, address: Address, future: Future[View]
     ) -> Response:
         """The answer with a preview, once it is made."""
         try:
@@ -461,7 +461,7 @@ class Origin:
 
         return answer(view, request.headers, request.method, nothing, self._fields(address, film))
 
-    def _fields(self, address: Address, film: Film) -> dict[str, str]:
+    def _fields(self, address: Address, film: ServedFilm) -> dict[str, str]:
         """Headers of all answers of an address."""
         packaged = address.action in ("hls", "dash")
         media = packaged and address.file.endswith((".m4s", ".mp4"))

@@ -122,7 +122,7 @@ _MOST_IDLE: Final = 16
 
 
 @dataclass(eq=False)
-class Film:
+class ServedFilm:
     """One or several files that are opened.
 
     Attributes:
@@ -258,7 +258,7 @@ class Titles:
         self._indexes = IndexFiles() if indexes is None else indexes
         self._max_bytes, self._trust, self._options = max_bytes, trust, options
         self._growing = 0.0 if self.remote else growing
-        self._films: OrderedDict[tuple[str, ...], Film] = OrderedDict()
+        self._films: OrderedDict[tuple[str, ...], ServedFilm] = OrderedDict()
         self._lock = threading.Lock()
         self._opening: dict[tuple[str, ...], threading.Lock] = {}
 
@@ -286,7 +286,7 @@ class Titles:
         return path
 
     @contextmanager
-    def sources(self, film: Film) -> Iterator[list[Source]]:
+    def sources(self, film: ServedFilm) -> Iterator[list[Source]]:
         """The files of a title, opened for this thread; returned ones are reused."""
         try:
             opened = film.idle.pop()
@@ -299,7 +299,7 @@ class Titles:
             raise
         film.give_back(opened)
 
-    def opened(self, names: tuple[str, ...]) -> Film | None:
+    def opened(self, names: tuple[str, ...]) -> ServedFilm | None:
         """A local file that is open and unchanged, at once; None: it has to be opened."""
         film = self._films.get(names)
         if film is None or self.remote:
@@ -313,7 +313,7 @@ class Titles:
             self._films.move_to_end(names)
         return film
 
-    def open(self, names: tuple[str, ...]) -> Film:
+    def open(self, names: tuple[str, ...]) -> ServedFilm:
         """The title of some files that are its renditions.
 
         Raises:
@@ -349,7 +349,7 @@ class Titles:
                 self._opening.pop(names, None)
         return film
 
-    def forget(self, film: Film) -> None:
+    def forget(self, film: ServedFilm) -> None:
         """Open a title again on its next request: one of its files has changed."""
         with self._lock:
             if self._films.get(film.names) is film:
@@ -364,7 +364,7 @@ class Titles:
         for film in films:
             film.close()
 
-    def _is_current(self, film: Film, places: list[str]) -> bool:
+    def _is_current(self, film: ServedFilm, places: list[str]) -> bool:
         """Whether files are those that were indexed; remote ones are asked from time to time.
 
         Raises:
@@ -385,7 +385,7 @@ class Titles:
         except OSError:
             return False
 
-    def _is_trusted(self, film: Film, places: list[str]) -> bool:
+    def _is_trusted(self, film: ServedFilm, places: list[str]) -> bool:
         if time.monotonic() < film.trusted_until:
             return True
         with film.checking:  # whoever asks meanwhile waits for the answer
@@ -401,7 +401,9 @@ class Titles:
             film.trusted_until = time.monotonic() + self._trust
         return True
 
-    def _made(self, names: tuple[str, ...], places: list[str], before: Film | None) -> Film:
+    def _made(
+        self, names: tuple[str, ...], places: list[str], before: ServedFilm | None
+    ) -> ServedFilm:
         """A file that is opened; of one that grew, what has come is indexed alone."""
         most = self._max_bytes if self.remote else None
         captions = None if self.remote else CaptionsBeside(places[0])
@@ -427,7 +429,7 @@ class Titles:
             raise NotYet(str(error)) from error
         finally:
             _close(sources)
-        return Film(
+        return ServedFilm(
             names, indexes, self, trusted_until=until, captions=captions,
             growing=growing, grows_until=grows_until, fingerprints=fingerprints,
         )  # fmt: skip

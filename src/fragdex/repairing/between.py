@@ -74,7 +74,7 @@ class Between(Syntax):
         return True
 
 
-class Pace:
+class PacketPace:
     """How far sound may be ahead of pictures where a picture follows it in the file.
 
     Muxers put samples in the order of their times, each in its own way. How a good file does it
@@ -84,7 +84,7 @@ class Pace:
         sound, picture: seconds of a packet, and of a picture.
         least, most: seconds that sound is ahead of the picture that follows it, in a good file.
 
-    >>> pace = Pace(0.02, 0.04, 0.0, 0.02)
+    >>> pace = PacketPace(0.02, 0.04, 0.0, 0.02)
     >>> pace.fits(1, 0), pace.fits(3, 1), pace.fits(9, 1)
     (True, True, False)
     """
@@ -112,7 +112,7 @@ class Pace:
         self._base = (-FOREVER, FOREVER)
 
 
-def pace_of(sound: Track, pictures: Track) -> Pace | None:
+def pace_of(sound: Track, pictures: Track) -> PacketPace | None:
     """The pace of a good file; None where its times say nothing.
 
     >>> import fragdex
@@ -136,7 +136,7 @@ def pace_of(sound: Track, pictures: Track) -> Pace | None:
         return None
     ahead = (meets + 1) * packet - following[meets] * picture
     least, most = float(ahead.min()), float(ahead.max())
-    return Pace(packet, picture, least, most) if most - least < FEW * packet else None
+    return PacketPace(packet, picture, least, most) if most - least < FEW * packet else None
 
 
 def first_samples(track: Track) -> SampleTable:

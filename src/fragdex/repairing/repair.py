@@ -15,7 +15,7 @@ from fragdex.formats.clip_movie import traks_of
 from fragdex.fragments.table import SampleTable
 from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
-from fragdex.repairing.between import Between, Pace, pace_of
+from fragdex.repairing.between import Between, PacketPace, pace_of
 from fragdex.repairing.film import Recovered, film_view, sample_ranges
 from fragdex.repairing.media_data import (
     Stretch,
@@ -386,7 +386,7 @@ def _walk(
     size: int,
     stretches: Sequence[Stretch],
     lanes: list[Lane],
-    pace: Pace | None,
+    pace: PacketPace | None,
     progress: Progress,
 ) -> list[Lost]:
     walk = Walk(lanes, pace)

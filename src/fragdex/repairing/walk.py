@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fragdex.fragments.table import Int64
-from fragdex.repairing.between import Between, Even, Pace
+from fragdex.repairing.between import Between, Even, PacketPace
 from fragdex.repairing.film import Recovered
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
@@ -88,7 +88,7 @@ class Walk:
         pace: how far its sound is ahead of the pictures, which are the first lane.
     """
 
-    def __init__(self, lanes: list[Lane], pace: Pace | None = None) -> None:
+    def __init__(self, lanes: list[Lane], pace: PacketPace | None = None) -> None:
         self.lanes = lanes
         self._pace = pace
         self._unknown = 0

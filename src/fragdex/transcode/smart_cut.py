@@ -25,7 +25,7 @@ from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
 from fragdex.decoding.codec import TrackCodec, hold_back, packet_of
 from fragdex.errors import BuildError, UndecodableMedia
-from fragdex.formats.clip_spans import Part, Reader
+from fragdex.formats.clip_spans import ClipPart, Reader
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of, family_of
 from fragdex.seeking import registry
@@ -101,7 +101,9 @@ def plan(samples: SampleTable, low: int, high: int, begins: Any) -> Plan:
     return Plan(shown[cts[shown] < cts[start]], copied, rest)
 
 
-def seamed(part: Part, trak: Box, init: bytes, timescale: int, source: Reader) -> tuple[Part, Box]:
+def seamed(
+    part: ClipPart, trak: Box, init: bytes, timescale: int, source: Reader
+) -> tuple[ClipPart, Box]:
     """The part of a clip that a track of pictures gives, without hidden pictures.
 
     Args:
@@ -143,13 +145,13 @@ def seamed(part: Part, trak: Box, init: bytes, timescale: int, source: Reader) -
 
 
 def _timed(
-    part: Part,
+    part: ClipPart,
     pieces: list[tuple[Int64, tuple[bytes, ...] | None, Int64]],
     low: int,
     high: int,
     *,
     two: bool,
-) -> Part:
+) -> ClipPart:
     """Samples with the times of their pictures; decode times are those of showing, in order."""
     rows = np.concatenate([numbers for numbers, _, _ in pieces])
     columns = {name: column.copy() for name, column in part.samples.rows(rows).columns().items()}
@@ -184,7 +186,7 @@ def _timed(
 class _Film:
     """The track that is cut: its samples, its decoder, its sample entry."""
 
-    def __init__(self, part: Part, trak: Box, init: bytes, source: Reader) -> None:
+    def __init__(self, part: ClipPart, trak: Box, init: bytes, source: Reader) -> None:
         self.part, self.trak, self.init, self.source = part, trak, init, source
         info = part.track.info
         family = family_of(info.format)

@@ -21,7 +21,7 @@ from fragdex.views.view import View
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class RenditionSegment:
     """One segment of a rendition.
 
     Attributes:
@@ -123,13 +123,13 @@ class Rendition:
         return max(0, -int(self.media.presentation.min()))
 
     @cached_property
-    def segments(self) -> tuple[Segment, ...]:
+    def segments(self) -> tuple[RenditionSegment, ...]:
         """Its segments in order. Their seconds add up to the end of the track, exactly."""
         scale = self.timescale
         edges = [Fraction(at, scale) for at in self.edges.tolist()]
         sizes = self.made.fragments.sizes.tolist()
         return tuple(
-            Segment(number, time, start, stop - start, size)
+            RenditionSegment(number, time, start, stop - start, size)
             for number, (time, (start, stop), size) in enumerate(
                 zip(self.made.time.tolist(), pairwise(edges), sizes, strict=True)
             )
@@ -169,7 +169,7 @@ class Rendition:
         """Its one file: initialization segment, sidx and all segments."""
         return self.made.whole([self.source], recipe)
 
-    def at(self, time: int) -> Segment | None:
+    def at(self, time: int) -> RenditionSegment | None:
         """The segment whose address says this time, or None."""
         times = self.made.time
         number = int(np.searchsorted(times, time))
