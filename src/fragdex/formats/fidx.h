@@ -785,7 +785,7 @@ enum { FIDX__CTS, FIDX__DTS, FIDX__STEP, FIDX__TIMES, FIDX__SAMPLE, FIDX__SAMPLE
 static inline int fidx__check_fragments(fidx_track *track)
 {
     int64_t row[13], total = 0, before = INT64_MIN;
-    int numbered = 1;
+    int numbered = 1, counted = 1;
     track->media_start = track->media_end = FIDX_UNKNOWN;
     track->starts_rise = 1;
     for (size_t n = 0; n < track->fragments.rows; n++) {
@@ -797,12 +797,12 @@ static inline int fidx__check_fragments(fidx_track *track)
             || (row[FIDX__DATA_START] == FIDX_UNKNOWN) != (row[FIDX__DATA_STOP] == FIDX_UNKNOWN)
             || (count != FIDX_UNKNOWN && sync >= count && sync >= 0))
             return 0;
-        numbered = numbered && start != FIDX_UNKNOWN && count != FIDX_UNKNOWN;
-        if (numbered) {
-            if (start != total || total + count >= FIDX__FAR)
-                return 0;
+        if (start == FIDX_UNKNOWN || count == FIDX_UNKNOWN)
+            numbered = 0;
+        else if (start != total || count >= FIDX__FAR - total)
+            counted = 0;
+        else
             total += count;
-        }
         if (least == FIDX_UNKNOWN || least < before)
             track->starts_rise = 0;
         before = least;
@@ -815,6 +815,8 @@ static inline int fidx__check_fragments(fidx_track *track)
             track->media_end = end;
     }
     track->sample_count = numbered ? total : FIDX_UNKNOWN;
+    if (numbered && !counted)
+        return 0;
     return !track->has_samples || (numbered && (uint64_t)total == track->samples.rows);
 }
 
@@ -1150,7 +1152,8 @@ static inline fidx_status fidx__add(fidx_range bytes, fidx_range *out, size_t ro
     return FIDX_OK;
 }
 
-/* Row behind the last fragment with a sample at or before a time; behind `row` in any case. */
+/* Row behind the last fragment with a sample at or before a time; behind `row` in any case. A span
+ * without end has the fragments of unknown times as well. */
 static inline size_t fidx__behind(const fidx_track *track, size_t row, int64_t ticks)
 {
     const unsigned char *starts = track->fragments.column[FIDX__CTS_MIN];
@@ -1160,7 +1163,7 @@ static inline size_t fidx__behind(const fidx_track *track, size_t row, int64_t t
     } else {
         for (; rows; rows--) {
             int64_t start = fidx__i64(starts, rows - 1);
-            if (start != FIDX_UNKNOWN && start <= ticks)
+            if ((start == FIDX_UNKNOWN ? INT64_MAX : start) <= ticks)
                 break;
         }
     }

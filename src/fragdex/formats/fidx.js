@@ -168,7 +168,7 @@ class Tables {
     const { cts_min, cts_end, sample_count } = this.fragments;
     this._end = cts_end.reduce((end, one, row) => (sample_count[row] ? Math.max(end, one) : end), UNKNOWN);
     // for each row the least time of it and of all behind it, which only rise
-    this._starts = cts_min.map((one) => (one === UNKNOWN ? Infinity : one));
+    this._starts = cts_min.map((one) => (one === UNKNOWN ? 2 ** 63 : one));
     for (let row = this._starts.length - 2; row >= 0; row--) {
       this._starts[row] = Math.min(this._starts[row], this._starts[row + 1]);
     }
