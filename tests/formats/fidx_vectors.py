@@ -19,7 +19,7 @@ import numpy as np
 
 import fragdex
 from fragdex.formats import fidx
-from fragdex.formats.fidx_columns import BYTE_ORDER, HEADER, MAGIC, build_head, parse_head
+from fragdex.formats.fidx_head import BYTE_ORDER, HEADER, MAGIC, build_head, parse_head
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FileInfo, How, Index, Period, Track
@@ -43,6 +43,7 @@ FILMS = {
     "groups": ("made/groups.mp4", "sample groups"),
     "sparse": ("made/sparse-track.mp4", "fragments without samples of a track"),
     "no-moov": ("made/segment.m4s", "no timescale: seconds mean nothing"),
+    "digests": ("frag-cmaf.mp4", "digests of pieces, of version 1.1"),
     "sidx": ("frag-global-sidx-video.mp4", "fragments alone, made from a sidx"),
 }
 """Name → fixture, and what it is for."""
@@ -93,7 +94,7 @@ def film(name: str) -> bytes:
     path, _ = FILMS[name]
     data = (FIXTURES / path).read_bytes()
     samples = name not in WITHOUT_SAMPLES
-    index = fragdex.index(data, exact=samples or None, partial=True)
+    index = fragdex.index(data, exact=samples or None, partial=True, digests=name == "digests")
     index.file = FileInfo(Path(path).name, len(data))
     return fidx.write(index, samples=samples)
 

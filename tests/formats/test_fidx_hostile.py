@@ -20,7 +20,7 @@ from forged_indexes import forged_columns, forged_values
 from formats import fidx_programs as programs
 from formats import fidx_vectors as made
 from fragdex.formats import fidx
-from fragdex.formats.fidx_columns import parse_head
+from fragdex.formats.fidx_head import parse_head
 from fragdex.testing import movie
 
 SOURCE = Path(__file__).parents[2] / "fuzz" / "fidx_h.c"
