@@ -17,6 +17,7 @@ import inputs
 import machine
 import peers
 import plot
+import prepared
 import report
 import results
 import rows_build
@@ -29,6 +30,7 @@ from rows import Row, Setting
 
 ROWS: dict[str, Callable[[Setting], Row]] = {
     "build-2h": rows_build.build_2h,
+    "build-2h-reread": rows_build.build_2h_reread,
     "build-frames": rows_build.build_frames,
     "build-sidx": rows_build.build_sidx,
     "build-progressive": rows_build.build_progressive,
@@ -79,7 +81,7 @@ def main() -> int:
     """Run the rows asked for; 0 where nothing was missed and nobody failed, else 1."""
     asked = _arguments()
     output = asked.output or (peers.BUILD if asked.quick else peers.HERE)
-    files = inputs.make(asked.data)
+    files = prepared.copied(inputs.make(asked.data), asked.data / "copied")
     setting = Setting(files, 3, 1, 1) if asked.quick else Setting(files, asked.rounds)
     measured: dict[str, object] = {}
     missed = failed = 0

@@ -17,6 +17,7 @@ PACKAGES = [
     "fragdex.boxes",
     "fragdex.byterange",
     "fragdex.errors",
+    "fragdex.formats.exporting",
     "fragdex.sources",
     "fragdex.testing",
 ]

@@ -98,6 +98,7 @@ def finish_head(
     return head, start
 
 
+_PLAIN = frozenset((str, int, float, bool, list, tuple, type(None)))
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -123,9 +124,12 @@ def _pieces(plain: Any) -> Iterator[str]:
 
 def _streamed(plain: Any) -> bool:
     """Whether an object has an iterator among its values, or in an object there."""
-    return isinstance(plain, dict) and any(
-        isinstance(value, Iterator) or _streamed(value) for value in plain.values()
-    )
+    if type(plain) is dict:
+        for value in plain.values():
+            kind = type(value)
+            if kind not in _PLAIN and (isinstance(value, Iterator) or _streamed(value)):
+                return True
+    return False
 
 
 def parse_head(view: memoryview) -> tuple[Any, int, int]:

@@ -367,7 +367,7 @@ class ReadBatch:
         """
         if len(jobs) < 2 or self.width < 2:
             return [work(job) for job in jobs]
-        from concurrent.futures import ThreadPoolExecutor, as_completed
+        from concurrent.futures import ThreadPoolExecutor, as_completed  # slow to import
 
         with ThreadPoolExecutor(min(self.width, len(jobs)), "fragdex-read") as pool:
             futures = [pool.submit(work, job) for job in jobs]
