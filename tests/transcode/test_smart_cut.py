@@ -123,6 +123,19 @@ def test_a_third_reader_counts_and_times_the_same(name: str, tmp_path: Path) -> 
     assert abs(Fraction(audio["duration"]) - Fraction(11, 10)) <= Fraction(1, rate)
 
 
+def test_the_command_and_the_view_cut_alike(tmp_path: Path, capfd: Any) -> None:
+    from fragdex.__main__ import main
+
+    name = str(FIXTURES / "faststart.mp4")
+    path = tmp_path / "clip.mp4"
+    assert main(["extract", name, "0.6", "1.7", "--smart", "-o", str(path)]) == 0
+    assert "pictures re-encoded" in capfd.readouterr().out
+    view = fragdex.view(index_of("faststart"), "clip", start=0.6, stop=1.7, smart=True)
+    assert path.read_bytes() == view.read() == smart("faststart", 0.6, 1.7)[0]
+    again = fragdex.view(index_of("faststart"), "clip", start=0.6, stop=1.7)
+    assert view.etag != again.etag
+
+
 def test_avc_has_one_sample_entry_and_hevc_two() -> None:
     for name, entries in (("faststart", 1), ("hevc-aac", 2)):
         data, clip = smart(name, 0.6, 1.7)

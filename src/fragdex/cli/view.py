@@ -264,7 +264,8 @@ def extract(
         bool,
         typer.Option(
             "--smart",
-            help="Encode the pictures at the cuts again, so that no picture is hidden (AVC, HEVC).",
+            help="Re-encode the pictures next to the cuts, so that no picture is hidden"
+            " (AVC, HEVC).",
         ),
     ] = False,
     json: options.Json = False,
@@ -277,8 +278,8 @@ def extract(
     A clip shows exactly T0 to T1: what a decoder needs before T0 is included, and hidden by an
     edit list. With --fragmented, and for encrypted files, whole fragments are
     copied, or samples put into fragments; such a clip starts at the sync sample at or before T0.
-    With --smart, the pictures from T0 to the next sync sample are encoded anew with the settings of
-    the film, and all others are copied. The actual span of the clip is printed.
+    With --smart, the pictures from T0 to the next sync sample are re-encoded with the settings of
+    the source, and all others are copied. The actual span of the clip is printed.
 
     Examples:
       fragdex extract movie.mp4 60 90 -o clip.mp4
@@ -362,7 +363,7 @@ def _clip_line(name: str, clip: dict[str, Any]) -> str:
     what = "whole fragments" if clip["whole_fragments"] else "samples, in new fragments"
     what = "exactly" if clip["exact"] else what
     if clip["encoded"]:
-        what += f", {clip['encoded']} pictures encoded again"
+        what += f", {clip['encoded']} pictures re-encoded"
     return (
         f"{clip['clip']}: {clock(clip['start'])} – {clock(clip['stop'])} of {name} "
         f"(asked: {words}), {what}, {byte_count(clip['size'])}\n"

@@ -72,7 +72,7 @@ class Clip:
         whole_fragments: whether fragments were taken as they are, and samples were not chosen.
         exact: whether it presents what was requested and no more.
         left_out: which tracks are not in it and why, as sentences.
-        encoded: pictures beside the cuts that were encoded anew.
+        encoded: pictures next to the cuts that were re-encoded.
 
     >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
     Fraction(2, 1)
@@ -339,7 +339,7 @@ def clip(
         fragmented: make a fragmented file: whole fragments of a fragmented source, else samples in
             fragments of about a second.
         period: number of the period; None: the one that shows this span, if one alone does.
-        smart: encode the pictures beside the cuts anew, so that none is hidden.
+        smart: re-encode the pictures next to the cuts, so that none is hidden.
 
     Raises:
         ValueError: stop does not lie after start, or one of them is NaN.
@@ -380,7 +380,7 @@ def clip(
             return exact
     if smart:
         raise BuildError(
-            "the pictures at the cuts cannot be encoded again: the clip has to be made of "
+            "the pictures next to the cuts cannot be re-encoded: the clip has to consist of "
             "fragments, or is encrypted",
             advice="cut without smart",
         )
@@ -463,11 +463,11 @@ def _progressive(
 def _without_hidden(
     parts: Sequence[ClipPart], boxes: Sequence[Box], init: bytes, timescale: int, source: Reader
 ) -> tuple[list[ClipPart], tuple[Box, ...]]:
-    """Pictures beside the cuts encoded anew, and the moov with what describes them."""
+    """Pictures next to the cuts re-encoded, and the moov with what describes them."""
     try:
         seamed = registry.offered("seamed")
     except ImportError as error:
-        raise MissingExtra("encoding pictures needs PyAV", extra="media") from error
+        raise MissingExtra("re-encoding pictures needs PyAV", extra="media") from error
     traks = traks_of(boxes)
     made: dict[int, Box] = {}
     changed = []

@@ -281,7 +281,7 @@ class _Film:
         sets += [_first_number(unit[1:]) for unit in self._sets("pictureParameterSets")]
         free = next((n for n in range(1, MOST_SETS) if n not in sets), None)
         if free is None:
-            raise BuildError("the video uses the numbers of all parameter sets")
+            raise BuildError("the track uses the numbers of all parameter sets")
         return free
 
     def _sets(self, name: str) -> list[bytes]:

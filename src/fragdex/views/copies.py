@@ -41,7 +41,7 @@ class ClipRequest:
         keep_times: keep the decode times of the source, in fragments.
         init: the initialization segment, for segments that have none.
         period: number of the period; None: the one that shows this span, if one alone does.
-        smart: encode the pictures beside the cuts anew, so that none is hidden.
+        smart: re-encode the pictures next to the cuts, so that none is hidden.
     """
 
     start: TimeLike
@@ -75,9 +75,14 @@ def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Cli
     span = [*map(str, map(exact_time, (cut.start, cut.stop))), sorted(cut_clip.tracks), cut.period]
     init = None if cut.init is None else hashlib.md5(cut.init, usedforsecurity=False).hexdigest()
     recipe = ["clip", *span, cut.fragmented, cut.keep_times, init]
+    blocks = cut_clip.blocks
     if cut.smart:
-        recipe.append("smart")
-    return copied(index, cut_clip.blocks, recipe, cut_clip.tracks, cut_clip.left_out), cut_clip
+        # Another encoder gives other bytes.
+        made = [*blocks]
+        blocks = iter(made)
+        head = b"".join(block for block in made if isinstance(block, bytes))
+        recipe.append(hashlib.md5(head, usedforsecurity=False).hexdigest())
+    return copied(index, blocks, recipe, cut_clip.tracks, cut_clip.left_out), cut_clip
 
 
 def embedded(index: Index, source: Source, **options: Any) -> View:

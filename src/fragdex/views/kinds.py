@@ -38,6 +38,7 @@ def view(
     start: TimeLike = 0,
     stop: TimeLike = float("inf"),
     exact: bool = True,
+    smart: bool = False,
     segment_duration: TimeLike | None = 4,
     number: int = 0,
     period: int | None = None,
@@ -66,6 +67,8 @@ def view(
         start, stop: of a clip, presentation times as `Track.seek` takes them.
         exact: a clip shows exactly its span, by an edit list; False: it begins at the sync sample
             at or before `start`, in fragments, for readers that do not know edit lists.
+        smart: of a clip, re-encode the pictures next to the cuts, so that it hides none (AVC and
+            HEVC; extra `media`).
         segment_duration: wanted length of fragments and segments; None: one for each sync sample.
         number: of the segment, from 0.
         period: number of the period; needed where there are several, but for a timeline.
@@ -105,7 +108,14 @@ def view(
         if kind in ("clip", "tracks"):
             if kind == "tracks":
                 start, stop, exact = -float("inf"), float("inf"), True
-            shown = ClipRequest(start, stop, tracks=ids, fragmented=not exact, period=period)
+            shown = ClipRequest(
+                start,
+                stop,
+                tracks=ids,
+                fragmented=not exact,
+                period=period,
+                smart=smart and kind == "clip",
+            )
             return clip_view(index, opened, shown)[0]
         governing = period_of(index, period)
         chosen = _chosen(governing, ids)
