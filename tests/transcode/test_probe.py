@@ -51,6 +51,11 @@ def test_what_is_no_media_file_is_refused(data):
         probed(data)
 
 
+def test_a_recording_without_its_index_says_what_repairs_it(fixture_file):
+    with pytest.raises(Unprocessable, match=r"no moov .*: the recording stopped .*fragdex repair"):
+        probed(fixture_file("cut-moov-last.mp4").read_bytes())
+
+
 def test_an_empty_file_is_refused_as_one():
     with pytest.raises(Unprocessable, match="empty"):
         probed(b"")

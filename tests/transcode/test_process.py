@@ -320,7 +320,7 @@ def test_progress_goes_from_0_to_1(fixture_file, tmp_path):
         ("piff-encrypted.ismv", "encrypted"),
         ("ttml.mp4", "neither video nor audio"),
         ("dash-init.mp4", "no media data"),
-        ("cut-moov-last.mp4", "not a media file"),
+        ("cut-moov-last.mp4", "no moov"),
         ("dash-segment-1.m4s", "not a media file"),
     ],
 )

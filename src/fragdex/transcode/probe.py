@@ -17,8 +17,9 @@ import av.error
 from av.container import InputContainer
 from av.stream import Disposition
 
+import fragdex
 from fragdex.decoding.codec import MOST_PIXELS, is_short_of_memory
-from fragdex.errors import Unprocessable
+from fragdex.errors import TruncatedInput, Unprocessable
 
 # Demuxers of containers and of bare audio streams. None of them opens a second file by itself;
 # raw video has no times, pictures have no duration, and playlists are no media.
@@ -114,10 +115,24 @@ def opened(file: BinaryIO) -> Iterator[InputContainer]:
             raise Unprocessable(
                 f"the file is damaged, or has more than {MOST_STREAMS} streams"
             ) from error
-        raise Unprocessable("this is not a media file that can be read") from error
+        raise Unprocessable(
+            _without_index(file) or "this is not a media file that can be read"
+        ) from error
     with container:
         assert isinstance(container, InputContainer)  # opened for reading
         yield container
+
+
+def _without_index(file: BinaryIO) -> str | None:
+    """What to do with an MP4 that stopped before its moov was written; None: it is no such file."""
+    file.seek(0)
+    try:
+        fragdex.index(file)
+    except TruncatedInput as error:
+        return f"{error.message}: {error.advice}" if error.advice else None
+    except fragdex.FragdexError:
+        return None
+    return None
 
 
 def streams_of(container: InputContainer) -> list[Any]:
