@@ -22,7 +22,7 @@ RUN += ("docs/first-training-set.md", "docs/frames.md")
 RUN += ("docs/how-an-index-works.md", "docs/labelling.md", "docs/library.md")
 RUN += ("docs/moving-from.md", "docs/notebooks.md", "docs/origin.md", "docs/recordings.md")
 RUN += ("docs/repair.md", "docs/times.md", "docs/training.md", "docs/tutorial.md")
-RUN += ("docs/windows.md", "docs/arrays.md")
+RUN += ("docs/windows.md", "docs/arrays.md", "docs/other-sets.md")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

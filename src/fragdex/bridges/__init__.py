@@ -3,4 +3,7 @@
 references   a film as a zarr array: kerchunk's references to its bytes
 film_codec   what decodes the chunks of such an array, by zarr's entry point
 lerobot      sets of robot episodes in LeRobot's form
+tar_films    videos inside tar files, such as WebDataset's shards
+film_column  a column of videos for Hugging Face datasets
+clip_table   windows of a set as rows, for Lance, Ray Data and Daft
 """

@@ -197,7 +197,7 @@ class VideoSet(Sequence[Video]):
             not allow it; SourceChanged if it has changed since it was indexed.
         """
         video = self._videos[number]
-        index, init = self._index(video)
+        index, init = self.index_of(number)
         name = self._address(video.path)
         track = chosen_track(index, None)
         opening = {**self._options, **options}
@@ -209,11 +209,21 @@ class VideoSet(Sequence[Video]):
             raise
         return opened
 
-    def _index(self, video: Video) -> tuple[Index, bytes | None]:
+    def index_of(self, number: int) -> tuple[Index, bytes | None]:
+        """The index of a video, and its initialization segment without samples, from the set.
+
+        None where its samples say which sample entry they have: then it is read from the video.
+        """
+        video = self._videos[number]
         row = self._row(video.row, ["index", "init"])
         if row["index"] is None:
             raise UndecodableMedia(f"{video.path} has no index in the set")
         return read(row["index"]), row["init"]
+
+    def source(self, number: int) -> Source:
+        """A video, opened; refused as by `frames`."""
+        name = self._address(self._videos[number].path)
+        return open_source(name, **self._connections.options(name, self._options))
 
     def _row(self, number: int, columns: list[str]) -> dict[str, Any]:
         if self._pid != os.getpid():  # a file that was opened before a fork has one position

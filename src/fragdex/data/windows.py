@@ -229,6 +229,11 @@ class Windows(Sequence[Sample]):
         """The number of the video that a window belongs to."""
         return int(np.searchsorted(self._ends, number, side="right"))
 
+    def first_frame(self, number: int) -> int:
+        """The number of a window's first frame; with `fps`, of the first one at that rate."""
+        video = self.video_of(number)
+        return (number - (int(self._ends[video - 1]) if video else 0)) * self.step
+
     def groups(self) -> npt.NDArray[np.int64]:
         """For each window, the group of pictures of its first frame; counted over all videos.
 
