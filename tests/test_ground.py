@@ -66,7 +66,6 @@ SERVICE_ROOMS = (
     "store",
     "records",
     "jobs",
-    "opening",
     "context",
     "outbox",
     "indexing",

@@ -1,7 +1,7 @@
 /* Fragments in one pass: what the trafs of a box say, added up while the walk stands at it.
  *
  * Where each number stands and what holds where it is missing is said by a program, which
- * indexing/programs.py writes from the declared layouts. What programs do is held equal to
+ * indexing/shapes.py writes from the declared layouts. What programs do is held equal to
  * indexing/shapes.py, which does it in Python.
  */
 #include "_native_programs.h"

@@ -9,7 +9,7 @@
 
 enum { MOST_SLOTS = 1 << 12 };
 
-/* One traf, as indexing/programs.py writes it: int64 each. Places count in bytes from the start of
+/* One traf, as indexing/shapes.py writes it: int64 each. Places count in bytes from the start of
  * the box; -1: there is no such field, and the value beside it holds. */
 typedef struct {
     int64_t slot;             /* of the track among those whose rows are made */

@@ -18,8 +18,15 @@ from decoding.filming import numbered
 from fragdex.decoding import pictures as pictures_module
 from fragdex.errors import MissingExtra, UndecodableMedia
 from fragdex.frames import frames
-from fragdex.frames.arrays import ArrayConverter, ArrayGathering, TorchArrays, library_of
-from fragdex.frames.conversion import coefficients, gray_of, rgb_of
+from fragdex.frames.arrays import (
+    ArrayConverter,
+    ArrayGathering,
+    TorchArrays,
+    coefficients,
+    gray_of,
+    library_of,
+    rgb_of,
+)
 from fragdex.frames.pixels import Converter
 
 MATRICES = {"ITU601": 6, "ITU709": 1, "BT2020": 9}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fragdex.boxes.box import Box, find, find_all
 from fragdex.boxes.layout import BoxLayout
-from fragdex.boxes.opaque import ESSENTIAL, OPAQUE
-from fragdex.boxes.reading import parse, parse_box
+from fragdex.boxes.reading import ESSENTIAL, OPAQUE, parse, parse_box
 from fragdex.boxes.tree import layout_of
 from fragdex.boxes.writing import build, make_box
 

@@ -138,7 +138,7 @@ _KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
 def opened_database(settings: Any, *, create: bool = False) -> Iterator[Any]:
     """The database of a service, until the block ends; made where it is missing, with `create`."""
     with extra("service"):
-        from fragdex.service.opening import open_database
+        from fragdex.service.context import open_database
 
     database = open_database(settings, create=create)
     try:
@@ -476,7 +476,7 @@ def upgrade_database(
       fragdex db upgrade --database-url postgresql+psycopg://media@db/fragdex
     """
     with extra("service"):
-        from fragdex.service.opening import open_database
+        from fragdex.service.context import open_database
         from fragdex.service.records.migrations import known_versions
 
     open_database(settings).close()
@@ -507,7 +507,7 @@ def check_store(
       fragdex db check --contents --data /srv/fragdex
     """
     with extra("service"):
-        from fragdex.service.opening import store_of
+        from fragdex.service.context import store_of
         from fragdex.service.records.store_check import check_store
 
     with opened_database(settings) as database:

@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from fragdex.cli import admin, webhook
+from fragdex.cli import admin
+from fragdex.cli import remote as webhook
 from fragdex.cli.compare import compare
 from fragdex.cli.doctor import doctor
 from fragdex.cli.dump import dump

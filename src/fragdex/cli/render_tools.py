@@ -157,7 +157,7 @@ def _make_sheet(
     columns: int, rows: int, output: str, still: Still, name: str, page: PageSource,
     spec: RenderSpec, json: bool,
 ) -> int:  # fmt: skip
-    from fragdex.rendering.contact_sheet import contact_sheet
+    from fragdex.rendering.estimate import contact_sheet
 
     with part_progress(Path(name).name, "frames") as progress:
         sheet = contact_sheet(page, spec, columns, rows, Path(output), still, progress)

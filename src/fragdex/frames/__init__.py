@@ -1,8 +1,7 @@
 """Exact frames of a track of pictures, many at a time, from anywhere (extra `media`).
 
 frames        all of it together: `fragdex.Frames`, which reads ahead, several runs at once
-lazy_array    all frames as one array of four axes
-frame_batch   what is handed out, and how a notebook shows it
+frame_batch   what is handed out, and how a notebook shows it; all frames as one lazy array
 frame_track   a track that is open: its source, samples, numbers and decoders
 decode_runs   runs of samples to pictures
 decoders      contexts of the decoder, reused by videos with the same coding

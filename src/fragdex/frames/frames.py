@@ -28,9 +28,8 @@ from fragdex.frames.decode_runs import (
     reads_of,
 )
 from fragdex.frames.decoders import CachePart, FrameCache
-from fragdex.frames.frame_batch import Frame, FrameBatch
+from fragdex.frames.frame_batch import Frame, FrameBatch, LazyArray
 from fragdex.frames.frame_track import FrameTrack
-from fragdex.frames.lazy_array import LazyArray
 from fragdex.frames.pixels import Converter, Gathering, PixelFormat
 from fragdex.renamed import OldName
 from fragdex.seeking.model import Index

@@ -13,6 +13,6 @@ pool, child, messages
             processes with a browser each, and what they are sent
 render      a page to a video on this machine, by several browsers
 recipe      the key of slices that are kept
-lint, estimate, contact_sheet, preview
+lint, estimate, preview
             what a video will be, before it is made
 """

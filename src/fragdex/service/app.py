@@ -20,13 +20,12 @@ from fragdex.sandbox.folders import sweep_temporary
 from fragdex.sandbox.processes import share_memory_among
 from fragdex.service.config import Settings
 from fragdex.service.console import routes as console
-from fragdex.service.context import ServiceContext
+from fragdex.service.context import ServiceContext, open_database, store_of
 from fragdex.service.files import routes as files
 from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, options_of
 from fragdex.service.jobs.work import Work
 from fragdex.service.logs import audit, explained
-from fragdex.service.opening import open_database, store_of
 from fragdex.service.records import blobs, deletion, keys, trash
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.keys import KeyUses

@@ -18,7 +18,7 @@ import httpx
 import sqlalchemy as sa
 
 from fragdex.service.config import Settings
-from fragdex.service.opening import open_database
+from fragdex.service.context import open_database
 from fragdex.service.records import blobs, deletion, keys, tables
 from fragdex.service.records.identifiers import instant
 from fragdex.service.store.opening import open_store

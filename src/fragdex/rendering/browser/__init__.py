@@ -10,7 +10,6 @@ clocks      the page's time: virtual time and frames on request, or a clock of o
 loads       waits: until a page is ready, and frames show what they requested
 worker_clocks
             workers and view transitions, which follow the page's time
-bridge      pages that render each frame on request
-stage       all of it, for one page
+stage       all of it, for one page; pages that render each frame on request
 *.js        what runs in pages: sources, steady, clock before their own scripts; facts asks them
 """

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from urllib.parse import urljoin
 
 from fragdex.errors import MalformedCaptions
 from fragdex.formats.captions_text import parse_webvtt
-from fragdex.testing.checks.hls_media import (
-    MEDIA_TAGS,
-    MULTIVARIANT_TAGS,
-    Line,
-    MediaPlaylist,
-    MediaSegment,
-    key_rules,
-    lines_of,
-    media_playlist,
-    once,
-)
 from fragdex.testing.checks.samples import (
     InitTrack,
     SegmentSample,
@@ -29,6 +19,370 @@ from fragdex.testing.checks.samples import (
     segment_seconds,
 )
 from fragdex.testing.checks.violation import Read, Violation
+
+RANGE = re.compile(r"(\d+)(?:@(\d+))?")
+_PAIR = re.compile(r'([A-Z0-9-]+)=("[^"\r\n]*"|[^",\s][^",]*)(?:,|\Z)')
+_KINDS = {
+    "integer": re.compile(r"\d{1,20}"),
+    "hex": re.compile(r"0[xX][0-9A-Fa-f]+"),
+    "float": re.compile(r"\d+(?:\.\d+)?"),
+    "signed": re.compile(r"-?\d+(?:\.\d+)?"),
+    "quoted": re.compile(r'"[^"]*"'),
+    "size": re.compile(r"\d+x\d+"),
+    "range": re.compile(r'"\d+(?:@\d+)?"'),
+    "captions": re.compile(r'"[^"]*"|NONE'),
+}
+_VARIANT = (
+    "BANDWIDTH!integer AVERAGE-BANDWIDTH:integer SCORE:float CODECS:quoted RESOLUTION:size"
+    " HDCP-LEVEL:TYPE-0|TYPE-1|NONE VIDEO-RANGE:SDR|HLG|PQ VIDEO:quoted SUPPLEMENTAL-CODECS:quoted"
+)
+_KEY = (
+    "METHOD!NONE|AES-128|SAMPLE-AES|SAMPLE-AES-CTR URI:quoted IV:hex KEYFORMAT:quoted"
+    " KEYFORMATVERSIONS:quoted"
+)
+_MEDIA = (
+    "TYPE!AUDIO|VIDEO|SUBTITLES|CLOSED-CAPTIONS URI:quoted GROUP-ID!quoted LANGUAGE:quoted"
+    " ASSOC-LANGUAGE:quoted NAME!quoted DEFAULT:YES|NO AUTOSELECT:YES|NO FORCED:YES|NO"
+    " INSTREAM-ID:quoted CHARACTERISTICS:quoted CHANNELS:quoted BIT-DEPTH:integer"
+    " SAMPLE-RATE:integer"
+)
+ATTRIBUTES = {
+    "EXT-X-KEY": _KEY,
+    "EXT-X-SESSION-KEY": _KEY,
+    "EXT-X-MAP": "URI!quoted BYTERANGE:range",
+    "EXT-X-START": "TIME-OFFSET!signed PRECISE:YES|NO",
+    "EXT-X-MEDIA": _MEDIA,
+    "EXT-X-STREAM-INF": _VARIANT
+    + " FRAME-RATE:float AUDIO:quoted SUBTITLES:quoted CLOSED-CAPTIONS:captions",
+    "EXT-X-I-FRAME-STREAM-INF": _VARIANT + " URI!quoted",
+    "EXT-X-IMAGE-STREAM-INF": _VARIANT + " URI!quoted",
+    "EXT-X-TILES": "RESOLUTION!size LAYOUT!size DURATION!float",
+    "EXT-X-SESSION-DATA": "DATA-ID!quoted VALUE:quoted URI:quoted LANGUAGE:quoted",
+    "EXT-X-DATERANGE": "ID!quoted CLASS:quoted START-DATE!quoted END-DATE:quoted DURATION:float"
+    " PLANNED-DURATION:float END-ON-NEXT:YES",
+}
+"""Attributes of each tag: `!` where one is required, then its kind or the words it may be."""
+SEGMENT_TAGS = {"EXTINF", "EXT-X-BYTERANGE", "EXT-X-GAP", "EXT-X-BITRATE", "EXT-X-TILES"} | {
+    *("EXT-X-DISCONTINUITY", "EXT-X-KEY", "EXT-X-MAP", "EXT-X-PROGRAM-DATE-TIME"),
+    "EXT-X-DATERANGE",
+}
+MEDIA_TAGS = SEGMENT_TAGS | {
+    *("EXT-X-TARGETDURATION", "EXT-X-MEDIA-SEQUENCE", "EXT-X-DISCONTINUITY-SEQUENCE"),
+    *("EXT-X-ENDLIST", "EXT-X-PLAYLIST-TYPE", "EXT-X-I-FRAMES-ONLY", "EXT-X-IMAGES-ONLY"),
+}
+"""Tags that make a playlist a media playlist (4.3.2, 4.3.3)."""
+MULTIVARIANT_TAGS = {
+    *("EXT-X-MEDIA", "EXT-X-STREAM-INF", "EXT-X-I-FRAME-STREAM-INF", "EXT-X-IMAGE-STREAM-INF"),
+    *("EXT-X-SESSION-DATA", "EXT-X-SESSION-KEY"),
+}
+"""Tags that make it a multivariant playlist (4.3.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A tag or a URI, with the number of its line.
+
+    Attributes:
+        number: from 1.
+        tag: without `#`; "" for a URI.
+        value: what stands after the colon, or the URI.
+        attributes: of a tag that has an attribute list; quotes are taken off.
+
+    >>> next(lines_of('#EXT-X-MAP:URI="init.mp4"', [])).attributes
+    {'URI': 'init.mp4'}
+    """
+
+    number: int
+    tag: str
+    value: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def violation(self, rule: str, clause: str, message: str) -> Violation:
+        """What is wrong with this line."""
+        return Violation(rule, f"RFC 8216, {clause}", f"line {self.number}", message)
+
+
+def lines_of(text: str, violations: list[Violation]) -> Iterator[Line]:
+    """Tags and URIs in order; comments and empty lines are left out.
+
+    Args:
+        violations: takes what is wrong with attribute lists.
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.removesuffix("\r")
+        if not line or (line.startswith("#") and not line.startswith("#EXT")):
+            continue
+        if not line.startswith("#"):
+            if line != line.strip() or any(c.isspace() for c in line):
+                message = "a URI holds white space"
+                violations.append(Line(number, "", line).violation("uri", "4.1", message))
+            yield Line(number, "", line)
+            continue
+        tag, _, value = line[1:].partition(":")
+        declared = ATTRIBUTES.get(tag)
+        about = Line(number, tag, value, {})
+        if declared is not None:
+            about = Line(number, tag, value, _attributes(about, declared, violations))
+        yield about
+
+
+def _attributes(line: Line, declared: str, violations: list[Violation]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    at = 0
+    while at < len(line.value):
+        pair = _PAIR.match(line.value, at)
+        if pair is None:
+            message = f"no attribute list from {line.value[at : at + 20]!r} on"
+            violations.append(line.violation("attribute-list", "4.2", message))
+            break
+        if pair[1] in given:
+            violations.append(line.violation("attribute-twice", "4.2", f"{pair[1]} stands twice"))
+        given[pair[1]] = pair[2]
+        at = pair.end()
+        if at == len(line.value) and pair[0].endswith(","):
+            message = "the attribute list ends with a comma"
+            violations.append(line.violation("attribute-list", "4.2", message))
+    for name, needed, kind in re.findall(r"(\S+?)([!:])(\S+)", declared):
+        value = given.get(name)
+        if value is None:
+            if needed == "!":
+                message = f"{line.tag} has no {name}"
+                violations.append(line.violation("attribute-required", "4.3", message))
+        elif kind in _KINDS:
+            if not _KINDS[kind].fullmatch(value):
+                message = f"{name}={value} is no {kind} value"
+                violations.append(line.violation("attribute-kind", "4.2", message))
+        elif value not in kind.split("|"):
+            message = f"{name}={value}: expected {kind.replace('|', ', ')}"
+            violations.append(line.violation("attribute-word", "4.2", message))
+    return {name: value[1:-1] if value.startswith('"') else value for name, value in given.items()}
+
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
+_EXTINF = re.compile(r"(\d+(?:\.(\d+))?),(.*)|(\d+(?:\.(\d+))?)")
+_FMP4 = re.compile(r"\.(?:mp4|m4s|m4v|m4a|cmf[vamt])(?:[?#]|\Z)", re.IGNORECASE)
+ONCE = {
+    *("EXTM3U", "EXT-X-VERSION", "EXT-X-TARGETDURATION", "EXT-X-MEDIA-SEQUENCE", "EXT-X-ENDLIST"),
+    *("EXT-X-DISCONTINUITY-SEQUENCE", "EXT-X-PLAYLIST-TYPE", "EXT-X-I-FRAMES-ONLY"),
+    *("EXT-X-INDEPENDENT-SEGMENTS", "EXT-X-START"),
+}
+NUMBERS = {
+    "EXT-X-VERSION": "4.3.1.2",
+    "EXT-X-TARGETDURATION": "4.3.3.1",
+    "EXT-X-MEDIA-SEQUENCE": "4.3.3.2",
+    "EXT-X-DISCONTINUITY-SEQUENCE": "4.3.3.3",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MediaSegment:
+    """A segment as its playlist describes it.
+
+    Attributes:
+        line: number of the line of its URI.
+        uri: as it stands there.
+        seconds: EXTINF; 0 where there is none.
+        step: of the last decimal of EXTINF.
+        part: start and stop in the resource, exclusive; None: all of it.
+        init: URI and part of the EXT-X-MAP that is in force.
+        discontinuity: whether EXT-X-DISCONTINUITY stands before it.
+        gap: whether it is missing (EXT-X-GAP).
+        encrypted: whether an EXT-X-KEY is in force.
+    """
+
+    line: int
+    uri: str
+    seconds: Fraction
+    step: Fraction
+    part: tuple[int, int] | None
+    init: tuple[str, tuple[int, int] | None] | None
+    discontinuity: bool
+    gap: bool
+    encrypted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MediaPlaylist:
+    """The segments of a media playlist, and what it says of all."""
+
+    segments: tuple[MediaSegment, ...]
+    target: int
+    independent: bool
+    iframes: bool
+    images: bool
+
+
+def once(lines: list[Line]) -> Iterator[Violation]:
+    """Tags that stand twice, and invalid numbers."""
+    seen: set[str] = set()
+    for line in lines:
+        if line.tag in ONCE:
+            if line.tag in seen:
+                yield line.violation("tag-twice", "4.3", f"{line.tag} stands twice")
+            seen.add(line.tag)
+        clause = NUMBERS.get(line.tag)
+        if clause and not re.fullmatch(r"\d{1,20}", line.value):
+            message = f"{line.tag}:{line.value} is no decimal integer"
+            yield line.violation("tag-number", clause, message)
+
+
+def media_playlist(lines: list[Line], violations: list[Violation]) -> MediaPlaylist:
+    """Read the lines of a media playlist; what is wrong goes to `found`."""
+    first = {line.tag: line for line in reversed(lines)}
+    violations += once(lines)
+    violations += _head(lines, first)
+    segments = list(_segments(lines, first, violations))
+    target = _number(first.get("EXT-X-TARGETDURATION"))
+    for segment in segments:
+        if target is not None and int(segment.seconds + Fraction(1, 2)) > target:
+            where = f"line {segment.line}"
+            message = f"EXTINF {float(segment.seconds)} exceeds the target duration {target}"
+            violations.append(Violation("target-exceeded", "RFC 8216, 4.3.3.1", where, message))
+    violations += _versions(lines, first, segments)
+    return MediaPlaylist(
+        tuple(segments),
+        target or 1,
+        "EXT-X-INDEPENDENT-SEGMENTS" in first,
+        "EXT-X-I-FRAMES-ONLY" in first,
+        "EXT-X-IMAGES-ONLY" in first or "EXT-X-TILES" in first,
+    )
+
+
+def _number(line: Line | None) -> int | None:
+    return int(line.value) if line is not None and re.fullmatch(r"\d{1,20}", line.value) else None
+
+
+def _head(lines: list[Line], first: dict[str, Line]) -> Iterator[Violation]:
+    if "EXT-X-TARGETDURATION" not in first:
+        message = "EXT-X-TARGETDURATION is missing"
+        yield Line(1, "", "").violation("target-duration", "4.3.3.1", message)
+    behind = False
+    discontinuity = False
+    for line in lines:
+        behind |= line.tag in ("EXTINF", "")
+        discontinuity |= line.tag == "EXT-X-DISCONTINUITY"
+        if line.tag in ("EXT-X-MEDIA-SEQUENCE", "EXT-X-DISCONTINUITY-SEQUENCE") and behind:
+            message = f"{line.tag} is after the first segment"
+            yield line.violation("sequence-late", NUMBERS[line.tag], message)
+        elif line.tag == "EXT-X-DISCONTINUITY-SEQUENCE" and discontinuity:
+            message = f"{line.tag} is after an EXT-X-DISCONTINUITY"
+            yield line.violation("sequence-late", "4.3.3.3", message)
+        if line.tag == "EXT-X-PROGRAM-DATE-TIME" and not _DATE.fullmatch(line.value):
+            yield line.violation("date", "4.3.2.6", f"{line.value!r} is no ISO 8601 date and time")
+    kind = first.get("EXT-X-PLAYLIST-TYPE")
+    if kind is not None and kind.value not in ("VOD", "EVENT"):
+        yield kind.violation("playlist-type", "4.3.3.5", f"{kind.value}: expected VOD or EVENT")
+    if kind is not None and kind.value == "VOD" and "EXT-X-ENDLIST" not in first:
+        message = "a VOD playlist cannot change and has no EXT-X-ENDLIST"
+        yield kind.violation("endlist", "4.3.3.5 and 6.2.1", message)
+    ranges = first.get("EXT-X-DATERANGE")
+    if ranges is not None and "EXT-X-PROGRAM-DATE-TIME" not in first:
+        message = "EXT-X-DATERANGE without an EXT-X-PROGRAM-DATE-TIME"
+        yield ranges.violation("daterange", "4.3.2.7", message)
+
+
+def _segments(
+    lines: list[Line], first: dict[str, Line], violations: list[Violation]
+) -> Iterator[MediaSegment]:
+    pending: dict[str, Line] = {}
+    init: tuple[str, tuple[int, int] | None] | None = None
+    encrypted = False
+    before: tuple[str, int] | None = None
+    images = "EXT-X-IMAGES-ONLY" in first or "EXT-X-TILES" in first
+    for line in lines:
+        if line.tag == "EXT-X-MAP":
+            init = line.attributes.get("URI", ""), _part(line.attributes.get("BYTERANGE"), 0)
+        elif line.tag == "EXT-X-KEY":
+            encrypted = line.attributes.get("METHOD") != "NONE"
+            violations += key_rules(line)
+        if line.tag in ("EXTINF", "EXT-X-BYTERANGE") and line.tag in pending:
+            violations.append(line.violation("tag-of-segment", "4.3.2", f"a second {line.tag}"))
+        if line.tag in SEGMENT_TAGS:
+            pending[line.tag] = line
+        if line.tag:
+            continue
+        timed = _EXTINF.fullmatch(pending["EXTINF"].value) if "EXTINF" in pending else None
+        if "EXTINF" not in pending:
+            violations.append(line.violation("extinf", "4.3.2.1", "a segment without EXTINF"))
+        elif timed is None or timed[3] is None:
+            wrong = pending["EXTINF"]
+            message = f"{wrong.value!r}: expected a duration and a comma"
+            violations.append(wrong.violation("extinf", "4.3.2.1", message))
+        part = None
+        if "EXT-X-BYTERANGE" in pending:
+            byterange = pending["EXT-X-BYTERANGE"]
+            follows = before[1] if before is not None and before[0] == line.value else None
+            part = _part(byterange.value, follows)
+            if RANGE.fullmatch(byterange.value) is None:
+                violations.append(
+                    byterange.violation("byterange", "4.3.2.2", f"{byterange.value!r}")
+                )
+            elif part is None:
+                message = "no offset, and the segment before is no range of this resource"
+                violations.append(byterange.violation("byterange-offset", "4.3.2.2", message))
+        before = None if part is None else (line.value, part[1])
+        if init is None and not images and _FMP4.search(line.value):
+            message = "a segment of fragmented MP4 without EXT-X-MAP"
+            violations.append(line.violation("map", "3.3", message))
+        decimals = len((timed[2] or timed[5] or "") if timed else "")
+        yield MediaSegment(
+            line.number,
+            line.value,
+            Fraction(timed[1] or timed[4]) if timed else Fraction(0),
+            Fraction(1, 10**decimals),
+            part,
+            init,
+            "EXT-X-DISCONTINUITY" in pending,
+            "EXT-X-GAP" in pending,
+            encrypted,
+        )
+        pending = {}
+    for tag in ("EXTINF", "EXT-X-BYTERANGE"):
+        if tag in pending:
+            message = f"{tag} without a segment after it"
+            violations.append(pending[tag].violation("tag-of-segment", "4.3.2", message))
+
+
+def _part(text: str | None, follows: int | None) -> tuple[int, int] | None:
+    match = RANGE.fullmatch(text or "")
+    if match is None or (match[2] is None and follows is None):
+        return None
+    start = int(match[2]) if match[2] is not None else follows or 0
+    return start, start + int(match[1])
+
+
+def key_rules(line: Line) -> Iterator[Violation]:
+    """Rules of EXT-X-KEY and EXT-X-SESSION-KEY (4.3.2.4)."""
+    about = line.attributes
+    if about.get("METHOD") == "NONE" and len(about) > 1:
+        yield line.violation("key-none", "4.3.2.4", "METHOD=NONE with other attributes")
+    elif about.get("METHOD", "NONE") != "NONE" and "URI" not in about:
+        yield line.violation("key-uri", "4.3.2.4", "a key without URI")
+    if len(about.get("IV", "0x")) > 34:
+        yield line.violation("key-iv", "4.3.2.4", "IV has more than 128 bits")
+
+
+def _versions(
+    lines: list[Line], first: dict[str, Line], segments: list[MediaSegment]
+) -> Iterator[Violation]:
+    """What needs a later version than the playlist has (7)."""
+    version = _number(first.get("EXT-X-VERSION")) or 1
+    iframes = "EXT-X-I-FRAMES-ONLY" in first
+    needs = {"EXT-X-BYTERANGE": 4, "EXT-X-I-FRAMES-ONLY": 4, "EXT-X-MAP": 5 if iframes else 6}
+    needs |= {"EXT-X-GAP": 8, "EXT-X-DEFINE": 8}
+    for line in lines:
+        need = needs.get(line.tag, 1)
+        if line.tag == "EXTINF" and "." in line.value.partition(",")[0]:
+            need = 3
+        elif line.tag == "EXT-X-KEY":
+            need = 2 if "IV" in line.attributes else 1
+            if {"KEYFORMAT", "KEYFORMATVERSIONS"} & line.attributes.keys():
+                need = 5
+        if version < need:
+            message = f"{line.tag} needs version {need}, the playlist has {version}"
+            yield line.violation("version", "7", message)
+            return
+
 
 GROUPS = ("AUDIO", "VIDEO", "SUBTITLES", "CLOSED-CAPTIONS")
 VARIANTS = {
