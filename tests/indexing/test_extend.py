@@ -45,7 +45,7 @@ def test_runs_of_sync_samples_are_cut_and_joined_again():
         before = fragdex.index(made.data[:one])
         assert len(before.track(2).sync_samples) == 1  # one run, over every fragment
         after = before.extend(made.data[:two])
-        assert after.track(2).sync_samples == fragdex.index(made.data[:two]).track(2).sync
+        assert after.track(2).sync_samples == fragdex.index(made.data[:two]).track(2).sync_samples
 
 
 def test_a_file_that_shrank_is_another_one():

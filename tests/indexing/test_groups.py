@@ -84,7 +84,7 @@ def test_open_pictures_of_a_progressive_file():
     track = fragdex.index(data).track(1)
     # 3 leading samples are known of the first; the second does not say (0)
     assert track.groups == (SampleGroup("rap ", 12, 1, 3), SampleGroup("rap ", 24, 1, 0))
-    assert track.sync_samples == fragdex.index(FIXTURES / "moov-last.mp4").track(1).sync
+    assert track.sync_samples == fragdex.index(FIXTURES / "moov-last.mp4").track(1).sync_samples
 
 
 def test_descriptions_of_version_0_have_no_lengths():

@@ -51,7 +51,7 @@ def test_a_track_is_heard_through_the_process_of_its_engine(child):
     assert taken(child) == 1
     plan = child.plan(10_000)
     steps = []
-    asked = child.do("hear", plan=plan.as_json(), number=1, on_message=steps.append)
+    asked = child.do("transcribe_slice", plan=plan.as_json(), number=1, on_message=steps.append)
     assert steps[0]["progress"] == 0
     assert steps[-1]["progress"] == steps[-1]["of"] == asked["utterances"] > 0
     assert taken(child) == 1

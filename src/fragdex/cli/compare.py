@@ -78,14 +78,14 @@ def _facts(one: str, other: str, comparison: Comparison) -> dict[str, Any]:
 
 
 def _lines(comparison: Comparison) -> list[str]:
-    lines = [_of_frame(one) + "\n" for one in comparison.reported[:_SHOWN]]
+    lines = [_of_frame(one) + "\n" for one in comparison.told[:_SHOWN]]
     (a, b), sound = comparison.frames, comparison.sound
     if comparison.sizes[0] != comparison.sizes[1] and a and b:
         sizes = " and ".join("×".join(map(str, size or ())) for size in comparison.sizes)
         lines.append(f"pictures of other sizes: {sizes}\n")
-    elif len(comparison.reported) > _SHOWN:
+    elif len(comparison.told) > _SHOWN:
         lines.append("… more frames; --json lists them\n")
-    if comparison.worst is not None and len(comparison.reported) > 1:
+    if comparison.worst is not None and len(comparison.told) > 1:
         lines.append(f"most: {_of_frame(comparison.worst)}\n")
     if a or b:
         count = f"{a:,}" if a == b else f"{a:,} and {b:,}"

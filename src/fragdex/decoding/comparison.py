@@ -81,7 +81,7 @@ class Comparison:
         frames: how many each has.
         sizes: width and height of the first frame of each; None: it has no pictures.
         differing: frames that differ, those that only one has included.
-        reported: the first of those that both have.
+        told: the first of those that both have.
         worst: that with the lowest PSNR; None: none differs.
         mistimed: frames that are the same and shown at other times.
         sound: what is heard.
@@ -90,7 +90,7 @@ class Comparison:
     frames: tuple[int, int] = (0, 0)
     sizes: tuple[tuple[int, int] | None, tuple[int, int] | None] = (None, None)
     differing: int = 0
-    reported: list[FrameDifference] = field(default_factory=list)
+    told: list[FrameDifference] = field(default_factory=list)
     worst: FrameDifference | None = None
     mistimed: int = 0
     sound: SoundComparison = field(default_factory=SoundComparison)
@@ -183,8 +183,8 @@ def _compare_frames(
             comparison.mistimed += _is_mistimed(a, b)
             continue
         comparison.differing += 1
-        if len(comparison.reported) < MOST_REPORTED:
-            comparison.reported.append(difference)
+        if len(comparison.told) < MOST_REPORTED:
+            comparison.told.append(difference)
         if comparison.worst is None or difference.psnr < comparison.worst.psnr:
             comparison.worst = difference
             worst(*(_shown(one) for one in pixels))
