@@ -22,6 +22,7 @@ FROM_ROOT = {
     "benchmarks/service/small-files/results.md": "benchmarks/service/small-files/results.md",
     "benchmarks/fleet/results.md": "benchmarks/fleet/results.md",
     "benchmarks/fleet/costs/results.md": "benchmarks/fleet/costs/results.md",
+    "benchmarks/frames/results.md": "benchmarks/frames/results.md",
     "benchmarks/render/results.md": "benchmarks/render/results.md",
     "benchmarks/transcribe/results.md": "benchmarks/transcribe/results.md",
 }

@@ -1,4 +1,4 @@
-"""The codec `fragdex.film` of zarr v3: chunks of a film to frames (`fragdex.bridges.references`).
+"""The codec `fragdex.film` of zarr v3: chunks of a video to frames (`fragdex.bridges.references`).
 
 zarr finds it by the entry point `zarr.codecs`, and imports it with the first array that names it.
 """
@@ -36,7 +36,7 @@ SETTINGS = {
 
 
 class _Stretch(Source):
-    """The bytes of one chunk, at their place in the film."""
+    """The bytes of one chunk, at their place in the video."""
 
     def __init__(self, size: int | None) -> None:
         super().__init__("a chunk of a video", size=size)
@@ -50,7 +50,7 @@ class _Stretch(Source):
 
 
 class FilmChunks:
-    """Chunks of a film by their bytes.
+    """Chunks of a video by their bytes.
 
     Args:
         configuration: as `references` makes it.
@@ -97,7 +97,7 @@ class FilmChunks:
         """The frames of a chunk.
 
         Raises:
-            SourceChanged: these are no bytes of the film that was indexed.
+            SourceChanged: these are no bytes of the video that was indexed.
             UndecodableMedia: they cannot be decoded.
         """
         number = self._numbers.get(len(data))
@@ -158,7 +158,7 @@ def _codec() -> Any:
     base: Any = import_module("zarr.abc.codec").ArrayBytesCodec
 
     class FilmCodec(base):  # type: ignore[misc]
-        """Chunks of a film as zarr v3 reads them; nothing is written."""
+        """Chunks of a video as zarr v3 reads them; nothing is written."""
 
         is_fixed_size = False
 

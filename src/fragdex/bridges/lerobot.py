@@ -1,7 +1,7 @@
 """Sets of robot episodes in LeRobot's form (version 3), as they lie, decoded by fragdex.
 
 A set is a folder, URL or bucket with `meta/info.json`, `meta/tasks.parquet`, `meta/episodes/…`,
-`data/…` and `videos/…`; several episodes lie in one film, one behind the other.
+`data/…` and `videos/…`; several episodes lie in one video, one after the other.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _OF_FRAMES: Final = ("index", "episode_index", "timestamp", "task_index")
 
 
 class _Films:
-    """The films of a set by number; each is indexed when it is first opened."""
+    """The videos of a set by number; each is indexed when it is first opened."""
 
     def __init__(self, names: Sequence[str], address: Callable[[str], str], options: Any) -> None:
         self._names, self._address, self._options = names, address, options
         self._connections = Connections()
 
     def frames(self, number: int, **options: Any) -> Frames:
-        """The frames of a film, newly opened."""
+        """The frames of a video, newly opened."""
         name = self._address(self._names[number])
         return SharedFrames(self._connections, name, **{**self._options, **options})
 
@@ -62,10 +62,10 @@ class LeRobotSet(Sequence[dict[str, Any]]):
         tolerance_s: how far the time of a picture may lie from that of its frame, in seconds.
         transform: called with each sample, gives what is handed out in its place.
         output: `torch` or `numpy`.
-        follow: open films that the set names outside of its root, too.
+        follow: open videos that the set names outside of its root, too.
         threads: that decode; 1 where several workers do.
         cache: bytes of pictures and samples that are held in each process.
-        open_films: films whose files are open in each process.
+        open_films: videos whose files are open in each process.
         options: passed on to `open_source`.
 
     Attributes:
@@ -79,7 +79,7 @@ class LeRobotSet(Sequence[dict[str, Any]]):
 
     Raises:
         DamagedIndex: it is no set of this form, or contradicts itself.
-        SourceError: it cannot be read; a film lies outside of root, and is not to be followed.
+        SourceError: it cannot be read; a video lies outside of root, and is not to be followed.
         MissingExtra: pyarrow is not installed (`pip install 'fragdex[data]'`).
         ValueError: delta_timestamps are no multiples of 1 / fps, or there is no such episode.
 
@@ -139,12 +139,12 @@ class LeRobotSet(Sequence[dict[str, Any]]):
         Raises:
             IndexError: there is no such sample.
             UndecodableMedia: no picture lies at its time.
-            And what opening and reading a film raise.
+            And what opening and reading a video raise.
         """
         return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        """Several samples, in the order that is asked for."""
+        """Several samples, in the order that is requested."""
         for number in numbers:
             if not -len(self) <= number < len(self):
                 raise IndexError(f"there is no sample {number}: there are {len(self)}")
@@ -156,7 +156,7 @@ class LeRobotSet(Sequence[dict[str, Any]]):
     # -- samples
 
     def _sample(self, number: int) -> dict[str, Any]:
-        """All of a sample but its pictures, of which it has film and times."""
+        """All of a sample but its pictures, of which it has video and times."""
         row = {name: column[number] for name, column in self._columns.items()}
         episode = self.episodes[int(row["episode_index"])]
         first, stop = episode["dataset_from_index"], episode["dataset_to_index"]
@@ -332,12 +332,12 @@ class LeRobotSet(Sequence[dict[str, Any]]):
         return {name: _values(table[name]) for name in table.column_names}
 
     def _of_films(self) -> list[str]:
-        """Columns of meta/episodes that say where its films are."""
+        """Columns of meta/episodes that say where its videos are."""
         names = ("chunk_index", "file_index", "from_timestamp")
         return [f"videos/{key}/{name}" for key in self.video_keys for name in names]
 
     def _films(self, chosen: list[int]) -> dict[tuple[int, str], tuple[int, float]]:
-        """Episode and camera → number of the film, and the second at which the episode begins."""
+        """Episode and camera → number of the video, and the second at which the episode begins."""
         numbers: dict[str, int] = {}
         found = {}
         for episode in chosen:
@@ -402,7 +402,7 @@ class LeRobotSet(Sequence[dict[str, Any]]):
             raise DamagedIndex(f"{name} of {self._root} is no Parquet file") from error
 
     def close(self) -> None:
-        """Close the films that are open in this process."""
+        """Close the videos that are open in this process."""
         self._open.close()
 
     def __iter__(self) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""A film as a zarr array in which nothing is stored: references to the bytes of each chunk.
+"""A video as a zarr array in which nothing is stored: references to the bytes of each chunk.
 
 The references are kerchunk's (version 1), with the metadata of zarr v3: a group with the arrays
 `frames` (time, y, x, channel) and `time` (seconds). A chunk is one range of the film: the samples
@@ -46,16 +46,16 @@ def references(
     digests: bool = False,
     **options: Unpack[SourceOptions],
 ) -> dict[str, Any]:
-    """References to a film, for fsspec's `ReferenceFileSystem`.
+    """References to a video, for fsspec's `ReferenceFileSystem`.
 
     Args:
-        what: the film, in any form that `fragdex.open_source` takes.
+        what: the video, in any form that `fragdex.open_source` takes.
         url: by which the references name it.
         index: of it, or the path of a saved one; None: it is made.
         track: track_ID; None: the first with pictures.
         frames: of a chunk; None: as many as most groups of pictures have.
         format: `rgb` or `gray`, uint8.
-        digests: read the film once, and store a digest of each chunk, so that the codec refuses
+        digests: read the video once, and store a digest of each chunk, so that the codec refuses
             all other bytes. Without it, it refuses bytes that are no samples of the sizes that the
             index knows.
         options: passed on to `open_source`.
@@ -64,7 +64,7 @@ def references(
     the track too.
 
     Raises:
-        BuildError: the film has no frames, several sample entries, or frames too far apart in the
+        BuildError: the video has no frames, several sample entries, or frames too far apart in the
             file to be one range.
         And what `fragdex.Frames` raises.
 

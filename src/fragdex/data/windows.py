@@ -26,10 +26,10 @@ _BYTES_OF_FILM, _BYTES_OF_FRAME = 20_000, 100
 
 
 class Films(Protocol):
-    """What gives the frames of films by number; `VideoSet` is one."""
+    """What gives the frames of videos by number; `VideoSet` is one."""
 
     def frames(self, number: int, **options: Any) -> Frames:
-        """The frames of a film, newly opened."""
+        """The frames of a video, newly opened."""
 
 
 class OpenFilms:

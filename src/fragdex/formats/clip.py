@@ -347,7 +347,7 @@ def clip(
         TrackNotFound: there is no such track.
         BuildError: there is no initialization segment, or the samples are encrypted in a way that
             cannot be moved into fragments (keys that change between samples), or pictures cannot be
-            cut in the way that `smart` asks for.
+            cut in the way that `smart` requires.
         LimitExceeded: the tracks claim more samples than the source has bytes for.
 
     >>> import fragdex

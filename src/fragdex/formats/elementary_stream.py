@@ -42,10 +42,10 @@ Units = Iterable[tuple[bytes, Sequence[bytes]]]
 
 
 def annexb(samples: Units, family: str, length_size: int) -> bytes:
-    r"""A byte stream of NAL units behind start codes.
+    r"""A byte stream of NAL units after start codes.
 
     Args:
-        samples: each with the parameter sets that stand before it, behind its delimiter.
+        samples: each with the parameter sets that stand before it, after its delimiter.
         family: `avc`, `hevc` or `vvc`.
         length_size: bytes of the length in front of each NAL unit; 0: start codes, which stay.
 
@@ -94,7 +94,7 @@ def _is_delimiter(unit: bytes, family: str) -> bool:
 
 
 def obu(samples: Units) -> bytes:
-    r"""A low-overhead stream of OBUs: each sample behind a temporal delimiter, all with a size.
+    r"""A low-overhead stream of OBUs: each sample after a temporal delimiter, all with a size.
 
     AV1 bitstream, 5.2; a sample leaves out its delimiter, and may leave out the size of its last
     OBU (AV1 in ISOBMFF, 2.4).

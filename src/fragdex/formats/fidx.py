@@ -520,7 +520,7 @@ def _read_digests(plain: Any, columns: ColumnReader) -> PieceDigests | None:
 
 
 class _SavedPieces:
-    """The pieces of a saved index, checked when they are first asked for."""
+    """The pieces of a saved index, checked on first use."""
 
     __slots__ = ("_columns", "_places", "_pointer")
 

@@ -27,11 +27,11 @@ from fragdex.seeking.window import Packet, Window
 from fragdex.sources import Source, open_source
 
 GAP: Final = 32 << 10
-"""Bytes between samples of a remote file that are rather read for nothing than asked for twice."""
+"""Bytes between samples of a remote file that are read for nothing rather than requested twice."""
 LOCAL_GAP: Final = 4 << 10
 LONGEST_READ: Final = 8 << 20
 _UNUSED: Final = ("udta", "meta", "tref", "edts", "mvex", "iods")
-"""Boxes of the film's moov that say nothing of these samples."""
+"""Boxes of the video's moov that say nothing of these samples."""
 
 
 def _mp4(window: Window, source: Any, *, keep_times: bool, init: bytes | None) -> bytes:
@@ -148,7 +148,7 @@ def _data(window: Window, source: Source) -> list[bytes]:
 
     Raises:
         TruncatedInput: the file ends within one.
-        NoSyncSample: a sample that is marked sync, and that decoding would begin with, is none.
+        NoSyncSample: decoding would begin with a sample that is wrongly marked sync.
     """
     gap = GAP if source.remote else LOCAL_GAP
     most = None if source.max_requests is None else source.max_requests - source.requests
@@ -240,7 +240,7 @@ def _parsed(track: Track) -> dict[bytes | None, list[Box]]:
 
 
 def _boxes(window: Window, source: Source, init: bytes | None) -> list[Box]:
-    """Ftyp and moov, with what is said of this track alone."""
+    """Ftyp and moov, with the description of this track alone."""
     parsed = window.track.derived(_parsed)
     if init not in parsed:
         if init is None and not window.init:

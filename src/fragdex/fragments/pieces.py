@@ -1,8 +1,8 @@
 """The pieces of a file and their digests, and the Merkle tree over them.
 
-The pieces lie one behind the other from the first byte of a file to its last, so that every byte is
+The pieces lie one after the other from the first byte of a file to its last, so that every byte is
 in one of them. Their digests are the leaves of a binary tree: a node is the SHA-256 of its two
-children one behind the other, and a node without a neighbour goes up as it is. That is the tree
+children one after the other, and a node without a neighbour goes up as it is. That is the tree
 of C2PA's BMFF hashes (C2PA 2.1, 18.7). Its root and the number of leaves stand for the whole file;
 a path of digests from a leaf to the root shows that a piece belongs to it.
 """
@@ -37,7 +37,7 @@ ALGORITHM = "sha256"
 """FIPS 180-4; by the name that C2PA has for it."""
 DIGEST_SIZE = 32
 MOST_BYTES: Final = 1 << 20
-"""Bytes of a piece at most: what a checked read may need more than was asked for."""
+"""Bytes of a piece at most: what a checked read may need more than was requested."""
 
 _PAIR = np.dtype("V64")
 _LEAF = np.dtype(f"V{DIGEST_SIZE}")
@@ -81,7 +81,7 @@ class PieceDigests:
 
     @classmethod
     def deferred(cls, load: Callable[[], PieceTable], root: str) -> PieceDigests:
-        """Digests whose table is asked for when it is first used.
+        """Digests whose table is loaded on first use.
 
         Args:
             load: gives the table, or raises DamagedIndex.
@@ -94,7 +94,7 @@ class PieceDigests:
     if not TYPE_CHECKING:  # to mypy, it would make every name an attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Only asked for what is not there: the table of deferred digests."""
+            """Only called for what is missing: the table of deferred digests."""
             load = self.__dict__.get("_load") if name == "table" else None
             if load is None:
                 raise AttributeError(name)
@@ -154,7 +154,7 @@ class PieceDigests:
         """The rows whose digests are not those of these bytes.
 
         Args:
-            rows: pieces one behind the other.
+            rows: pieces one after the other.
             data: the bytes from the start of the first of them on; what is missing is wrong.
         """
         view, found = memoryview(data), []
@@ -180,7 +180,7 @@ class PieceDigests:
 
 
 def sha256(data: bytes | memoryview = b"") -> Any:
-    """A running SHA-256; hashlib is imported by those alone who ask for digests.
+    """A running SHA-256; hashlib is imported only if digests are requested.
 
     >>> sha256(b"abc").hexdigest()[:8]
     'ba7816bf'

@@ -3,7 +3,7 @@
 A piece ends where a fragment does, and inside a fragment where the samples of a track begin or end,
 so that damage is named by its fragment and what keeps the samples keeps their digests. No piece is
 longer than `MOST_BYTES`: that is the grid of progressive files, and what a checked read needs more
-than was asked for (docs/decisions/0063).
+than was requested (docs/decisions/0063).
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ class _Shown(NamedTuple):
 
 
 def _joined(parts: Sequence[_Shown]) -> Iterator[_Shown]:
-    """Parts of rows one behind the other as one."""
+    """Parts of rows one after the other as one."""
     held: list[_Shown] = []
     for part in [*parts, None]:
         if held and (part is None or part.row != held[-1].row + 1):

@@ -13,9 +13,9 @@ from fragdex.sources import Source
 __all__ = ["CheckedSource"]
 
 _HELD: Final = 8
-"""Reads whose pieces stay at hand: readers go on where they stopped, often inside of a piece."""
+"""Reads whose pieces stay at hand: readers continue where they stopped, often inside of a piece."""
 _MOST_HELD: Final = 8 << 20
-"""Bytes of them at most, beside those of the last one."""
+"""Bytes of them at most, in addition to those of the last one."""
 
 
 class CheckedSource(Source):

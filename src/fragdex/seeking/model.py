@@ -89,7 +89,7 @@ class Index(Exporting):
         findings: problems of the file, in file order.
         complete: False where the file is truncated or still growing.
         resume_offset: where `extend` continues: the first byte that is not indexed yet.
-        digests: the digest of each piece of the file, or None where they were not asked for.
+        digests: the digest of each piece of the file, or None if they were not requested.
 
     Two indexes are equal if all of this is. An index can always be copied and pickled. Its pickle
     has its tables and the headers that samples are made from, but no media and no path, so it

@@ -60,7 +60,7 @@ class SyncStarts:
         return int(self._sync[place])
 
     def has_leading_pictures(self) -> bool:
-        """Whether any sample behind a sync sample is shown before it: groups are open."""
+        """Whether any sample after a sync sample is shown before it: groups are open."""
         if self._is_open is None:
             place = np.searchsorted(self._sync, np.arange(len(self._cts)), side="right") - 1
             known = place >= 0
@@ -74,12 +74,12 @@ class SyncStarts:
         return int(self._sync[place]) if place >= 0 else 0
 
     def end(self, start: int, count: int) -> int:
-        """Behind the last sample of the group that begins at a sync sample."""
+        """After the last sample of the group that begins at a sync sample."""
         place = int(np.searchsorted(self._sync, start, side="right"))
         return int(self._sync[place]) if place < len(self._sync) else count
 
     def drop(self, first: int, stop: int | None = None) -> None:
-        """Samples that are marked sync and are none: one, or those up to `stop` (exclusive)."""
+        """Samples that are wrongly marked sync: one, or those up to `stop` (exclusive)."""
         stop = first + 1 if stop is None else stop
         self._sync = self._sync[(self._sync < first) | (self._sync >= stop)]
         self._is_open = None
@@ -111,7 +111,7 @@ def reorder_depth(cts: Int64) -> int:
     Args:
         cts: composition times of neighbouring samples, in decode order.
 
-    The largest number of samples that are decoded before another and shown behind it; 16 at most.
+    The largest number of samples that are decoded before another and shown after it; 16 at most.
 
     >>> reorder_depth(np.array([0, 4, 2, 1, 3, 5]))
     2

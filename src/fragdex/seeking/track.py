@@ -377,7 +377,7 @@ class Track:
     def derived(self, make: Callable[[Track], T]) -> T:
         """What a function makes of the track, made at the first call and kept.
 
-        It stays here: copies and other processes make it anew.
+        It stays here: copies and other processes make it again.
         """
         if make not in self._derived:
             self._derived[make] = make(self)

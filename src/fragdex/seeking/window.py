@@ -30,9 +30,9 @@ class Packet(NamedTuple):
 
     Attributes:
         dts, pts, duration: ticks, in units of 1 / `Window.timescale` seconds; `pts` is the
-            presentation time in the film.
+            presentation time in the video.
         key: whether decoding begins with it: the first one, and others that nothing is before.
-        data: as it lies in the file: NAL units behind their lengths, OBUs without a temporal
+        data: as it lies in the file: NAL units after their lengths, OBUs without a temporal
             delimiter.
 
     >>> Packet(0, 512, 512, True, b"abc").key
@@ -61,7 +61,7 @@ class Window:
             anything is read.
         init: ranges of the initialization segment, which `mp4`, `annexb` and `obu` read once for
             each index.
-        ticks: when each frame is shown in the film, int64, in units of 1 / `timescale` seconds.
+        ticks: when each frame is shown in the video, int64, in units of 1 / `timescale` seconds.
         timescale: ticks a second.
         file: what the index knows of the file.
 
@@ -93,7 +93,7 @@ class Window:
 
     @property
     def times(self) -> npt.NDArray[np.float64]:
-        """When each frame is shown in the film, in seconds of presentation time."""
+        """When each frame is shown in the video, in seconds of presentation time."""
         return self.ticks / self.timescale
 
     @property
@@ -109,7 +109,7 @@ class Window:
         Args:
             source: the media in any form that `fragdex.open_source` takes, or an open `Source`,
                 which stays open; None: the file that the index was made from.
-            keep_times: frames have the presentation times of the film, behind an empty edit.
+            keep_times: frames have the presentation times of the video, after an empty edit.
                 Else the first decoded picture is shown at 0.
             init: the initialization segment; None: it is read, once for each index.
 
@@ -117,7 +117,7 @@ class Window:
         are marked sync.
 
         Raises:
-            NoSyncSample: it would begin with a sample that is marked sync, and is none: make the
+            NoSyncSample: it would begin with a sample that is wrongly marked sync: make the
                 window with `verified=True`.
             UndecodableMedia: the track is encrypted.
             BuildError: sample tables cannot say what the samples need; the message says what.

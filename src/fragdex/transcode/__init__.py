@@ -6,7 +6,7 @@ track_writers
             writes one track: copied packets, or encoded frames, as a fragmented file
 tracks      what comes of it
 process     a whole file: every track, the scrub track, the indexes
-seams       pictures beside a cut, encoded anew with the settings of their film
+seams       pictures at a cut, encoded again with the settings of their video
 smart_cut   clips that hide no pictures
 x264        which code of the encoder gives the same bytes in every run
 running     the same in a process of its own

@@ -1,6 +1,6 @@
-"""Pictures encoded anew at the ends of a clip, with the settings of the film that they come from.
+"""Pictures encoded again at the ends of a clip, with the settings of the video that they come from.
 
-Profile, level, pixel format, colour, aspect and reordering are those of the film. What is encoded
+Profile, level, pixel format, colour, aspect and reordering are those of the video. What is encoded
 is decoded again and compared with what went in, and encoded with more bits where it is not close.
 """
 
@@ -45,7 +45,7 @@ Frames = Callable[[], Iterator[Any]]
 
 @dataclass(frozen=True, slots=True)
 class SeamSettings:
-    """How the film was encoded.
+    """How the video was encoded.
 
     Attributes:
         codec: `avc` or `hevc`.
@@ -53,7 +53,7 @@ class SeamSettings:
         reordered: whether pictures are shown in another order than they are decoded in.
         rate: pictures a second.
         aspect: width of a pixel over its height.
-        set_number: number of the parameter sets that are made, which no set of the film has; AVC.
+        set_number: number of the parameter sets that are made, which no set of the video has; AVC.
     """
 
     codec: str
@@ -88,7 +88,7 @@ def encoded(frames: Frames, settings: SeamSettings) -> Seam:
         frames: called for each pass over them.
 
     Raises:
-        BuildError: the film is coded in a way that cannot be encoded, such as interlaced, or no
+        BuildError: the video is coded in a way that cannot be encoded, such as interlaced, or no
             quality comes close enough.
     """
     best = 0.0

@@ -1,12 +1,12 @@
-"""Clips that hide no pictures: those beside the cuts are encoded anew, all others are copied.
+"""Clips that hide no pictures: those at the cuts are encoded again, all others are copied.
 
 A clip that is copied begins at the sync sample before the cut: pictures in front of the cut are in
-the file, hidden by an edit list, which some readers ignore; and behind the end there are pictures
+the file, hidden by an edit list, which some readers ignore; and after the end there are pictures
 that those shown before it need. Here the pictures from the cut to the next sync sample are encoded
-anew, and at the end those that need pictures that are left out. The others stay bit for bit.
+again, and at the end those that need pictures that are left out. The others stay bit for bit.
 
-AVC has one sample entry for both: the parameter sets of what is encoded have a number that the film
-does not use, and stand beside the film's. HEVC has two.
+AVC has one sample entry for both: the parameter sets of what is encoded have a number that the
+video does not use, and stand next to the video's. HEVC has two.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Plan", "plan", "seamed"]
 
 _CONFIGURATIONS: Final = {"avc": "avcC", "hevc": "hvcC"}
 _END_OF_SEQUENCE: Final = bytes.fromhex("00000002 4801")
-"""A NAL unit of HEVC behind which decoding begins anew (ISO/IEC 23008-2, 7.4.2.4.4)."""
+"""A NAL unit of HEVC after which decoding starts again (ISO/IEC 23008-2, 7.4.2.4.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Plan:
     Attributes:
         head: pictures to encode in front of what is copied, in the order of showing.
         copied: samples that stay, in decode order.
-        tail: pictures to encode behind them, in the order of showing.
+        tail: pictures to encode after them, in the order of showing.
     """
 
     head: Int64
@@ -212,7 +212,7 @@ class _Film:
         )
 
     def begins(self, number: int) -> bool:
-        """Whether what is copied may begin at a sample, behind pictures of another encoder."""
+        """Whether what is copied may begin at a sample, after pictures of another encoder."""
         # An I picture of AVC that is no IDR goes on counting from the pictures before it.
         least = Access.OPEN if self.family == "hevc" else Access.CLOSED
         return self._is_access(number, least)
@@ -227,7 +227,7 @@ class _Film:
             return False
 
     def encode(self, numbers: Int64) -> Seam:
-        """Encode pictures anew, given in the order of showing."""
+        """Encode pictures again, given in the order of showing."""
         samples = self.part.samples
         cts = samples.cts
         span = int(samples.cts.max() - samples.cts.min())
@@ -274,7 +274,7 @@ class _Film:
             yield from (frame for frame in frames if frame.pts in wanted)
 
     def _free_number(self) -> int:
-        """A number that no parameter set of the film has."""
+        """A number that no parameter set of the video has."""
         if self.family != "avc":
             return 0
         sets = [_first_number(unit[4:]) for unit in self._sets("sequenceParameterSets")]
@@ -288,7 +288,7 @@ class _Film:
         return [bytes(unit) for unit in self.configuration[name]]
 
     def fitted(self, seam: Seam, *, last: bool) -> tuple[bytes, ...]:
-        """The samples of a seam as the track has them; `last`: the film goes on behind it."""
+        """The samples of a seam as the track has them; `last`: the video continues after it."""
         samples = list(seam.samples)
         if self.family == "avc" and self.length_size != 4:
             samples = [_with_lengths(sample, self.length_size) for sample in samples]

@@ -1,6 +1,6 @@
 """What a view proves of its bytes: the pieces of a source that stand in it as they are.
 
-A clip, a package or any other view makes boxes anew and keeps samples. A piece that it keeps whole
+A clip, a package or any other view makes boxes again and keeps samples. A piece that it keeps whole
 has the digest that it had in the source, and the path from there to the Merkle root of the source:
 whoever trusts that root can check those bytes of the view without the source.
 """
@@ -72,7 +72,7 @@ class Proof:
         """Which of the proved bytes of a file are not those of the source.
 
         Args:
-            what: the view as it came, in any form that `fragdex.open_source` takes.
+            what: the view as received, in any form that `fragdex.open_source` takes.
 
         Raises:
             SourceError: it cannot be read.
