@@ -355,7 +355,7 @@ class LazyArray(FrameTimes):
         at = next((place for place, part in enumerate(key) if part is Ellipsis), len(key))
         others = len(key) - (at < len(key))
         if others > self.ndim:
-            raise IndexError(f"frames have four axes, and {others} are asked for")
+            raise IndexError(f"frames have four axes, and the index has {others}")
         key = (*key[:at], *[slice(None)] * (self.ndim - others), *key[at + 1 :])
         numbers, one = self._numbers(key[0])
         data = self._batch(numbers).data if len(numbers) else np.zeros((0, *shape[1:]), self.dtype)
