@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from fragdex.service.jobs.turns import Seats
+from fragdex.service.jobs.runs import Seats
 
 
 class Guests:

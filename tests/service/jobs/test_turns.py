@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from fragdex.errors import TooManyRequests
-from fragdex.service.jobs import turns
+from fragdex.service.jobs import runs
 from fragdex.service.jobs.work import JOBS, SLICES
 from fragdex.service.records import tables
 
@@ -199,26 +199,26 @@ def has_room(yard, tenant):
 
 def test_numbers_that_say_nothing_are_forgotten(yard):
     with yard.database.write() as connection:
-        assert turns.take(connection, JOBS, "a", 5) == 1
-        assert turns.take(connection, JOBS, "a") == 6
-        assert turns.take(connection, SLICES, "a") == 1
-        assert turns.take(connection, JOBS, "b") == 1
-        turns.begun(connection, JOBS, 4)
-        turns.begun(connection, JOBS, 2)  # a run that comes again does not turn the queue back
-        assert turns.take(connection, JOBS, "c") == 4
-        turns.forget(connection, JOBS, empty=True)
+        assert runs.take_turns(connection, JOBS, "a", 5) == 1
+        assert runs.take_turns(connection, JOBS, "a") == 6
+        assert runs.take_turns(connection, SLICES, "a") == 1
+        assert runs.take_turns(connection, JOBS, "b") == 1
+        runs.turn_begun(connection, JOBS, 4)
+        runs.turn_begun(connection, JOBS, 2)  # a run that comes again does not turn the queue back
+        assert runs.take_turns(connection, JOBS, "c") == 4
+        runs.forget_turns(connection, JOBS, empty=True)
         rows = select(tables.turns.c.tenant_id).where(tables.turns.c.queue == JOBS)
         assert set(connection.scalars(rows)) == {"", "a", "c"}
 
 
 def test_the_last_number_is_no_end(yard):
     with yard.database.write() as connection:
-        turns.begun(connection, JOBS, turns.LAST)
-        assert turns.take(connection, JOBS, "a") == turns.LAST
-        assert turns.take(connection, JOBS, "a") == turns.LAST
+        runs.turn_begun(connection, JOBS, runs.LAST)
+        assert runs.take_turns(connection, JOBS, "a") == runs.LAST
+        assert runs.take_turns(connection, JOBS, "a") == runs.LAST
     yard.order("steps", "a0", "a")
     with yard.database.write() as connection:
-        turns.forget(connection, JOBS, empty=False)
-        assert turns.take(connection, JOBS, "b") == turns.LAST
-        turns.forget(connection, JOBS, empty=True)
-        assert turns.take(connection, JOBS, "b") == 1
+        runs.forget_turns(connection, JOBS, empty=False)
+        assert runs.take_turns(connection, JOBS, "b") == runs.LAST
+        runs.forget_turns(connection, JOBS, empty=True)
+        assert runs.take_turns(connection, JOBS, "b") == 1

@@ -7,7 +7,7 @@ from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.records import blobs
 from fragdex.service.renders.workspaces import OwnFiles
 from fragdex.service.store.composing import is_composed
-from fragdex.service.transcriptions.track_source import sound_of
+from fragdex.service.transcriptions.records import sound_of
 from fragdex.service.unprocessed import worker
 from service.serving import API, serving
 from service.unprocessed.test_worker import job_of, order

@@ -12,10 +12,8 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from fragdex.errors import ConfigError, TooManyRequests, Unavailable
 from fragdex.service.config import Settings
-from fragdex.service.jobs import turns
 from fragdex.service.jobs.engine import JobEngine, Order, upgrade
-from fragdex.service.jobs.runs import FanOut, JobRuns, enqueue
-from fragdex.service.jobs.turns import Seats
+from fragdex.service.jobs.runs import FanOut, JobRuns, Seats, enqueue, forget_turns
 from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS, JobOptions, Work
 from fragdex.service.jobs.workers import Detector, Executor, leave
 from fragdex.service.logs import explained
@@ -250,4 +248,4 @@ class Jobs:
         for queue in (JOBS, PARENTS, SLICES, WEBHOOKS):
             empty = self._engine.is_empty(queue)
             with self.database.write() as connection:
-                turns.forget(connection, queue, empty=empty)
+                forget_turns(connection, queue, empty=empty)

@@ -35,11 +35,12 @@ from fragdex.service.transcriptions.records import (
     OPEN,
     TRANSCRIPTIONS,
     choice_of,
+    end_ms,
     event_data,
+    need_sound_of,
     transcribed_slices,
     transcript_of,
 )
-from fragdex.service.transcriptions.track_source import end_ms, need_sound_of
 from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.events import Event

@@ -42,10 +42,10 @@ from fragdex.service.transcriptions.records import (
     choice_of,
     event_data,
     is_over,
+    sound_of,
     transcribed_slices,
     transcript_of,
 )
-from fragdex.service.transcriptions.track_source import sound_of
 from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, pieces_of_copy
 from fragdex.speech.engines import BUILT_IN, need_package
 from fragdex.speech.plan import TranscriptionPlan
