@@ -17,7 +17,11 @@ WIDTH = 320
 HD = (1920, 1080)
 SECONDS, EVERY = 600, 10
 RATE = 48_000
-THUMBNAIL, STORYBOARD, PEAKS = "fragdex.thumbnail", "fragdex.storyboard", "fragdex.peaks"
+THUMBNAIL, STORYBOARD, PEAKS = (
+    "fragdex.decoding.thumbnail",
+    "fragdex.decoding.storyboard",
+    "fragdex.decoding.peaks",
+)
 KEYS = "PyAV, skip_frame nokey"
 DECODING = "PyAV, decoding alone"
 
@@ -39,7 +43,11 @@ def thumbnail(setting: Setting) -> Row:
         _hd(str(path))
     index = fragdex.index(str(path))
     f = run(
-        [_processor(THUMBNAIL, lambda: fragdex.thumbnail(index, str(path), 5, width=WIDTH))],
+        [
+            _processor(
+                THUMBNAIL, lambda: fragdex.decoding.thumbnail(index, str(path), 5, width=WIDTH)
+            )
+        ],
         setting.rounds,
     )
     ours = median(f, THUMBNAIL)
@@ -57,7 +65,7 @@ def storyboard(setting: Setting) -> Row:
     index = fragdex.index(path)
 
     def ours() -> None:
-        with fragdex.storyboard(index, path, every=EVERY, width=160) as board:
+        with fragdex.decoding.storyboard(index, path, every=EVERY, width=160) as board:
             for _ in board.sheets():
                 pass
 
@@ -93,10 +101,10 @@ def peaks(setting: Setting) -> Row:
 
     f = run(
         [
-            _processor(PEAKS, lambda: fragdex.peaks(index, str(path))),
+            _processor(PEAKS, lambda: fragdex.decoding.peaks(index, str(path))),
             _processor(
                 PEAKS + ", six zooms",
-                lambda: fragdex.peaks(
+                lambda: fragdex.decoding.peaks(
                     index, str(path), samples_per_pixel=[256, 512, 1024, 2048, 4096, 8192]
                 ),
             ),

@@ -13,7 +13,7 @@ from rows import Row, Setting, Want, median, ratio, run
 
 import fragdex
 
-MD5, BOTH = "fragdex.md5", "fragdex.index, md5=True"
+MD5, BOTH = "fragdex.sources.md5", "fragdex.index, md5=True"
 OPENSSL, EMPTY = "openssl md5", "openssl md5 of nothing"
 INDEX = "fragdex index"
 
@@ -24,7 +24,7 @@ def digest(setting: Setting) -> Row:
     name = str(path)
     openssl = shutil.which("openssl")
     contenders = [
-        in_process(MD5, lambda: fragdex.md5(name)),
+        in_process(MD5, lambda: fragdex.sources.md5(name)),
         in_process(BOTH, lambda: fragdex.index(name, md5=True)),
     ]
     if openssl:

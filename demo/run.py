@@ -171,7 +171,7 @@ def chapter_video(source: Path | None, movie: Path, seconds: int) -> bool:
 
 def has_fragments(index: fragdex.Index) -> bool:
     """Whether it has movie fragments, not only sample tables."""
-    virtual = fragdex.FragmentFlags.VIRTUAL
+    virtual = fragdex.tables.FragmentFlags.VIRTUAL
     return any((track.fragments.flags & virtual == 0).any() for track in index.tracks)
 
 

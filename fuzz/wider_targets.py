@@ -81,7 +81,7 @@ def _exact(data: bytes) -> None:
 
 
 def _parse(data: bytes) -> None:
-    fragdex.parse(data)
+    fragdex.boxes.parse(data)
 
 
 def _pieces(data: bytes) -> None:

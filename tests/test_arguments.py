@@ -30,7 +30,7 @@ INDEX = fragdex.index(DATA)
         ),
         (lambda: fragdex.index(DATA, maxbytes=1), TypeError, "did you mean max_bytes?"),
         (lambda: fragdex.index(DATA, zzz=1), TypeError, "fragdex.index takes no argument zzz"),
-        (lambda: fragdex.md5(DATA, progres=print), TypeError, "did you mean progress?"),
+        (lambda: fragdex.sources.md5(DATA, progres=print), TypeError, "did you mean progress?"),
         (
             lambda: fragdex.index(DATA, max_bytes="9"),
             TypeError,
@@ -70,7 +70,7 @@ def test_index_and_md5_pass_on_every_option_of_open_source():
     for name in SourceOptions.__annotations__:
         default = inspect.signature(open_source).parameters[name].default
         assert fragdex.index(DATA, **{name: default}) == INDEX
-        assert fragdex.md5(DATA, **{name: default}) == fragdex.md5(DATA)
+        assert fragdex.sources.md5(DATA, **{name: default}) == fragdex.sources.md5(DATA)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fragdex
-from fragdex import NULL, FragmentFlags
+from fragdex.fragments.table import NULL, FragmentFlags
 from laws import brute
 from test_fixtures import FIXTURES, script
 

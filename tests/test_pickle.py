@@ -135,7 +135,7 @@ def test_a_pickle_holds_no_media_and_nothing_twice(root):
     for name in ("frag-cmaf.mp4", "faststart.mp4", "hybrid.mp4"):
         path = root / "fixtures" / name
         pickled = pickle.dumps(fragdex.index(path))
-        for box in fragdex.parse(path.read_bytes()):
+        for box in fragdex.boxes.parse(path.read_bytes()):
             if box.type == "mdat" and box.size > 100:
                 assert bytes(box["data"][:64]) not in pickled
     # Whether or not it was used, and however it grew.
@@ -198,7 +198,7 @@ def test_values_are_the_same_behind_a_pickle(states):
         track.start,
         fragdex.Time(Fraction(1, 3), 90_000),
         fragdex.ByteRange(0, 10),
-        fragdex.FragmentFlags(3),
+        fragdex.tables.FragmentFlags(3),
         fragdex.Finding("code", "message", offset=3),
         index.file,
         index.how,
@@ -234,7 +234,7 @@ def test_indexes_of_other_files_differ(states):
 
 def test_boxes_are_the_same_behind_a_pickle(root):
     for name in ("frag-cmaf.mp4", "faststart.mp4", "encrypted.mp4", "captions.mov"):
-        for box in fragdex.parse((root / "fixtures" / name).read_bytes()):
+        for box in fragdex.boxes.parse((root / "fixtures" / name).read_bytes()):
             for again in (sent(box), copy.copy(box), copy.deepcopy(box)):
                 assert again == box
                 assert (again.offset, again.size, again.layout) == (

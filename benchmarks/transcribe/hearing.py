@@ -171,7 +171,7 @@ def at_once(path: Path) -> list[Word]:
     assert end is not None
     engine = make_engine(MACHINERY)
     engine.open()
-    return engine.transcribe([fragdex.audio(index, path, 0, end.seconds)], "en")[0]
+    return engine.transcribe([fragdex.decoding.audio(index, path, 0, end.seconds)], "en")[0]
 
 
 def peak(pid: int) -> int:

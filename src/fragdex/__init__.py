@@ -15,131 +15,124 @@ import importlib
 
 TYPE_CHECKING = False  # as in typing, whose import takes longer than all the rest
 if TYPE_CHECKING:
-    from fragdex.boxes import Box, make_box, parse, parse_box
-    from fragdex.byterange import (
-        ByteRange,
-        coalesce,
-        content_range,
-        parse_content_range,
-        parse_range,
-        plan_reads,
-    )
-    from fragdex.decoding.audio import audio
-    from fragdex.decoding.loudness import loudness
-    from fragdex.decoding.peaks import peaks
-    from fragdex.decoding.storyboards import storyboard
-    from fragdex.decoding.thumbnails import thumbnail
-    from fragdex.digest import Md5
+    from fragdex import boxes as boxes
+    from fragdex import byterange as byterange
+    from fragdex import data as data
+    from fragdex import decoding as decoding
+    from fragdex import digest as digest
+    from fragdex import errors as errors
+    from fragdex import formats as formats
+    from fragdex import frames as frames
+    from fragdex import media as media
+    from fragdex import seeking as seeking
+    from fragdex import sources as sources
+    from fragdex import tables as tables
+    from fragdex import views as views
+    from fragdex.byterange import ByteRange
     from fragdex.errors import FragdexError
     from fragdex.formats.fidx import open_index
+    from fragdex.formats.verifying import verify
     from fragdex.fragments.findings import Finding
-    from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
     from fragdex.frames.frames import Frames
     from fragdex.indexing import Indexer, index
     from fragdex.repairing.repair import Repair, repair
     from fragdex.seeking.model import Index, Track
     from fragdex.seeking.plan import Plan, Span
     from fragdex.seeking.seek import Hit, Hits
-    from fragdex.seeking.times import Time
+    from fragdex.seeking.times import Time, TimeLike
     from fragdex.seeking.window import Window
-    from fragdex.sources import Source, md5, open_source
-    from fragdex.views.kinds import view
+    from fragdex.sources import Source, SourceLike, open_source
+    from fragdex.views.kinds import clip, join, view
     from fragdex.views.package import Package, package
     from fragdex.views.view import View
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "NULL": "fragments.table",
-    "Box": "boxes",
     "ByteRange": "byterange",
     "Finding": "fragments.findings",
     "FragdexError": "errors",
-    "FragmentFlags": "fragments.table",
-    "FragmentTable": "fragments.table",
     "Frames": "frames.frames",
     "Hit": "seeking.seek",
     "Hits": "seeking.seek",
     "Index": "seeking.model",
     "Indexer": "indexing",
-    "Md5": "digest",
     "Package": "views.package",
     "Plan": "seeking.plan",
     "Repair": "repairing.repair",
-    "SampleTable": "fragments.table",
     "Source": "sources",
+    "SourceLike": "sources",
     "Span": "seeking.plan",
-    "SyncTable": "fragments.table",
     "Time": "seeking.times",
+    "TimeLike": "seeking.times",
     "Track": "seeking.model",
     "View": "views.view",
     "Window": "seeking.window",
-    "audio": "decoding.audio",
-    "coalesce": "byterange",
-    "content_range": "byterange",
+    "clip": "views.kinds",
     "index": "indexing",
-    "loudness": "decoding.loudness",
-    "make_box": "boxes",
-    "md5": "sources",
+    "join": "views.kinds",
     "open_index": "formats.fidx",
     "open_source": "sources",
     "package": "views.package",
-    "parse": "boxes",
-    "parse_box": "boxes",
-    "parse_content_range": "byterange",
-    "parse_range": "byterange",
-    "peaks": "decoding.peaks",
-    "plan_reads": "byterange",
     "repair": "repairing.repair",
-    "storyboard": "decoding.storyboards",
-    "thumbnail": "decoding.thumbnails",
+    "verify": "formats.verifying",
     "view": "views.kinds",
 }
+_MODULES = frozenset(
+    {
+        "boxes",
+        "byterange",
+        "client",
+        "data",
+        "decoding",
+        "digest",
+        "errors",
+        "formats",
+        "frames",
+        "indexing",
+        "media",
+        "origin",
+        "rendering",
+        "repairing",
+        "seeking",
+        "sources",
+        "speech",
+        "tables",
+        "testing",
+        "transcode",
+        "views",
+    }
+)
+"""Imported when they are first named: `fragdex.errors`, `fragdex.boxes` and so on."""
 
 __all__ = [
-    "NULL",
-    "Box",
     "ByteRange",
     "Finding",
     "FragdexError",
-    "FragmentFlags",
-    "FragmentTable",
     "Frames",
     "Hit",
     "Hits",
     "Index",
     "Indexer",
-    "Md5",
     "Package",
     "Plan",
     "Repair",
-    "SampleTable",
     "Source",
+    "SourceLike",
     "Span",
-    "SyncTable",
     "Time",
+    "TimeLike",
     "Track",
     "View",
     "Window",
-    "audio",
-    "coalesce",
-    "content_range",
+    "clip",
     "index",
-    "loudness",
-    "make_box",
-    "md5",
+    "join",
     "open_index",
     "open_source",
     "package",
-    "parse",
-    "parse_box",
-    "parse_content_range",
-    "parse_range",
-    "peaks",
-    "plan_reads",
     "repair",
-    "storyboard",
-    "thumbnail",
+    "verify",
     "view",
 ]
 
@@ -147,6 +140,8 @@ __all__ = [
 if not TYPE_CHECKING:  # to type checkers, every name would be there
 
     def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return importlib.import_module(f"fragdex.{name}")
         if name not in _HOMES:
             return importlib.import_module("fragdex.renamed").old_name(name)
         value = getattr(importlib.import_module(f"fragdex.{_HOMES[name]}"), name)

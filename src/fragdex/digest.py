@@ -205,8 +205,8 @@ def md5(
 
     `ranges` are taken in the order given, as if joined; `progress` is called after each piece with
     the bytes done and the bytes in all (None while nobody knows). What a path or a URL names is
-    hashed by `fragdex.md5`, which opens it. Raises what the source raises; TruncatedInput for
-    ranges past its end.
+    hashed by `fragdex.sources.md5`, which opens it. Raises what the source raises; TruncatedInput
+    for ranges past its end.
 
     >>> print(md5(b"abcabc", [ByteRange(0, 3)]))
     900150983cd24fb0d6963f7d28e17f72

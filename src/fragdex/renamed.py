@@ -13,16 +13,56 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
-__all__ = ["ARGUMENTS", "ATTRIBUTES", "NAMES", "OldName", "old_arguments", "old_name"]
+__all__ = [
+    "ARGUMENTS",
+    "ATTRIBUTES",
+    "CALLS",
+    "FORMER",
+    "NAMES",
+    "OldName",
+    "old_arguments",
+    "old_calls",
+    "old_name",
+]
 
 UNTIL: Final = "0.2"
 """The version that knows the old names no more."""
 
 NAMES: Final[Mapping[str, str]] = {
+    "Box": "boxes.Box",
+    "FragmentFlags": "tables.FragmentFlags",
     "FragmentIndex": "Index",
+    "FragmentTable": "tables.FragmentTable",
+    "Md5": "digest.Md5",
+    "NULL": "tables.NULL",
+    "SampleTable": "tables.SampleTable",
+    "SyncTable": "tables.SyncTable",
     "TrackIndex": "Track",
+    "audio": "media.audio",
+    "coalesce": "byterange.coalesce",
+    "content_range": "byterange.content_range",
+    "loudness": "media.loudness",
+    "make_box": "boxes.make_box",
+    "md5": "sources.md5",
+    "parse": "boxes.parse",
+    "parse_box": "boxes.parse_box",
+    "parse_content_range": "byterange.parse_content_range",
+    "parse_range": "byterange.parse_range",
+    "peaks": "media.peaks",
+    "plan_reads": "byterange.plan_reads",
+    "storyboard": "media.storyboard",
+    "thumbnail": "media.thumbnail",
 }
 """Of the module `fragdex`: the old name, and the new one with the modules before it."""
+
+FORMER: Final[Mapping[str, str]] = {
+    "audio": "decoding.audio.audio",
+    "loudness": "decoding.loudness.loudness",
+    "peaks": "decoding.peaks.peaks",
+    "storyboard": "decoding.storyboards.storyboard",
+    "thumbnail": "decoding.thumbnails.thumbnail",
+}
+"""Functions that take index and media first; what took their place takes the media, `index=`."""
 
 ATTRIBUTES: Final[Mapping[str, str]] = {
     "Index.ranges": "span",
@@ -39,10 +79,21 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
 ARGUMENTS: Final[Mapping[str, str]] = {
     "Exporting.export.min_segment_ms": "segment_duration",
     "Titles.seconds": "segment_duration",
+    "package.indexes": "what",
     "package.seconds": "segment_duration",
+    "thumbnail.exact": "at",
+    "view.index": "what",
     "view.seconds": "segment_duration",
 }
 """`function.old` → the new name of the keyword argument."""
+
+CALLS: Final[Mapping[str, str]] = {
+    "view('clip')": "clip(…)",
+    "view('init')": "package(…)['v1/init.mp4']",
+    "view('segment')": "package(…)['v1/TIME.m4s']",
+    "view('timeline')": "join(…)",
+}
+"""Calls by their second argument → what to call now."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -67,7 +118,7 @@ def old_name(name: str) -> Any:
         DeprecationWarning,
         stacklevel=3,
     )
-    home, _, last = f"fragdex.{new}".rpartition(".")
+    home, _, last = f"fragdex.{FORMER.get(name, new)}".rpartition(".")
     return getattr(importlib.import_module(home), last)
 
 
@@ -108,6 +159,31 @@ def old_arguments(**old: Callable[[Any], Any] | None) -> Callable[[Function], Fu
             return function(*given, **named)
 
         # With the globals of the function, by which doctest knows where it is from.
+        code, closure = call.__code__, call.__closure__
+        renamed = FunctionType(code, function.__globals__, function.__name__, None, closure)
+        return functools.wraps(function)(renamed)  # type: ignore[return-value]
+
+    return decorate
+
+
+def old_calls(former: Callable[[], Callable[..., Any]]) -> Callable[[Function], Function]:
+    """A function that once did what others do now, by its second argument, which `CALLS` lists.
+
+    Args:
+        former: gives what still does it, with the arguments of before.
+    """
+
+    def decorate(function: Function) -> Function:
+        name, warn, calls = function.__qualname__, _warn, CALLS
+
+        def call(*given: Any, **named: Any) -> Any:
+            second = given[1] if len(given) > 1 else named.get("kind")
+            old = f"{name}({second!r})"
+            if old in calls:
+                warn(old, calls[old])
+                return former()(*given, **named)
+            return function(*given, **named)
+
         code, closure = call.__code__, call.__closure__
         renamed = FunctionType(code, function.__globals__, function.__name__, None, closure)
         return functools.wraps(function)(renamed)  # type: ignore[return-value]

@@ -12,6 +12,7 @@ from fragdex.formats.clip import clip
 from fragdex.sources import open_source
 from fragdex.testing import check_bmff, movie
 from fragdex.views.copies import captioned, embedded
+from fragdex.views.kinds import described
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SOURCE = (FIXTURES / "faststart.mp4").read_bytes()
@@ -119,7 +120,7 @@ def written(index, data):
         yield (
             f"{kind} {sorted(options)}",
             lambda kind=kind, options=options: [
-                (fragdex.view(index, kind, source=data, **options).read(source=data), b"")
+                (described(index, kind, source=data, **options).read(source=data), b"")
             ],
         )
     yield "kept times", lambda: [(in_fragments(index, data), b"")]

@@ -11,7 +11,7 @@ from fragdex.boxes import build, make_box
 def test_every_box_of_a_file_with_its_place(run, files):
     ran = run("dump", "a.mp4")
     assert (ran.code, ran.err) == (0, "")
-    for box in fragdex.parse(files["a.mp4"]):
+    for box in fragdex.boxes.parse(files["a.mp4"]):
         assert any(line.startswith(f"{box.type} @{box.offset} +{box.size}") for line in ran.lines)
         for child in box.children:
             assert f"  {child.type} @{child.offset} +{child.size}" in ran.out
@@ -20,13 +20,15 @@ def test_every_box_of_a_file_with_its_place(run, files):
 def test_media_data_is_not_read(call, files):
     told = json.loads(call("info", "b.mp4", "--json").out)
     assert told["source"]["size"] == len(files["b.mp4"])
-    media = sum(box.size - 8 for box in fragdex.parse(files["b.mp4"]) if box.type == "mdat")
+    media = sum(box.size - 8 for box in fragdex.boxes.parse(files["b.mp4"]) if box.type == "mdat")
     assert call("dump", "b.mp4", "--max-bytes", len(files["b.mp4"]) - media + 2000).code == 0
 
 
 def test_one_path(call, files):
     ran = call("dump", "a.mp4", "-p", "moof/traf/trun", "--full")
-    truns = [trun for box in fragdex.parse(files["a.mp4"]) for trun in box.find_all("traf/trun")]
+    truns = [
+        trun for box in fragdex.boxes.parse(files["a.mp4"]) for trun in box.find_all("traf/trun")
+    ]
     heads = [line for line in ran.lines if not line.startswith(" ")]
     assert len(heads) == len(truns) == 4
     assert f"samples: {len(truns[0]['samples'])} rows" in ran.out
@@ -49,7 +51,7 @@ def test_tables_are_cut_unless_full(call, files):
 
 def test_json_has_all_fields_and_rows(call, files):
     told = json.loads(call("dump", "b.mp4", "--json").out)
-    for said, box in zip(told["boxes"], fragdex.parse(files["b.mp4"]), strict=True):
+    for said, box in zip(told["boxes"], fragdex.boxes.parse(files["b.mp4"]), strict=True):
         assert (said["type"], said["offset"], said["size"]) == (box.type, box.offset, box.size)
     moof = next(box for box in told["boxes"] if box["type"] == "moof")
     trun = next(box for box in moof["children"][1]["children"] if box["type"] == "trun")
@@ -58,7 +60,7 @@ def test_json_has_all_fields_and_rows(call, files):
 
 def test_what_stands_before_damage_is_shown(call, files, tmp_path):
     whole = files["a.mp4"]
-    moof = next(box for box in fragdex.parse(whole) if box.type == "moof")
+    moof = next(box for box in fragdex.boxes.parse(whole) if box.type == "moof")
     data = bytearray(whole)
     data[moof.offset + 8 : moof.offset + 12] = (5).to_bytes(4, "big")
     (tmp_path / "damaged.mp4").write_bytes(data)

@@ -130,7 +130,7 @@ def test_what_comes_through_a_pipe(run, files, tmp_path):
     ran = run("index", "-", "-o", "piped.fidx", "--md5", stdin=files["b.mp4"])
     assert ran.code == 0
     saved = fragdex.open_index(tmp_path / "piped.fidx")
-    assert saved.file.md5 == fragdex.md5(files["b.mp4"]).hex
+    assert saved.file.md5 == fragdex.sources.md5(files["b.mp4"]).hex
     assert len(saved.track(2).fragments) == 5
 
 

@@ -17,17 +17,19 @@ def test_it_prints_like_md5sum(run, files, tmp_path):
             ["md5sum", "a.mp4", "b.mp4"], cwd=tmp_path, check=True, capture_output=True
         )
         assert ran.data == theirs.stdout
-    assert ran.lines[0] == f"{fragdex.md5(files['a.mp4'])}  a.mp4"
+    assert ran.lines[0] == f"{fragdex.sources.md5(files['a.mp4'])}  a.mp4"
 
 
 def test_dashed_and_json(call, files):
-    digest = fragdex.md5(files["a.mp4"])
+    digest = fragdex.sources.md5(files["a.mp4"])
     assert call("md5", "--dashed", "a.mp4").out == f"{digest.dashed}  a.mp4\n"
     assert json.loads(call("md5", "--json", "a.mp4").out) == {"file": "a.mp4", "md5": digest.hex}
 
 
 def test_stdin(run, files):
-    assert run("md5", "-", stdin=files["a.mp4"]).out == f"{fragdex.md5(files['a.mp4'])}  -\n"
+    assert (
+        run("md5", "-", stdin=files["a.mp4"]).out == f"{fragdex.sources.md5(files['a.mp4'])}  -\n"
+    )
 
 
 def test_what_it_prints_it_checks(call, files):
@@ -76,7 +78,7 @@ def test_lists_that_md5sum_wrote_and_lists_that_it_can_read(run, tmp_path):
 
 
 def test_a_list_from_stdin(run, files):
-    listed = f"{fragdex.md5(files['a.mp4']).dashed.upper()} *a.mp4\n"
+    listed = f"{fragdex.sources.md5(files['a.mp4']).dashed.upper()} *a.mp4\n"
     assert run("md5", "-c", "-", stdin=listed.encode()).out == "a.mp4: OK\n"
 
 

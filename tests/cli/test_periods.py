@@ -41,14 +41,14 @@ def test_frames_take_one_period_by_name(two):
 def test_whatever_takes_a_film_refuses_or_takes_one(two):
     path, _ = two
     index = fragdex.index(path)
-    refused(lambda: fragdex.view(index, "clip", source=path), BuildError)
+    refused(lambda: fragdex.clip(index, source=path), BuildError)
     refused(lambda: fragdex.package(index, source=path), BuildError)
-    refused(lambda: fragdex.thumbnail(index, path, 0), TrackNotFound)
+    refused(lambda: fragdex.decoding.thumbnail(index, path, 0), TrackNotFound)
     for number in range(2):
         alone = index.of_period(number)
         assert alone.track(alone.tracks[0].id).samples == index.periods[number].tracks[0].samples
-        made = fragdex.view(index, "clip", source=path, period=number)
-        assert made.size == fragdex.view(alone, "clip", source=path).size
+        made = fragdex.clip(index, source=path, period=number)
+        assert made.size == fragdex.clip(alone, source=path).size
         one = fragdex.package(index, source=path, period=number)
         assert list(one) == list(fragdex.package(alone, source=path))
 

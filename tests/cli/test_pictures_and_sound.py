@@ -20,7 +20,9 @@ def test_a_thumbnail_is_that_of_the_library(call, fixtures, tmp_path, name, form
     ran = call("thumbnail", film, "1.2", "-o", name, "--width", "32", "--json")
     assert ran.code == 0, ran.err
     said = json.loads(ran.out)
-    made = fragdex.thumbnail(fragdex.index(film), film, 1.2, width=32, format=format.lower())
+    made = fragdex.decoding.thumbnail(
+        fragdex.index(film), film, 1.2, width=32, format=format.lower()
+    )
     assert (tmp_path / name).read_bytes() == made.data
     assert Image.open(io.BytesIO((tmp_path / name).read_bytes())).format == format
     assert (said["time"], said["width"], said["size"]) == (
@@ -75,7 +77,9 @@ def test_peaks_are_those_of_the_library(call, fixtures, tmp_path, name):
     film = fixtures / "frag-cmaf.mp4"
     ran = call("peaks", film, "-o", name, "-z", "512", "-b", "16", "--split-channels", "--json")
     assert ran.code == 0, ran.err
-    made = fragdex.peaks(fragdex.index(film), film, samples_per_pixel=512, bits=16, split=True)
+    made = fragdex.decoding.peaks(
+        fragdex.index(film), film, samples_per_pixel=512, bits=16, split=True
+    )
     expected = made.json() if name.endswith("json") else made.dat()
     assert (tmp_path / name).read_bytes() == expected
     assert json.loads(ran.out)["length"] == len(made.values)
@@ -83,7 +87,7 @@ def test_peaks_are_those_of_the_library(call, fixtures, tmp_path, name):
 
 def test_loudness_is_that_of_the_library(call, fixtures):
     film = fixtures / "frag-cmaf.mp4"
-    found = fragdex.loudness(fragdex.index(film), film)
+    found = fragdex.decoding.loudness(fragdex.index(film), film)
     ran = call("loudness", film, "--json")
     assert json.loads(ran.out)["integrated"] == found.integrated
     ran = call("loudness", film)

@@ -20,7 +20,7 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 def evil(tmp_path):
     """A file whose name, box types, brands, handler names and tags hold what a terminal obeys."""
     data = movie(fragments=2)
-    boxes = list(fragdex.parse(data))
+    boxes = list(fragdex.boxes.parse(data))
     boxes[0] = make_box("ftyp", major_brand="a\x1b[m", compatible_brands=("\x9b\r\n ",))
     boxes += [
         make_box("\x1b[31", data=b""),

@@ -52,7 +52,7 @@ def sound():
     """What is said in FILE: int16, shape (samples,), 16,000 a second."""
     index = fragdex.index(FILE, exact=True)
     end = float(index.tracks[0].stop)
-    return fragdex.audio(index, FILE, 0, end)
+    return fragdex.decoding.audio(index, FILE, 0, end)
 
 
 def written(path, codec, *channels, video=False):
@@ -132,7 +132,7 @@ def test_a_copy_with_a_track_of_captions(run, tmp_path):
     assert done.code == 0, done.err
     index = fragdex.index(target, exact=True)
     assert [(t.kind, t.info.format) for t in index.tracks] == [("audio", "fLaC"), ("text", "wvtt")]
-    same = [fragdex.audio(fragdex.index(f, exact=True), f, 2, 4) for f in (FILE, target)]
+    same = [fragdex.decoding.audio(fragdex.index(f, exact=True), f, 2, 4) for f in (FILE, target)]
     assert (same[0] == same[1]).all()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import fragdex
 from fragdex.testing import movie
+from fragdex.views.kinds import described
 
 ASKED = {
     "fragmented": ([], {}),
@@ -14,8 +15,8 @@ ASKED = {
     "tracks": (["-t", "2"], {"tracks": [2]}),
     "clip": (["--start", "0.3", "--stop", "0:00.6"], {"start": "0.3", "stop": "0.6"}),
     "init": (["-t", "1"], {"tracks": [1]}),
-    "segment": (["-n", "2", "--seconds", "all"], {"number": 2, "seconds": None}),
-    "timeline": (["--seconds", "1"], {"seconds": 1}),
+    "segment": (["-n", "2", "--seconds", "all"], {"number": 2, "segment_duration": None}),
+    "timeline": (["--seconds", "1"], {"segment_duration": 1}),
 }
 
 
@@ -25,7 +26,7 @@ def test_a_kind(call, files, tmp_path, kind, name):
     options, asked = ASKED[kind]
     ran = call("view", name, "--kind", kind, *options, "-o", "made.mp4")
     assert (ran.code, ran.err) == (0, "")
-    made = fragdex.view(fragdex.index(tmp_path / name, exact=True), kind, **asked)
+    made = described(fragdex.index(tmp_path / name, exact=True), kind, **asked)
     assert (tmp_path / "made.mp4").read_bytes() == made.read()
     assert ran.out.startswith(f"made.mp4: {kind} of {name}, {made.media_type}, ")
 
@@ -102,11 +103,11 @@ def test_files_one_behind_the_other(call, files, tmp_path):
     ran = call("view", *given, "--kind", "timeline", "-o", "made.mp4", "--json")
     assert (ran.code, ran.err) == (0, "")
     assert json.loads(ran.out)["files"] == given
-    assert (tmp_path / "made.mp4").read_bytes() == fragdex.view(indexes, "timeline").read()
+    assert (tmp_path / "made.mp4").read_bytes() == fragdex.join(indexes).read()
     starts = ["--starts", "1,0:10,20"]
     ran = call("view", *names, "--kind", "timeline", "-o", "late.mp4", *starts)
     assert ran.out.startswith("late.mp4: timeline of a.mp4 and 2 more, video/mp4; ")
-    made = fragdex.view(indexes, "timeline", starts=[1, 10, 20])
+    made = fragdex.join(indexes, starts=[1, 10, 20])
     assert (tmp_path / "late.mp4").read_bytes() == made.read()
 
 

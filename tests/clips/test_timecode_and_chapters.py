@@ -13,6 +13,7 @@ import fragdex
 from clips.timecoded import COUNTER, DAY, DROP, NEGATIVE, chapter_at, counter_at, film
 from fragdex.boxes import find_all, parse
 from fragdex.views.copies import ClipRequest, clip_view
+from fragdex.views.kinds import described
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RATES = [(25, 1, 25), (30000, 1001, 30), (60000, 1001, 60), (12800, 512, 25), (600, 20, 30)]
@@ -150,7 +151,7 @@ def test_a_view_says_what_it_leaves_out():
         (none, "clip", ["track 9 (timecode)"]),
     ):
         index = fragdex.index(data, exact=True)
-        found = fragdex.view(index, kind, source=data).findings
+        found = described(index, kind, source=data).findings
         assert [one.partition(" is left out: ")[0] for one in found] == words
     for name, words in (("timecode.mov", "track 3 (timecode)"), ("chapters.mp4", "track 3 (text)")):
         path = FIXTURES / name

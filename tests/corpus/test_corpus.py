@@ -239,7 +239,7 @@ def test_sound_decodes_at_repaired_positions_alone(corpus: Path, name: str) -> N
     assert undecodable(data, corpus / name, strict.track(2).samples) > 0
 
 
-def undecodable(data: bytes, path: Path, samples: fragdex.SampleTable) -> int:
+def undecodable(data: bytes, path: Path, samples: fragdex.tables.SampleTable) -> int:
     """How many samples of an AAC track FFmpeg's decoder refuses, each asked for itself."""
     av = pytest.importorskip("av", exc_type=ImportError)
     refused = 0

@@ -135,7 +135,7 @@ def test_the_whole_is_what_ffmpeg_plays(kind):
     (_, rate, *_), _, far = KINDS[kind]
     data, index = made(kind)
     rate = 48000 if kind == "he-aac" else rate
-    ours = fragdex.audio(index, data, 0, SECONDS, rate=rate, dtype=np.float32)
+    ours = fragdex.decoding.audio(index, data, 0, SECONDS, rate=rate, dtype=np.float32)
     theirs = played(data, rate)[: rate * SECONDS]
     assert ours.dtype == np.float32
     assert np.abs(ours - theirs).max() <= max(far, 1e-6)
@@ -180,7 +180,9 @@ def test_a_saved_index_without_samples_does_as_well(kind, tmp_path):
     with pytest.raises(InexactIndex):
         saved.tracks[0].samples_of(0, 1)
     span = (Fraction(9, 4), 4)
-    assert np.array_equal(fragdex.audio(saved, data, *span), fragdex.audio(index, data, *span))
+    assert np.array_equal(
+        fragdex.decoding.audio(saved, data, *span), fragdex.decoding.audio(index, data, *span)
+    )
 
 
 def test_only_what_is_needed_is_read_over_http():
@@ -188,10 +190,10 @@ def test_only_what_is_needed_is_read_over_http():
     with RangeServer(data) as server, fragdex.open_source(server.url) as source:
         index = fragdex.index(source, exact=True)
         spent, asked = source.bytes_read, source.requests
-        found = fragdex.audio(index, source, 3, 4)
+        found = fragdex.decoding.audio(index, source, 3, 4)
         spent, asked = source.bytes_read - spent, source.requests - asked
     assert found.any()
-    assert np.array_equal(found, fragdex.audio(index, data, 3, 4))
+    assert np.array_equal(found, fragdex.decoding.audio(index, data, 3, 4))
     assert spent < len(data) * 0.8
     assert asked < 12
 
@@ -201,9 +203,11 @@ def test_an_index_by_mfra_gives_the_same_sound():
     with RangeServer(data) as server, fragdex.open_source(server.url) as source:
         index = fragdex.index(source)
         assert index.how.method == "mfra"
-        found = fragdex.audio(index, source, 3, 4)
+        found = fragdex.decoding.audio(index, source, 3, 4)
     assert found.any()
-    assert np.array_equal(found, fragdex.audio(fragdex.index(data, exact=True), data, 3, 4))
+    assert np.array_equal(
+        found, fragdex.decoding.audio(fragdex.index(data, exact=True), data, 3, 4)
+    )
 
 
 @pytest.mark.parametrize("name", ["start-7s.mp4", "frag-delay-moov-start-7s.mp4"])
@@ -213,7 +217,7 @@ def test_a_late_start_is_silence_before_it(name):
     track = next(t for t in index.tracks if t.kind == "audio")
     begin = track.start.seconds
     assert begin > 6.9
-    found = fragdex.audio(index, path, 0, 9)
+    found = fragdex.decoding.audio(index, path, 0, 9)
     assert not found[: int(begin * 16000) - 100].any()
     assert found[int(begin * 16000) + 1600 :].any()
 
@@ -222,7 +226,7 @@ def test_what_the_edit_list_hides_is_not_heard():
     path = FIXTURES / "aac.m4a"
     index = fragdex.index(path, exact=True)
     assert index.tracks[0].shift == -1024
-    found = fragdex.audio(index, path, -1, 3)
+    found = fragdex.decoding.audio(index, path, -1, 3)
     assert not found[:16000].any()
     assert found[16000:16100].any()
     assert not found[48000:].any()  # the list ends at 2 s, the last frame lasts longer
@@ -234,15 +238,15 @@ def test_three_tracks_are_told_apart():
     ids = [track.id for track in index.tracks if track.kind == "audio"]
     assert len(ids) == 3
     for track in ids:
-        assert fragdex.audio(index, path, 0, 0.2, track=track).shape == (3200,)
-    stereo = fragdex.audio(index, path, 0, 0.2, track=ids[0], channels=2, rate=48000)
+        assert fragdex.decoding.audio(index, path, 0, 0.2, track=track).shape == (3200,)
+    stereo = fragdex.decoding.audio(index, path, 0, 0.2, track=ids[0], channels=2, rate=48000)
     assert stereo.shape == (9600, 2)
 
 
 def test_surround_is_mixed_without_clipping():
     path = FIXTURES / "surround.mp4"
     index = fragdex.index(path, exact=True)
-    found = fragdex.audio(index, path, 0, 0.5, dtype=np.float32, channels=2)
+    found = fragdex.decoding.audio(index, path, 0, 0.5, dtype=np.float32, channels=2)
     assert 0 < np.abs(found).max() <= 1
 
 
@@ -273,8 +277,8 @@ def test_ticks_coarser_than_samples_leave_no_holes():
     again = fragdex.index(coarse, exact=True)
     assert again.tracks[0].timescale == 1000
     options = {"rate": 44100, "dtype": np.float32}
-    found = fragdex.audio(again, coarse, 0, SECONDS, **options)
-    whole = fragdex.audio(index, data, -1024 / 44100, SECONDS - 1024 / 44100, **options)
+    found = fragdex.decoding.audio(again, coarse, 0, SECONDS, **options)
+    whole = fragdex.decoding.audio(index, data, -1024 / 44100, SECONDS - 1024 / 44100, **options)
     whole[:1024] = found[:1024]  # hidden by the edit list
     # A tick is 44 samples: blocks begin at the nearest one, and what lies between is held.
     for second in range(SECONDS - 1):
@@ -294,11 +298,11 @@ def test_no_sound_and_no_such_track():
     data = movie()
     index = fragdex.index(data)
     with pytest.raises(TrackNotFound, match="no audio track"):
-        fragdex.audio(index, data, 0, 1)
+        fragdex.decoding.audio(index, data, 0, 1)
     with pytest.raises(TrackNotFound, match="not an audio track"):
-        fragdex.audio(index, data, 0, 1, track=index.tracks[0].id)
+        fragdex.decoding.audio(index, data, 0, 1, track=index.tracks[0].id)
     with pytest.raises(TrackNotFound, match="no track 77"):
-        fragdex.audio(index, data, 0, 1, track=77)
+        fragdex.decoding.audio(index, data, 0, 1, track=77)
 
 
 @pytest.mark.parametrize("name", ["encrypted.mp4", "frag-encrypted.mp4", "piff-encrypted.ismv"])
@@ -307,7 +311,7 @@ def test_encrypted_sound_is_refused_with_its_time(name):
     index = fragdex.index(path, exact=True)
     track = next(t for t in index.tracks if t.kind == "audio")
     with pytest.raises(UndecodableMedia, match="encrypted") as told:
-        fragdex.audio(index, path, 0.5, 1)
+        fragdex.decoding.audio(index, path, 0.5, 1)
     assert told.value.start is not None
     assert (told.value.start, told.value.stop) == (0.5, 1)
     with AudioReader(index, path) as reader:
@@ -322,7 +326,7 @@ def test_a_codec_that_nobody_knows_is_told():
     data, _ = made("flac")
     strange = data.replace(b"fLaC", b"zzzz", 1)
     with pytest.raises(UndecodableMedia, match="no decoder for track 1"):
-        fragdex.audio(fragdex.index(strange, exact=True), strange, 0, 1)
+        fragdex.decoding.audio(fragdex.index(strange, exact=True), strange, 0, 1)
 
 
 def test_a_damaged_fragment_is_a_gap_and_the_rest_is_heard():
@@ -353,7 +357,7 @@ def test_a_file_cut_short_ends_in_a_gap():
     assert 2.5 < gap.start < 5
     assert heard[:32000].any()
     with pytest.raises(UndecodableMedia, match="missing"):
-        fragdex.audio(index, data[: len(data) // 2], 6, 6.5)
+        fragdex.decoding.audio(index, data[: len(data) // 2], 6, 6.5)
 
 
 @settings(max_examples=60)
@@ -366,7 +370,7 @@ def test_hostile_bytes_end_in_gaps_never_in_another_error(data):
         broken[place] = data.draw(st.integers(0, 255))
     # Nothing could be decoded, or the moov was hit, which tells the decoder's setting.
     with contextlib.suppress(fragdex.FragdexError):
-        fragdex.audio(index, bytes(broken), 0, 3)
+        fragdex.decoding.audio(index, bytes(broken), 0, 3)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +380,7 @@ def test_wrong_values_are_refused(wrong):
     data, index = made("flac")
     asked = {"start": 0, "stop": 1, **wrong}
     with pytest.raises(ValueError, match=r"channels|int16|ends"):
-        fragdex.audio(index, data, asked.pop("start"), asked.pop("stop"), **asked)
+        fragdex.decoding.audio(index, data, asked.pop("start"), asked.pop("stop"), **asked)
 
 
 @pytest.mark.parametrize("name", ["frag-global-sidx.mp4", "frag-audio-sidx.m4a"])
@@ -384,6 +388,6 @@ def test_an_index_by_sidx_gives_the_same_sound(name):
     data = (FIXTURES / name).read_bytes()
     by_sidx = fragdex.index(data)
     assert by_sidx.how.method == "sidx"
-    expected = fragdex.audio(fragdex.index(data, exact=True), data, 0.2, 0.8)
+    expected = fragdex.decoding.audio(fragdex.index(data, exact=True), data, 0.2, 0.8)
     assert expected.any()
-    assert np.array_equal(fragdex.audio(by_sidx, data, 0.2, 0.8), expected)
+    assert np.array_equal(fragdex.decoding.audio(by_sidx, data, 0.2, 0.8), expected)

@@ -66,7 +66,7 @@ def expected(samples, per_pixel, bits, split):
 def test_of_pcm_the_values_are_audiowaveforms(per_pixel, bits, split):
     samples = sound()
     data = film(samples)
-    made = fragdex.peaks(
+    made = fragdex.decoding.peaks(
         fragdex.index(data), data, samples_per_pixel=per_pixel, bits=bits, split=split
     )
     assert np.array_equal(made.values, expected(samples, per_pixel, bits, split))
@@ -79,9 +79,9 @@ def test_each_channel_by_itself(channels):
     samples = sound(1, channels)
     data = film(samples, layout=layout)
     index = fragdex.index(data)
-    split = fragdex.peaks(index, data, bits=16, split=True)
+    split = fragdex.decoding.peaks(index, data, bits=16, split=True)
     assert np.array_equal(split.values, expected(samples, 256, 16, True))
-    mixed = fragdex.peaks(index, data, bits=16)
+    mixed = fragdex.decoding.peaks(index, data, bits=16)
     assert np.abs(mixed.values - expected(samples, 256, 16, False)).max() <= 1
 
 
@@ -90,8 +90,8 @@ def test_of_other_codecs_they_are_those_of_another_decoder(name):
     path = FIXTURES / name
     index = fragdex.index(path)
     track = next(t for t in index.tracks if t.kind == "audio")
-    made = fragdex.peaks(index, path, samples_per_pixel=512, bits=16, split=True)
-    whole = fragdex.audio(
+    made = fragdex.decoding.peaks(index, path, samples_per_pixel=512, bits=16, split=True)
+    whole = fragdex.decoding.audio(
         index, path, 0, track.stop, rate=made.rate, channels=made.values.shape[1], dtype=np.float32
     ).reshape(-1, made.values.shape[1])
     as_ints = np.clip(np.rint(whole * 32768), -32768, 32767).astype(np.int16)
@@ -104,7 +104,9 @@ def test_of_other_codecs_they_are_those_of_another_decoder(name):
 
 def test_aac_beside_the_frames_of_pyav():
     data = film(sound(5), "aac", "mp4")
-    made = fragdex.peaks(fragdex.index(data), data, samples_per_pixel=256, bits=16, split=True)
+    made = fragdex.decoding.peaks(
+        fragdex.index(data), data, samples_per_pixel=256, bits=16, split=True
+    )
     with av.open(io.BytesIO(data)) as container:
         frames = list(container.decode(audio=0))
     assert frames[0].pts <= 0
@@ -120,10 +122,10 @@ def test_several_zooms_of_one_pass_equal_those_asked_for_alone():
     data = film(sound(2))
     index = fragdex.index(data)
     zooms = [4096, 256, 1024, 300, 600, 256]
-    together = fragdex.peaks(index, data, samples_per_pixel=zooms)
+    together = fragdex.decoding.peaks(index, data, samples_per_pixel=zooms)
     assert [one.samples_per_pixel for one in together] == zooms
     for one in together:
-        alone = fragdex.peaks(index, data, samples_per_pixel=one.samples_per_pixel)
+        alone = fragdex.decoding.peaks(index, data, samples_per_pixel=one.samples_per_pixel)
         assert np.array_equal(one.values, alone.values)
 
 
@@ -131,7 +133,7 @@ def test_several_zooms_of_one_pass_equal_those_asked_for_alone():
 @pytest.mark.parametrize("split", [True, False])
 def test_both_forms_say_the_same(bits, split):
     data = film(sound(1))
-    made = fragdex.peaks(fragdex.index(data), data, bits=bits, split=split)
+    made = fragdex.decoding.peaks(fragdex.index(data), data, bits=bits, split=split)
     binary = made.dat()
     version, flags, rate, per_pixel, length, channels = struct.unpack_from("<iIiiIi", binary)
     assert (version, flags, rate, per_pixel) == (2, bits == 8, RATE, 256)
@@ -150,7 +152,7 @@ def test_what_begins_late_begins_with_silence():
     index = fragdex.index(path)
     track = next(t for t in index.tracks if t.kind == "audio")
     assert track.start.seconds > 0.2
-    made = fragdex.peaks(index, path, samples_per_pixel=100)
+    made = fragdex.decoding.peaks(index, path, samples_per_pixel=100)
     silent = int(track.start.seconds * made.rate / 100) - 1
     assert silent > 5
     assert not made.values[:silent].any()
@@ -173,10 +175,10 @@ def test_what_begins_late_begins_with_silence():
 def test_what_is_refused(asked, error):
     data = film(sound(0.1))
     with pytest.raises(error):
-        fragdex.peaks(fragdex.index(data), data, **asked)
+        fragdex.decoding.peaks(fragdex.index(data), data, **asked)
 
 
-@pytest.mark.parametrize("measure", [fragdex.peaks, fragdex.loudness])
+@pytest.mark.parametrize("measure", [fragdex.decoding.peaks, fragdex.decoding.loudness])
 def test_files_without_sound_or_with_sound_that_cannot_be_decoded_say_so(measure):
     path = FIXTURES / "encrypted.mp4"
     with pytest.raises(UndecodableMedia, match="encrypted"):
@@ -201,7 +203,7 @@ def test_a_file_that_ends_too_early_is_silent_from_there_on_and_says_so():
     init = b"".join(data[part.start : part.stop] for part in index.periods[0].init)
     table = index.tracks[0].samples
     cut = data[: int(table.offset[len(table) // 2])]
-    made = fragdex.peaks(index, cut, init=init)
+    made = fragdex.decoding.peaks(index, cut, init=init)
     assert made.gaps[0].reason == "missing from the file"
     assert abs(made.gaps[0].start - 2) < 0.1
     assert len(made.values) == -(-4 * RATE // 256)
@@ -213,7 +215,7 @@ def test_a_file_that_ends_too_early_is_silent_from_there_on_and_says_so():
 def test_a_track_that_claims_to_last_for_years_is_refused(monkeypatch):
     data = film(sound(3), "aac", "mp4")
     monkeypatch.setattr(sound_stream, "LONGEST_SECONDS", 2)
-    for measure in (fragdex.peaks, fragdex.loudness):
+    for measure in (fragdex.decoding.peaks, fragdex.decoding.loudness):
         with pytest.raises(LimitExceeded):
             measure(fragdex.index(data), data)
 
@@ -222,7 +224,7 @@ def test_too_many_pixels_are_refused(monkeypatch):
     data = film(sound(3))
     monkeypatch.setattr(waveforms, "MOST_VALUES", 1000)
     with pytest.raises(LimitExceeded, match="samples_per_pixel"):
-        fragdex.peaks(fragdex.index(data), data, samples_per_pixel=16)
+        fragdex.decoding.peaks(fragdex.index(data), data, samples_per_pixel=16)
 
 
 @pytest.mark.parametrize(("rate", "layout"), [(RATE, "stereo"), (44_100, "stereo"), (RATE, "mono")])
@@ -232,7 +234,7 @@ def test_loudness_of_a_sine(rate, layout):
     wave = 10 ** (-23 / 20) * np.sin(2 * np.pi * 1000 * np.arange(10 * rate) / rate)
     samples = np.repeat(np.rint(wave * 32768).astype(np.int16)[:, None], channels, axis=1)
     data = film(samples, rate=rate, layout=layout)
-    found = fragdex.loudness(fragdex.index(data), data)
+    found = fragdex.decoding.loudness(fragdex.index(data), data)
     assert abs(found.integrated - (-23 if channels == 2 else -26)) <= 0.15
     assert found.range <= 0.2
     assert abs(found.true_peak + 23) <= 0.3
@@ -243,10 +245,10 @@ def test_loudness_range():
     gain = np.repeat([10 ** (-20 / 20), 10 ** (-30 / 20)], 20 * RATE)
     wave = gain * np.sin(2 * np.pi * 1000 * np.arange(40 * RATE) / RATE)
     data = film(np.repeat(np.rint(wave * 32768).astype(np.int16)[:, None], 2, axis=1))
-    assert abs(fragdex.loudness(fragdex.index(data), data).range - 10) <= 1
+    assert abs(fragdex.decoding.loudness(fragdex.index(data), data).range - 10) <= 1
 
 
 def test_silence_has_no_loudness():
     data = film(np.zeros((RATE, 2), np.int16))
-    found = fragdex.loudness(fragdex.index(data), data)
+    found = fragdex.decoding.loudness(fragdex.index(data), data)
     assert (found.integrated, found.range, found.true_peak) == (None, None, None)

@@ -32,7 +32,7 @@ def part_of(sheet, cue):
 def test_each_tile_is_the_key_frame_nearest_to_its_time(fragmented, format):
     film = numbered(250, Fraction(10), keys=20, fragmented=fragmented)
     options = {"every": 3, "width": 256, "columns": 2, "rows": 2, "format": format}
-    with fragdex.storyboard(fragdex.index(film), film, **options) as board:
+    with fragdex.decoding.storyboard(fragdex.index(film), film, **options) as board:
         assert (board.count, board.sheet_count, board.height) == (9, 3, 48)
         sheets = list(board.sheets())
         cues = list(board.cues)
@@ -65,7 +65,7 @@ def test_only_the_bytes_of_key_frames_are_read():
 
     source.__class__ = Counting
     init = [(part.start, part.size) for part in index.periods[0].init]
-    with fragdex.storyboard(index, source, every=5, width=64) as board:
+    with fragdex.decoding.storyboard(index, source, every=5, width=64) as board:
         assert read == init
         assert len(list(board.sheets())) == 1
     assert {start for start, _ in read[len(init) :]} <= keys.keys()
@@ -76,7 +76,7 @@ def test_only_the_bytes_of_key_frames_are_read():
 def test_neighbours_with_one_key_frame_share_what_was_decoded():
     film = numbered(600, Fraction(1), keys=600, size=(64, 32), fragmented=False)
     source = open_source(film)
-    with fragdex.storyboard(fragdex.index(film), source, every=1, width=32) as board:
+    with fragdex.decoding.storyboard(fragdex.index(film), source, every=1, width=32) as board:
         before = source.requests
         sheets = list(board.sheets())
         assert source.requests == before + 1
@@ -87,7 +87,7 @@ def test_neighbours_with_one_key_frame_share_what_was_decoded():
 
 def test_webvtt_is_read_by_another_parser():
     film = numbered(90, Fraction(2), keys=4, size=(64, 36))
-    with fragdex.storyboard(
+    with fragdex.decoding.storyboard(
         fragdex.index(film), film, every=Fraction(10, 3), width=64, columns=3, rows=2
     ) as board:
         captions = webvtt.from_string(board.webvtt("a b/{}.jpg"))
@@ -102,7 +102,7 @@ def test_webvtt_is_read_by_another_parser():
 
 def test_the_hls_image_playlist_and_its_line():
     film = numbered(90, Fraction(2), keys=4, size=(64, 36))
-    with fragdex.storyboard(
+    with fragdex.decoding.storyboard(
         fragdex.index(film), film, every=4, width=64, columns=2, rows=2
     ) as board:
         lines = board.hls().splitlines()
@@ -129,7 +129,7 @@ def test_the_hls_image_playlist_and_its_line():
 
 def test_the_adaptation_set():
     film = numbered(90, Fraction(2), keys=4, size=(64, 36))
-    with fragdex.storyboard(
+    with fragdex.decoding.storyboard(
         fragdex.index(film), film, every=2.5, width=64, columns=3, rows=1, format="webp"
     ) as board:
         element = ET.fromstring(board.dash("t/{}.webp"))
@@ -149,12 +149,12 @@ def test_the_adaptation_set():
 def test_tiles_are_upright_and_have_the_shape_of_the_picture():
     for matrix in (MATRICES["90"], MATRICES["transposed"]):
         film = shown_by(numbered(20, Fraction(10)), matrix[0])
-        with fragdex.storyboard(fragdex.index(film), film, every=1, width=24) as board:
+        with fragdex.decoding.storyboard(fragdex.index(film), film, every=1, width=24) as board:
             assert board.height == 128
-    with fragdex.storyboard(fragdex.index(film), film, every=1, width=24) as board:
+    with fragdex.decoding.storyboard(fragdex.index(film), film, every=1, width=24) as board:
         assert board.height == 128
     wide = numbered(20, Fraction(10), aspect="2/1")
-    with fragdex.storyboard(fragdex.index(wide), wide, every=1, width=512) as board:
+    with fragdex.decoding.storyboard(fragdex.index(wide), wide, every=1, width=512) as board:
         assert board.height == 48
         sheet = next(board.sheets())
         assert number_in(part_of(sheet, next(board.cues))[:, :, 1]) == 0
@@ -162,7 +162,7 @@ def test_tiles_are_upright_and_have_the_shape_of_the_picture():
 
 def test_a_film_that_begins_late_has_its_first_tile_there():
     path = FIXTURES / "start-7s.mp4"
-    with fragdex.storyboard(fragdex.index(path), path, every=0.5) as board:
+    with fragdex.decoding.storyboard(fragdex.index(path), path, every=0.5) as board:
         assert board.start == fragdex.index(path).track(1).start.fraction >= 7
         assert board.times[0] == board.start
 
@@ -174,12 +174,12 @@ def test_tiles_that_cannot_be_decoded_are_black_and_told():
     table = index.track(1).samples
     cut = film[: int(table.offset[35])]
     options = {"every": 10, "width": 64, "columns": 2, "rows": 2, "init": init}
-    with fragdex.storyboard(index, cut, **options) as board:
+    with fragdex.decoding.storyboard(index, cut, **options) as board:
         sheets = list(board.sheets())
     assert [sheet.missing for sheet in sheets] == [(), (0, 1, 2, 3), (0,)]
     assert pixels(sheets[1]).max() == 0
     with (
-        fragdex.storyboard(index, cut[: int(table.offset[0])], **options) as board,
+        fragdex.decoding.storyboard(index, cut[: int(table.offset[0])], **options) as board,
         pytest.raises(UndecodableMedia),
     ):
         next(board.sheets())
@@ -191,7 +191,7 @@ def test_a_damaged_key_frame_gives_way_to_one_before():
     table = index.track(1).samples
     at, size = (int(c[np.flatnonzero(table.sync)[3]]) for c in (table.offset, table.size))
     film[at : at + size] = bytes(size)
-    with fragdex.storyboard(index, bytes(film), every=10, width=64) as board:
+    with fragdex.decoding.storyboard(index, bytes(film), every=10, width=64) as board:
         sheet = board.sheet(0)
     assert sheet.times[2:5] == (20, 20, 40)
 
@@ -219,15 +219,15 @@ def test_a_damaged_key_frame_gives_way_to_one_before():
 def test_what_is_refused(asked, error):
     film = numbered(20, Fraction(10))
     if error is None:
-        with fragdex.storyboard(fragdex.index(film), film, **asked) as board:
+        with fragdex.decoding.storyboard(fragdex.index(film), film, **asked) as board:
             assert board.count == 20
         return
     with pytest.raises(error):
-        fragdex.storyboard(fragdex.index(film), film, **asked)
+        fragdex.decoding.storyboard(fragdex.index(film), film, **asked)
 
 
 def test_files_without_pictures_say_so():
     for name, error in (("aac.m4a", TrackNotFound), ("encrypted.mp4", UndecodableMedia)):
         path = FIXTURES / name
         with pytest.raises(error):
-            fragdex.storyboard(fragdex.index(path), path)
+            fragdex.decoding.storyboard(fragdex.index(path), path)

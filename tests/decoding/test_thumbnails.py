@@ -52,9 +52,9 @@ def decoded(data, since):
 def test_the_picture_is_the_nearest_key_frame_or_the_exact_one(fragmented, time, key, exact):
     film = numbered(90, Fraction(30), fragmented=fragmented)
     index = fragdex.index(film)
-    near = fragdex.thumbnail(index, film, time)
+    near = fragdex.decoding.thumbnail(index, film, time)
     assert (number_of(near), near.time) == (key, Fraction(key, 30))
-    true = fragdex.thumbnail(index, film, time, exact=True)
+    true = fragdex.decoding.thumbnail(index, film, time, exact=True)
     assert (number_of(true), true.time) == (exact, Fraction(exact, 30))
 
 
@@ -63,7 +63,7 @@ def test_the_picture_is_the_nearest_key_frame_or_the_exact_one(fragmented, time,
 def test_the_pixels_are_those_of_another_decoder(name, time):
     data = (FIXTURES / name).read_bytes()
     index = fragdex.index(data)
-    made = fragdex.thumbnail(index, data, time, exact=True, format="png")
+    made = fragdex.decoding.thumbnail(index, data, time, exact=True, format="png")
     assert 0 <= time - made.time < 0.05
     reference = decoded(data, made.time - index.track(1).start.fraction).astype(int)
     found = opened(made).astype(int)
@@ -80,7 +80,7 @@ def test_one_request_reads_the_key_frame_and_nothing_else(tmp_path, with_samples
     with open_source(film) as source:
         init = b"".join(source.read(part) for part in index.periods[0].init)
         requests, before = source.requests, source.bytes_read
-        made = fragdex.thumbnail(index, source, 800, init=init)
+        made = fragdex.decoding.thumbnail(index, source, 800, init=init)
         assert made.time == 800
         assert source.requests == requests + 1
         table = fragdex.index(film).track(1).samples
@@ -96,8 +96,8 @@ def test_a_film_is_shown_as_its_matrix_says(name, exact):
     plain = numbered(10, Fraction(10))
     film = shown_by(plain, matrix)
     options = {"format": "png", "exact": exact}
-    before = opened(fragdex.thumbnail(fragdex.index(plain), plain, 0, **options))
-    after = opened(fragdex.thumbnail(fragdex.index(film), film, 0, **options))
+    before = opened(fragdex.decoding.thumbnail(fragdex.index(plain), plain, 0, **options))
+    after = opened(fragdex.decoding.thumbnail(fragdex.index(film), film, 0, **options))
     info = fragdex.index(film).track(1).info
     if info.rotation is not None:
         turned = np.rot90(before, -info.rotation // 90)
@@ -109,16 +109,16 @@ def test_a_film_is_shown_as_its_matrix_says(name, exact):
 def test_pixels_are_made_square():
     film = numbered(4, Fraction(10), aspect="4/3")
     index = fragdex.index(film)
-    made = fragdex.thumbnail(index, film, 0)
+    made = fragdex.decoding.thumbnail(index, film, 0)
     assert (made.width, made.height) == (341, 48)
-    made = fragdex.thumbnail(index, film, 0, height=24)
+    made = fragdex.decoding.thumbnail(index, film, 0, height=24)
     assert (made.width, made.height) == (170, 24)
 
 
 @pytest.mark.parametrize("format", ["jpeg", "webp", "avif", "png"])
 def test_formats(format):
     film = numbered(8, Fraction(4), size=(256, 64))
-    made = fragdex.thumbnail(fragdex.index(film), film, 1.25, exact=True, format=format)
+    made = fragdex.decoding.thumbnail(fragdex.index(film), film, 1.25, exact=True, format=format)
     picture = Image.open(io.BytesIO(made.data))
     assert (picture.format, picture.size) == (format.upper(), (made.width, made.height))
     assert made.media_type == f"image/{format}" == picture.get_format_mimetype()
@@ -128,7 +128,7 @@ def test_formats(format):
 def test_quality_changes_the_size():
     data = (FIXTURES / "frag-cmaf.mp4").read_bytes()
     index = fragdex.index(data)
-    sizes = [len(fragdex.thumbnail(index, data, 0, quality=q).data) for q in (10, 50, 95)]
+    sizes = [len(fragdex.decoding.thumbnail(index, data, 0, quality=q).data) for q in (10, 50, 95)]
     assert sizes == sorted(set(sizes))
 
 
@@ -148,7 +148,7 @@ def test_quality_changes_the_size():
 )
 def test_sizes(asked, size):
     film = numbered(2, Fraction(10))
-    made = fragdex.thumbnail(fragdex.index(film), film, 0, **asked)
+    made = fragdex.decoding.thumbnail(fragdex.index(film), film, 0, **asked)
     assert (made.width, made.height) == size
     assert Image.open(io.BytesIO(made.data)).size == size
 
@@ -156,7 +156,7 @@ def test_sizes(asked, size):
 def test_cover_shows_the_middle():
     film = numbered(256, Fraction(64), keys=1, fragmented=False)
     # picture 192 has its bits 6 and 7 set: the two columns left of the middle
-    made = fragdex.thumbnail(
+    made = fragdex.decoding.thumbnail(
         fragdex.index(film), film, 3, width=64, height=48, fit="cover", format="png"
     )
     row = opened(made)[24, :, 1] > 125
@@ -188,14 +188,14 @@ def test_what_is_refused(asked, error):
     film = numbered(2, Fraction(10))
     time = asked.pop("time", 0)
     with pytest.raises(error):
-        fragdex.thumbnail(fragdex.index(film), film, time, **asked)
+        fragdex.decoding.thumbnail(fragdex.index(film), film, time, **asked)
 
 
 def test_files_without_pictures_say_so():
     for name, error in (("aac.m4a", TrackNotFound), ("encrypted.mp4", UndecodableMedia)):
         path = FIXTURES / name
         with pytest.raises(error):
-            fragdex.thumbnail(fragdex.index(path), path, 0)
+            fragdex.decoding.thumbnail(fragdex.index(path), path, 0)
 
 
 def test_a_track_without_sync_samples_says_so():
@@ -208,9 +208,9 @@ def test_a_track_without_sync_samples_says_so():
     period = type(index.periods[0])(0, index.periods[0].init, index.periods[0].movie, (bare,))
     bare_index = type(index)(index.file, index.how, (period,))
     with pytest.raises(NoSyncSample):
-        fragdex.thumbnail(bare_index, film, 0)
+        fragdex.decoding.thumbnail(bare_index, film, 0)
     with pytest.raises(NoSyncSample):
-        fragdex.thumbnail(bare_index, film, 0, exact=True)
+        fragdex.decoding.thumbnail(bare_index, film, 0, exact=True)
 
 
 def test_of_samples_that_only_claim_to_be_key_frames_a_true_one_is_shown():
@@ -218,7 +218,7 @@ def test_of_samples_that_only_claim_to_be_key_frames_a_true_one_is_shown():
     index = fragdex.index(path)
     keys = {float(nearest_sync(index.track(1), n / 25).time) for n in range(40)}
     assert len(keys) == 40
-    assert {float(fragdex.thumbnail(index, path, n / 25).time) for n in range(40)} <= {
+    assert {float(fragdex.decoding.thumbnail(index, path, n / 25).time) for n in range(40)} <= {
         0, 0.48, 0.96, 1.44
     }  # fmt: skip
 
@@ -230,12 +230,12 @@ def test_a_damaged_key_frame_gives_way_to_one_before():
     keys = np.flatnonzero(table.sync)
     at, size = int(table.offset[keys[1]]), int(table.size[keys[1]])
     film[at : at + size] = bytes(size)
-    assert number_of(fragdex.thumbnail(index, bytes(film), 1)) == 0
+    assert number_of(fragdex.decoding.thumbnail(index, bytes(film), 1)) == 0
     for key in keys:
         at, size = int(table.offset[key]), int(table.size[key])
         film[at : at + size] = bytes(size)
     with pytest.raises(UndecodableMedia, match=r"at 1\.000 s"):
-        fragdex.thumbnail(index, bytes(film), 1)
+        fragdex.decoding.thumbnail(index, bytes(film), 1)
 
 
 def test_a_truncated_file_shows_what_it_has():
@@ -244,12 +244,12 @@ def test_a_truncated_file_shows_what_it_has():
     cut = film[: len(film) // 2]
     if index.track(1).fragments.offset[0] > len(cut):
         pytest.fail("the samples should come first")
-    assert number_of(fragdex.thumbnail(index, film, 9)) == 270
+    assert number_of(fragdex.decoding.thumbnail(index, film, 9)) == 270
     moov = index.periods[0].init
     init = b"".join(film[part.start : part.stop] for part in moov)
-    assert number_of(fragdex.thumbnail(index, cut, 0.1, init=init)) == 0
+    assert number_of(fragdex.decoding.thumbnail(index, cut, 0.1, init=init)) == 0
     with pytest.raises(UndecodableMedia, match=r"at 9\.000 s"):
-        fragdex.thumbnail(index, cut, 9, init=init)
+        fragdex.decoding.thumbnail(index, cut, 9, init=init)
 
 
 def test_pictures_that_claim_to_be_huge_are_not_decoded():
@@ -261,11 +261,11 @@ def test_pictures_that_claim_to_be_huge_are_not_decoded():
         for packet in (*stream.encode(av.VideoFrame(64, 64, "yuvj420p")), *stream.encode(None)):
             container.mux(packet)
     data = bytearray(file.getvalue())
-    assert fragdex.thumbnail(fragdex.index(bytes(data)), bytes(data), 0).width == 64
+    assert fragdex.decoding.thumbnail(fragdex.index(bytes(data)), bytes(data), 0).width == 64
     size = data.index(b"\xff\xc0") + 5  # SOF0: height and width of the frame
     data[size : size + 4] = (16384).to_bytes(2, "big") * 2
     with pytest.raises(UndecodableMedia, match="cannot be decoded"):
-        fragdex.thumbnail(fragdex.index(bytes(data)), bytes(data), 0)
+        fragdex.decoding.thumbnail(fragdex.index(bytes(data)), bytes(data), 0)
 
 
 @pytest.mark.parametrize("count", [0x7FFF, 0x7FFFFFF, 0x7FFFFFFF])
@@ -276,7 +276,7 @@ def test_damage_that_ffmpeg_calls_want_of_memory_is_damage(count):
     damaged = film[:at] + b"stts" + bytes(4) + count.to_bytes(4, "big") + film[at + 12 :]
     index = fragdex.index(film)
     for made in (
-        lambda: fragdex.thumbnail(index, damaged, 0),
+        lambda: fragdex.decoding.thumbnail(index, damaged, 0),
         lambda: fragdex.Frames(damaged, index)[0],
     ):
         with pytest.raises(UndecodableMedia, match="cannot read how track 1 is coded"):

@@ -147,5 +147,5 @@ def test_a_file_of_several_moovs_is_refused_and_the_advice_helps():
         with pytest.raises(BuildError, match=r"several moovs.*fragdex extract"):
             copied(many, CUES)
     index = fragdex.index(joined)
-    one = fragdex.view(index, "clip", source=joined).read(source=joined)
+    one = fragdex.clip(index, source=joined).read(source=joined)
     assert len(payloads(copied(one, CUES))) >= len(CUES)

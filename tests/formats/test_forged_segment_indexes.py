@@ -30,7 +30,7 @@ wide = numbers | st.sampled_from([2**61, 2**62 - 1, 2**62, 2**63 - 1, 2**63, 2**
 
 def own_boxes(fragments: int) -> list[Box]:
     """A file of some fragments, without an index of its own."""
-    return list(fragdex.parse(movie(fragments=fragments, samples=3)))
+    return list(fragdex.boxes.parse(movie(fragments=fragments, samples=3)))
 
 
 @st.composite
@@ -185,7 +185,7 @@ def test_a_forged_index_that_is_cut_off_is_answered(
 def test_a_sidx_whose_count_does_not_fit_says_where(version: int) -> None:
     sidx = build(make_box("sidx", version=version, timescale=1000, references=[(0, 1, 1, 1, 1, 0)]))
     with pytest.raises(FormatError) as caught:
-        fragdex.parse(miscounted(sidx, 30 + 8 * version, 2, 65535), strict=True)
+        fragdex.boxes.parse(miscounted(sidx, 30 + 8 * version, 2, 65535), strict=True)
     assert caught.value.path == "sidx"
     assert caught.value.offset is not None
     assert caught.value.expected

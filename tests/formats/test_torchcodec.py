@@ -15,7 +15,7 @@ from fragdex.formats import torchcodec
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 from fragdex.seeking.model import FileInfo, How, Index, Period, Track
-from fragdex.views.kinds import view
+from fragdex.views.kinds import clip
 from strategies.indexes import indexes, tables_from_samples
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -68,10 +68,10 @@ def test_frames_whose_key_frame_is_hidden_have_no_mapping() -> None:
     data = (FIXTURES / "faststart.mp4").read_bytes()
     index = indexing.index(data, exact=True)
     for exact in (True, False):
-        made = view(index, "clip", source=data, start=0.7, stop=0.9, exact=exact)
+        made = clip(index, 0.7, 0.9, source=data, at_key_frame=not exact)
         cut = indexing.index(made.read(source=data), exact=True)
         if exact:
-            with pytest.raises(BuildError, match="exact=False"):
+            with pytest.raises(BuildError, match="at_key_frame=True"):
                 torchcodec.write(cut)
         else:
             assert json.loads(torchcodec.write(cut))["frames"][0]["key_frame"] == 1

@@ -489,7 +489,7 @@ def test_more_sample_entries_than_ffmpeg_reads():
     expected = linear(plain)
     with fragdex.Frames(film, format="yuv", hidden=True) as frames:
         assert same(frames[11].data, expected[11])
-    assert fragdex.thumbnail(fragdex.index(film), film, 0).width == 256
+    assert fragdex.decoding.thumbnail(fragdex.index(film), film, 0).width == 256
 
 
 def test_pictures_of_every_sample_entry():
@@ -503,8 +503,8 @@ def test_pictures_of_every_sample_entry():
             for number in order:
                 shown = planes(pictures.at(number / 25 + 0.001).frame)
                 assert same(shown, parts[number // 20][number % 20]), number
-    assert fragdex.thumbnail(index, film, 1.2).width == 256
-    assert fragdex.thumbnail(index, film, 0.1).width == 128
+    assert fragdex.decoding.thumbnail(index, film, 1.2).width == 256
+    assert fragdex.decoding.thumbnail(index, film, 0.1).width == 128
 
 
 def with_empty(film, which):

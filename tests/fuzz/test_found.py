@@ -53,7 +53,7 @@ def test_many_times_without_end_are_sought_like_one():
     data = b"".join(
         build(changed(box, lambda b: b.replace(baseMediaDecodeTime=2**60 + b["baseMediaDecodeTime"])
                       if b.type == "tfdt" and b["version"] == 1 else None))
-        for box in fragdex.parse(movie(fragments=3, samples=5))
+        for box in fragdex.boxes.parse(movie(fragments=3, samples=5))
     )  # fmt: skip
     track = fragdex.index(data).track(1)
     times = [math.inf, -math.inf, 1e30, float(track.start), float(track.stop)]
@@ -65,7 +65,7 @@ def test_many_times_without_end_are_sought_like_one():
 @pytest.mark.parametrize("size", [1, 50, 10_000])
 def test_a_traf_without_tfhd_is_left_out_whole_and_in_pieces(size):
     """Where all trafs of a piece look alike, the missing box was not looked for."""
-    boxes = list(fragdex.parse(movie(fragments=4, samples=3)))
+    boxes = list(fragdex.boxes.parse(movie(fragments=4, samples=3)))
     moofs = [place for place, box in enumerate(boxes) if box.type == "moof"]
     for place in moofs[1:3]:
         boxes[place] = changed(boxes[place], lambda box: () if box.type == "tfhd" else None)
@@ -80,7 +80,7 @@ def test_a_traf_without_tfhd_is_left_out_whole_and_in_pieces(size):
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_moof_in_a_moof_brings_no_samples(place):
     """What looked like a traf's boxes was taken for those of the last traf, or of none."""
-    boxes = fragdex.parse(movie(fragments=1, samples=3))
+    boxes = fragdex.boxes.parse(movie(fragments=1, samples=3))
     moof = next(box for box in boxes if box.type == "moof")
     traf = moof.find("traf")
     outer = {
@@ -111,7 +111,7 @@ def test_a_version_that_nobody_defined_leaves_the_fragment_out(code, fragments):
     ("run", "rule"),
     [
         ({"step": 2**40, "count": 2**40}, "64 bits"),
-        ({"step": 1, "count": 2, "sample": fragdex.NULL}, "which samples"),
+        ({"step": 1, "count": 2, "sample": fragdex.tables.NULL}, "which samples"),
         ({"step": 1, "count": 2, "sample_step": 0}, "which samples"),
     ],
 )
@@ -135,10 +135,10 @@ def test_a_sample_table_of_an_unknown_version_is_passed_over(code):
         if box.type == code:
             data = bytearray(build(box))
             data[8] = 9
-            return fragdex.parse_box(bytes(data), "stbl")
+            return fragdex.boxes.parse_box(bytes(data), "stbl")
         return None
 
-    data = build([changed(box, younger) for box in fragdex.parse(movie(fragmented=False))])
+    data = build([changed(box, younger) for box in fragdex.boxes.parse(movie(fragmented=False))])
     index = fragdex.index(data)
     assert len(index.tracks) == 1
     if code != "stsz":
@@ -160,7 +160,7 @@ def test_samples_of_a_claimed_number():
                 return box.replace(entries=box["entries"][:1])
         return None
 
-    data = build([changed(box, claim) for box in fragdex.parse(movie(fragmented=False))])
+    data = build([changed(box, claim) for box in fragdex.boxes.parse(movie(fragmented=False))])
     assert len(data) < 10_000
     tracemalloc.start()
     try:
@@ -185,7 +185,7 @@ def test_durations_beyond_every_column():
         return None
 
     made = movie(edit=1000)
-    boxes = [changed(box, claim) for box in fragdex.parse(made)]
+    boxes = [changed(box, claim) for box in fragdex.boxes.parse(made)]
     assert any(box.find("trak/edts/elst") for box in boxes)
     found = fragdex.index(build(boxes))
     assert found.periods[0].movie.duration == 0
@@ -200,7 +200,7 @@ def test_a_decode_time_whose_sums_leave_64_bits_is_noted_and_ignored(time):
     data = b"".join(
         build(changed(box, lambda b: b.replace(baseMediaDecodeTime=time)
                       if b.type == "tfdt" else None))
-        for box in fragdex.parse(movie(fragments=3, samples=5))
+        for box in fragdex.boxes.parse(movie(fragments=3, samples=5))
     )  # fmt: skip
     index = fragdex.index(data, exact=True)
     table = index.track(1).fragments
@@ -227,7 +227,7 @@ def test_samples_that_add_up_beyond_64_bits_are_refused(field):
             return box.replace(children=(*inner, *[run] * 40))
         return None
 
-    data = build([changed(box, many) for box in fragdex.parse(movie(fragments=1))])
+    data = build([changed(box, many) for box in fragdex.boxes.parse(movie(fragments=1))])
     with pytest.raises(LimitExceeded, match=r"last too long|more bytes than any file"):
         fragdex.index(data)
 
@@ -246,7 +246,7 @@ def test_an_edit_list_that_leads_out_of_64_bits_says_nothing(edits):
         return None
 
     index = fragdex.index(
-        build([changed(box, edited) for box in fragdex.parse(movie(fragments=2))]), exact=True
+        build([changed(box, edited) for box in fragdex.boxes.parse(movie(fragments=2))]), exact=True
     )
     assert index.track(1).shift == 0
     for form in FORMS:
@@ -271,7 +271,7 @@ def test_decode_times_that_fall_back_make_an_index_that_can_be_saved(fragments):
     data = build([
         changed(box, lambda b: b.replace(baseMediaDecodeTime=next(times))
                 if b.type == "tfdt" else None)
-        for box in fragdex.parse(movie(fragments=fragments, samples=1, edit=0))
+        for box in fragdex.boxes.parse(movie(fragments=fragments, samples=1, edit=0))
     ])  # fmt: skip
     track = fragdex.index(data, exact=True).track(1)
     assert track.sync_samples.sample.tolist() == [*range(fragments)][::-1]
@@ -289,7 +289,9 @@ def test_a_plan_does_not_write_out_millions_of_samples_that_take_no_bytes():
             return make_box("tfhd", flags=0x20018, track_ID=box["track_ID"], **words)
         return make_box("trun", flags=0, sample_count=2**24) if box.type == "trun" else None
 
-    index = fragdex.index(build([changed(b, many) for b in fragdex.parse(movie(fragments=1))]))
+    index = fragdex.index(
+        build([changed(b, many) for b in fragdex.boxes.parse(movie(fragments=1))])
+    )
     assert index.track(1).sample_count == 2**24
     tracemalloc.start()
     try:
@@ -303,7 +305,7 @@ def test_a_plan_does_not_write_out_millions_of_samples_that_take_no_bytes():
 
 def test_samples_in_front_of_the_moov_may_be_all_there_is():
     """The last moof of a recording that broke off had no mdat behind the moov to look at."""
-    boxes = {box.type: box for box in fragdex.parse(movie(fragments=1, samples=3))}
+    boxes = {box.type: box for box in fragdex.boxes.parse(movie(fragments=1, samples=3))}
     front = [build(boxes[code]) for code in ("ftyp", "mdat", "moov")]
     samples = len(front[0]) + 8 - sum(map(len, front))
     moof = changed(
@@ -318,7 +320,7 @@ def test_samples_in_front_of_the_moov_may_be_all_there_is():
 def _claiming(samples, size, media, fragments=1):
     """Fragments of one run each, told by defaults alone, all of the same media data."""
     parts = []
-    for box in fragdex.parse(movie(fragments=fragments, samples=1)):
+    for box in fragdex.boxes.parse(movie(fragments=fragments, samples=1)):
         if box.type == "mdat":
             parts.append(make_box("mdat", data=bytes(media)))
             continue

@@ -98,7 +98,7 @@ def test_mended_sizes_keep_the_boxes_apart():
     for _ in range(100):
         damaged = mutation.mutate_boxes(data, 32_768, dice, lambda part, _: part)
         try:
-            whole += bool(fragdex.parse(damaged))
+            whole += bool(fragdex.boxes.parse(damaged))
         except fragdex.FragdexError:
             continue
     assert whole > 50

@@ -8,6 +8,7 @@ import fragdex
 from fragdex.errors import FormatError, NotISOBMFF
 from fragdex.indexing import scan
 from fragdex.testing import movie
+from fragdex.views.kinds import described
 from laws import brute
 
 
@@ -24,7 +25,7 @@ def compressed(moov, method=b"zlib"):
 def behind(**options):
     """A progressive movie up to its moov, which stands at its end, and the moov."""
     data = movie(3, fragmented=False, **options)
-    moov = next(part for part in fragdex.parse(data) if part.type == "moov")
+    moov = next(part for part in fragdex.boxes.parse(data) if part.type == "moov")
     place = slice(moov.offset, moov.offset + moov.size)
     head = bytearray(data)
     head[moov.offset + 4 : moov.offset + 8] = b"free"
@@ -42,7 +43,7 @@ def test_it_is_the_plain_movie(tracks):
         brute.same_tables(mine, theirs)
     for kind in ("fragmented", "clip", "tracks", "faststart", "init"):
         made = [
-            fragdex.view(one, kind, source=bytes_of).read(source=bytes_of)
+            described(one, kind, source=bytes_of).read(source=bytes_of)
             for one, bytes_of in ((index, data), (plain, head + moov))
         ]
         assert made[0] == made[1]

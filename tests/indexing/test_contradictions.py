@@ -54,7 +54,7 @@ def test_of_two_tracks_of_one_number_the_first_counts():
     [("other.mp4", "media-elsewhere", 0), (None, "media-unnamed", 15)],
 )
 def test_media_in_another_file(location, code, count):
-    (moov,) = (box for box in fragdex.parse(PLAIN) if box.type == "moov")
+    (moov,) = (box for box in fragdex.boxes.parse(PLAIN) if box.type == "moov")
     named = {} if location is None else {"location": location}
 
     def pointed(box):
@@ -74,7 +74,7 @@ def test_media_in_another_file(location, code, count):
 
 def test_of_some_samples_in_another_file_it_is_said_which():
     """A track may have entries here and elsewhere; what is answered is not what it seems."""
-    (moov,) = (box for box in fragdex.parse(PLAIN) if box.type == "moov")
+    (moov,) = (box for box in fragdex.boxes.parse(PLAIN) if box.type == "moov")
 
     def pointed(box):
         if box.type == "dref":

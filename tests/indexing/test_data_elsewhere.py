@@ -7,6 +7,7 @@ import pytest
 import fragdex
 from fragdex.seeking import plan
 from fragdex.testing import made_movie
+from fragdex.views.kinds import described
 
 MADE = made_movie(4)
 PIECES = [MADE.data[start:stop] for start, stop in MADE.spans]
@@ -108,6 +109,6 @@ def test_segments_of_a_playlist_do_not_cut_fragments(data):
 @pytest.mark.parametrize("exact", [True, False])
 def test_copies_have_every_sample(data, kind, exact):
     index = fragdex.index(data, exact=True)
-    made = fragdex.view(index, kind, source=data, exact=exact).read(source=data)
+    made = described(index, kind, source=data, exact=exact).read(source=data)
     assert media(made) == media(MADE.data)
     assert not fragdex.index(made, exact=True).findings

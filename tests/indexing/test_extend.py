@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 import fragdex
-from fragdex import FragmentFlags
 from fragdex.boxes.fragments import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_SIZE
 from fragdex.errors import SourceChanged
+from fragdex.fragments.table import FragmentFlags
 from fragdex.sources import open_source
 from fragdex.testing import made_movie
 from fragdex.testing.files import Brand, Chunks, make_file

@@ -4,6 +4,7 @@ import pytest
 
 import fragdex
 from fragdex.testing import movie
+from fragdex.views.kinds import described
 from laws import brute
 
 
@@ -11,7 +12,7 @@ def moov_last(**options):
     """A movie whose moov stands behind its media, and the same with a size of 0."""
     data = movie(3, fragmented=False, **options)
     source = fragdex.view(fragdex.index(data), "tracks", source=data).read(source=data)
-    boxes = fragdex.parse(source)
+    boxes = fragdex.boxes.parse(source)
     moov = next(box for box in boxes if box.type == "moov")
     front = fragdex.index(source)
     # The moov goes behind the mdat, which stays where it is.
@@ -38,7 +39,7 @@ def test_a_moov_to_the_end_is_read(tracks, tmp_path):
 @pytest.mark.parametrize("kind", ["faststart", "fragmented", "clip", "tracks"])
 def test_it_has_a_size_wherever_it_moves(kind):
     _, data, front = moov_last(tracks=2)
-    made = fragdex.view(fragdex.index(data), kind, source=data).read(source=data)
+    made = described(fragdex.index(data), kind, source=data).read(source=data)
     index = fragdex.index(made, exact=True)
     assert not index.findings
     assert [t.sample_count for t in index.tracks] == [t.sample_count for t in front.tracks]

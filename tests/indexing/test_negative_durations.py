@@ -121,9 +121,9 @@ def test_a_clip_is_refused_by_name_and_the_advice_helps():
     data = make_file(Brand(("isom",)), Chunks(((1, 0),)), moov).data
     index = fragdex.index(data)
     with pytest.raises(BuildError, match=r"fall back .* make a fragmented view first"):
-        fragdex.view(index, "clip", source=data)
+        fragdex.clip(index, source=data)
     made = fragdex.view(index, "fragmented", source=data).read(source=data)
-    clip = fragdex.view(fragdex.index(made), "clip", source=made).read(source=made)
+    clip = fragdex.clip(fragdex.index(made), source=made).read(source=made)
     found = fragdex.index(clip, exact=True)
     assert found.track(1).sample_count == len(values)
     assert not found.findings

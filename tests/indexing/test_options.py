@@ -3,9 +3,9 @@
 import pytest
 
 import fragdex
-from fragdex import FragmentFlags
 from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET, SAMPLE_SIZE
 from fragdex.errors import MalformedBox, NotISOBMFF
+from fragdex.fragments.table import FragmentFlags
 from fragdex.testing import made_movie, movie
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment

@@ -38,7 +38,7 @@ def test_flags_of_each_of_the_first_and_by_default(run, trex, count):
 def by_declarations(moof):
     """What `_runs` says, from the declared layouts."""
     found = {}
-    for traf in fragdex.parse_box(moof).find_all("traf"):
+    for traf in fragdex.boxes.parse_box(moof).find_all("traf"):
         tfhd = traf.find("tfhd")
         for trun in traf.find_all("trun"):
             rows = trun["samples"]
@@ -55,7 +55,7 @@ def by_declarations(moof):
 
 @given(files())
 def test_flags_read_in_passing_are_those_that_the_declarations_give(made):
-    for box in fragdex.parse(made.data):
+    for box in fragdex.boxes.parse(made.data):
         if box.type == "moof":
             moof = made.data[box.offset : box.stop]
             read = {
@@ -69,7 +69,7 @@ def test_flags_read_in_passing_are_those_that_the_declarations_give(made):
 
 @given(files(), st.data())
 def test_flags_of_a_damaged_moof_are_read_without_a_fault(made, data):
-    for box in fragdex.parse(made.data):
+    for box in fragdex.boxes.parse(made.data):
         if box.type == "moof":
             moof = bytearray(made.data[box.offset : box.stop])
             for _ in range(data.draw(st.integers(1, 4))):

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from fragdex import NULL, FragmentFlags
+from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.testing.tracks import TrueSample
 
 

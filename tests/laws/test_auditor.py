@@ -27,7 +27,7 @@ BIG = (2**31, 2**32 - 1)
 
 def places(data):
     """(box, field, byte, its struct code, values that other fields contradict)."""
-    boxes = fragdex.parse(data)
+    boxes = fragdex.boxes.parse(data)
     fragmented = any(box.type == "moof" for box in boxes)
     todo = list(boxes)
     while todo:

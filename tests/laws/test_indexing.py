@@ -4,9 +4,9 @@ import pytest
 from hypothesis import event, example, given
 
 import fragdex
-from fragdex import NULL, FragmentFlags
 from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET
 from fragdex.errors import NotISOBMFF
+from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf

@@ -124,7 +124,7 @@ def test_no_piece_is_longer_than_a_megabyte(starts: list[int], size: int) -> Non
 def test_pieces_over_the_edges_of_buffers() -> None:
     data = np.random.default_rng(5).bytes(9 << 20)
     edges = np.array([0, 5, (4 << 20) - 1, 4 << 20, (4 << 20) + 3, 8 << 20, 9 << 20])
-    made = digest_pieces(fragdex.open_source(data), edges, md5 := fragdex.Md5())
+    made = digest_pieces(fragdex.open_source(data), edges, md5 := fragdex.digest.Md5())
     whole = [data[a:b] for a, b in itertools.pairwise(edges)]
     assert made.table.digest.tolist() == [hashlib.sha256(piece).digest() for piece in whole]
     assert md5.hexdigest() == hashlib.md5(data).hexdigest()
@@ -186,13 +186,13 @@ def test_a_remote_clip_is_checked_and_reads_little_more(tmp_path) -> None:
     with RangeServer(data) as server:
         index = fragdex.index(server.url, digests=True, exact=True)
         with fragdex.open_source(server.url) as plain:
-            clip = fragdex.view(index, "clip", start=20, stop=22, source=plain)
+            clip = fragdex.clip(index, start=20, stop=22, source=plain)
             expected = clip.read(source=plain)
             cost = plain.bytes_read
         with fragdex.open_source(server.url) as remote:
             checked = index.checked(remote)
             assert isinstance(checked, CheckedSource)
-            clip = fragdex.view(index, "clip", start=20, stop=22, source=checked)
+            clip = fragdex.clip(index, start=20, stop=22, source=checked)
             assert clip.read(source=checked) == expected
             assert checked.bytes_read == remote.bytes_read <= 2 * cost
 

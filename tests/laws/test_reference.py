@@ -81,7 +81,7 @@ MOOFS = [
     (name, place)
     for name, path in FILES.items()
     if name.startswith("made/")
-    for box in fragdex.parse(path.read_bytes())
+    for box in fragdex.boxes.parse(path.read_bytes())
     if box.type == "moof"
     for place in range(box.offset + box.header_size, box.offset + box.size)
 ]

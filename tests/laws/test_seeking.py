@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex import NULL
 from fragdex.errors import InexactIndex, NoSyncSample
+from fragdex.fragments.table import NULL
 from laws import brute
 from strategies.files import files
 

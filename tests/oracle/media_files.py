@@ -39,7 +39,7 @@ def init_of(name: str) -> bytes:
     if name not in INIT:
         return b""
     data = (FIXTURES / INIT[name]).read_bytes()
-    moofs = [box.offset for box in fragdex.parse(data) if box.type == "moof"]
+    moofs = [box.offset for box in fragdex.boxes.parse(data) if box.type == "moof"]
     return data[: moofs[0]] if moofs else data
 
 
@@ -48,7 +48,7 @@ def an_init_for(like: Path, ids: list[int]) -> bytes:
 
     The segments say all defaults themselves, so that any codec and timescale will do.
     """
-    ftyp, moov = fragdex.parse(like.read_bytes())
+    ftyp, moov = fragdex.boxes.parse(like.read_bytes())
     [trak], [trex] = moov.find_all("trak"), moov.find_all("mvex/trex")
     header = trak.find("tkhd")
     assert header is not None

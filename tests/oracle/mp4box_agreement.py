@@ -45,7 +45,7 @@ def by_the_standard(said: Said) -> tuple[dict[int, Rows], Counter[str]]:
     return rows, undone
 
 
-def disagreements(samples: fragdex.SampleTable, rows: Rows) -> set[str]:
+def disagreements(samples: fragdex.tables.SampleTable, rows: Rows) -> set[str]:
     """Names of the columns that differ, or "samples" where there are more or fewer of them.
 
     Args:

@@ -34,16 +34,20 @@ POSITION, SIZE, DTS, PTS = range(4)
 Rows = npt.NDArray[np.int64]
 
 
-def samples_by_track(index: fragdex.Index) -> dict[int, fragdex.SampleTable]:
+def samples_by_track(index: fragdex.Index) -> dict[int, fragdex.tables.SampleTable]:
     """The samples of each track_ID, all periods together."""
-    found: dict[int, list[fragdex.SampleTable]] = {}
+    found: dict[int, list[fragdex.tables.SampleTable]] = {}
     for track in index.tracks:
         found.setdefault(track.id, []).append(track.samples)
-    return {key: fragdex.SampleTable.concat(tables) for key, tables in found.items()}
+    return {key: fragdex.tables.SampleTable.concat(tables) for key, tables in found.items()}
 
 
 def disagreements(
-    samples: fragdex.SampleTable, packets: Sequence[Packet], *, size: int, fragmented: bool
+    samples: fragdex.tables.SampleTable,
+    packets: Sequence[Packet],
+    *,
+    size: int,
+    fragmented: bool,
 ) -> set[str]:
     """What FFmpeg says otherwise: names of columns, or "packets" where they do not even match up.
 

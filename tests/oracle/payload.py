@@ -13,7 +13,7 @@ import fragdex
 def length_sizes(init: bytes) -> dict[int, int]:
     """track_ID → bytes of a NAL unit's length, of clear tracks (ISO/IEC 14496-15, 5.3.3, 8.3.3)."""
     found = {}
-    for moov in fragdex.parse(init):
+    for moov in fragdex.boxes.parse(init):
         for trak in moov.find_all("trak") if moov.type == "moov" else ():
             header, stsd = trak.find("tkhd"), trak.find("mdia/minf/stbl/stsd")
             for entry in stsd or ():
@@ -34,7 +34,7 @@ def nal_units_add_up(sample: bytes, length_size: int) -> bool:
     return at == len(sample) > 0
 
 
-def payloads(data: bytes, samples: fragdex.SampleTable) -> Iterator[bytes]:
+def payloads(data: bytes, samples: fragdex.tables.SampleTable) -> Iterator[bytes]:
     """The bytes of each sample."""
     for offset, size in zip(samples.offset.tolist(), samples.size.tolist(), strict=True):
         yield data[offset : offset + size]
@@ -52,11 +52,11 @@ def misplaced(data: bytes, index: fragdex.Index) -> list[str]:
     return wrong
 
 
-def inside_mdat(data: bytes, samples: fragdex.SampleTable) -> bool:
+def inside_mdat(data: bytes, samples: fragdex.tables.SampleTable) -> bool:
     """Whether every sample lies within the payload of one mdat."""
     spans = [
         (box.offset + box.header_size, box.offset + box.size)
-        for box in fragdex.parse(data)
+        for box in fragdex.boxes.parse(data)
         if box.type == "mdat"
     ]
     return all(

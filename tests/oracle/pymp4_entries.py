@@ -7,7 +7,7 @@ from typing import Any
 import fragdex
 from oracle.pymp4_words import Fields, body, in_pymp4_words, letters, plain
 
-Box = fragdex.Box
+Box = fragdex.boxes.Box
 
 
 def comparable(box: Box, theirs: Fields) -> tuple[Fields, Fields]:

@@ -16,7 +16,7 @@ import fragdex
 from fragdex.boxes import build
 
 Fields = dict[str, Any]
-Box = fragdex.Box
+Box = fragdex.boxes.Box
 
 PIFF_TENC = "8974dbce7be74c5184f97148f9882554"
 TFHD_FLAGS = {

@@ -26,7 +26,7 @@ NAMES = (
 )
 
 
-def rows(samples: fragdex.SampleTable) -> list[list[int]]:
+def rows(samples: fragdex.tables.SampleTable) -> list[list[int]]:
     table = [samples.offset, samples.size, samples.dts, samples.cts, samples.sync]
     found: list[list[int]] = np.stack(table, axis=1).tolist()
     return found
@@ -35,7 +35,7 @@ def rows(samples: fragdex.SampleTable) -> list[list[int]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_whole_stays_as_it_is(name: str) -> None:
     data = FILES[name].read_bytes()
-    boxes = fragdex.parse(data)
+    boxes = fragdex.boxes.parse(data)
     whole = {key: rows(s) for key, s in samples_by_track(fragdex.index(data, exact=True)).items()}
     first = next(box.offset for box in boxes if box.type == "moof")
     for box in boxes:
@@ -52,7 +52,7 @@ def test_what_is_whole_stays_as_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_that_grows_on_gives_the_whole_index(name: str) -> None:
     data = FILES[name].read_bytes()
-    boxes = fragdex.parse(data)
+    boxes = fragdex.boxes.parse(data)
     whole = fragdex.index(data, exact=True)
     first = next(box.offset + box.size for box in boxes if box.type in ("moof", "mdat"))
     for box in boxes:
@@ -65,7 +65,7 @@ def test_a_file_that_grows_on_gives_the_whole_index(name: str) -> None:
                     assert sync_times(mine.sync_samples) == sync_times(truth.sync_samples)
 
 
-def sync_times(table: fragdex.SyncTable) -> list[tuple[int, int]]:
+def sync_times(table: fragdex.tables.SyncTable) -> list[tuple[int, int]]:
     """Number and composition time of every sync sample."""
     return sorted(
         (sample + k * sample_step, cts + k * step)
@@ -81,5 +81,5 @@ def sync_times(table: fragdex.SyncTable) -> list[tuple[int, int]]:
     )
 
 
-def last_before(boxes: tuple[fragdex.Box, ...], cut: int) -> str:
+def last_before(boxes: tuple[fragdex.boxes.Box, ...], cut: int) -> str:
     return [box.type for box in boxes if box.offset < cut][-1]

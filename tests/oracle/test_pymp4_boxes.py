@@ -57,7 +57,7 @@ def said(ask_pymp4: Callable[..., list[Said]]) -> dict[str, list[Said]]:
     return {name: by_file[str(path)] for name, path in FILES.items()}
 
 
-def pairs(box: fragdex.Box, node: Said) -> Iterator[tuple[fragdex.Box, Said]]:
+def pairs(box: fragdex.boxes.Box, node: Said) -> Iterator[tuple[fragdex.boxes.Box, Said]]:
     """Each box of ours beside the node of the same place; their order and number must agree."""
     yield box, node
     if "children" in node:
@@ -66,8 +66,8 @@ def pairs(box: fragdex.Box, node: Said) -> Iterator[tuple[fragdex.Box, Said]]:
             yield from pairs(child, theirs)
 
 
-def compared(path: Path, lines: list[Said]) -> list[tuple[fragdex.Box, Said]]:
-    boxes = fragdex.parse(path.read_bytes())
+def compared(path: Path, lines: list[Said]) -> list[tuple[fragdex.boxes.Box, Said]]:
+    boxes = fragdex.boxes.parse(path.read_bytes())
     # The line without a tree tells of the box that the end of the file cuts off.
     whole = [line["tree"] for line in lines if "tree" in line]
     assert [box.type for box in boxes] == [node["type"] for node in whole]

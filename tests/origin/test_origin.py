@@ -14,6 +14,7 @@ from urllib.parse import urljoin
 import pytest
 
 import fragdex
+from fragdex.views.kinds import described
 
 httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
@@ -70,10 +71,10 @@ def test_what_is_served_is_what_the_library_makes(client, folder):
         )
         assert client.get(f"/faststart.mp4/dash/{name}").content == found.content
     for kind in ("fragmented", "faststart"):
-        made = fragdex.view(index, kind, segment_duration=1).read()
+        made = described(index, kind, segment_duration=1).read()
         assert client.get(f"/faststart.mp4/{kind}.mp4").content == made
     clip = client.get("/faststart.mp4/clip.mp4?start=0.5&end=1.25").content
-    assert clip == fragdex.view(index, "clip", start=0.5, stop=1.25).read()
+    assert clip == fragdex.clip(index, start=0.5, stop=1.25).read()
     assert float(fragdex.index(clip, exact=True).track(1).stop) == 0.75
     assert "X-Findings" not in client.get("/faststart.mp4/clip.mp4").headers
     told = client.get("/rtp-hints.mp4/clip.mp4?start=1").headers["X-Findings"]
@@ -408,7 +409,7 @@ def test_faststart_of_a_fragmented_film_is_a_classic_file(tmp_path):
     shutil.copy(FIXTURES / "frag-cmaf.mp4", tmp_path)
     with TestClient(Origin(Titles(str(tmp_path)))) as client:
         made = client.get("/frag-cmaf.mp4/faststart.mp4").content
-    codes = [box.type for box in fragdex.parse(made)]
+    codes = [box.type for box in fragdex.boxes.parse(made)]
     assert "moof" not in codes
     assert codes.index("moov") < codes.index("mdat")
     was, now = fragdex.index(tmp_path / "frag-cmaf.mp4"), fragdex.index(made)

@@ -55,7 +55,7 @@ def test_thumbnails(client):
     # what the query does not decide is not part of the tag
     assert client.get(f"{address}&other=1").headers["etag"] == found.headers["etag"]
     exact = client.get("/faststart.mp4/thumbnail.jpg?t=0.52&exact=true")
-    made = fragdex.thumbnail(
+    made = fragdex.decoding.thumbnail(
         fragdex.index(FIXTURES / "faststart.mp4"), FIXTURES / "faststart.mp4", 0.52, exact=True
     )
     assert exact.content == made.data
@@ -66,7 +66,7 @@ def test_storyboards(client):
     names = list(dict.fromkeys(re.findall(r"^(\S+?)#xywh=", text, re.MULTILINE)))
     assert len(names) > 1
     path = FIXTURES / "faststart.mp4"
-    with fragdex.storyboard(
+    with fragdex.decoding.storyboard(
         fragdex.index(path), path, every=0.5, width=64, columns=2, rows=1
     ) as board:
         for name, sheet in zip(names, board.sheets(), strict=True):
@@ -100,13 +100,13 @@ def test_playlists_name_the_storyboard(client):
 def test_waveforms_and_loudness(client):
     path = FIXTURES / "aac.m4a"
     index = fragdex.index(path)
-    made = fragdex.peaks(index, path, samples_per_pixel=1024, bits=16)
+    made = fragdex.decoding.peaks(index, path, samples_per_pixel=1024, bits=16)
     query = "samples_per_pixel=1024&bits=16"
     assert client.get(f"/aac.m4a/peaks.json?{query}").content == made.json()
     assert client.get(f"/aac.m4a/peaks.dat?{query}").content == made.dat()
     assert json.loads(client.get("/aac.m4a/peaks.json").content)["samples_per_pixel"] == 256
     found = client.get("/aac.m4a/loudness.json").json()
-    assert found["integrated"] == fragdex.loudness(index, path).integrated
+    assert found["integrated"] == fragdex.decoding.loudness(index, path).integrated
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def with_sets(good: Film) -> tuple[bytes, list[int]]:
     """
     track = next(t for t in good.index.tracks if t.kind == "video")
     init = b"".join(good.data[part.start : part.stop] for part in good.index.periods[0].init)
-    trak = traks_of(fragdex.parse(init))[track.id]
+    trak = traks_of(fragdex.boxes.parse(init))[track.id]
     stsd = trak.find("mdia/minf/stbl/stsd")
     assert stsd is not None
     sets = b"".join(

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import fragdex
-from fragdex import NULL, FragmentFlags
-from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable
+from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import Edit
 from fragdex.seeking.difference import differences
 from fragdex.seeking.model import FileInfo, How, Index, Period, Track

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import fragdex
-from fragdex import NULL, ByteRange
+from fragdex import ByteRange
 from fragdex.errors import NoSyncSample
-from fragdex.fragments.table import FragmentTable, SyncTable
+from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.seeking.plan import MOST_COUNTED
 from fragdex.testing import movie
 

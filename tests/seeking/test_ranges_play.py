@@ -84,7 +84,7 @@ def test_what_plays_where_ranges_do_not():
         return fragdex.index(data, exact=True).span(0, 1, **options).obstacle
 
     assert obstacle(movie()) == ""
-    assert "fragdex.view(index, 'clip'" in obstacle(movie(fragmented=False))
+    assert "fragdex.clip(index, start, stop)" in obstacle(movie(fragmented=False))
     assert "initialization segment" in obstacle(movie(moov=False))
     two = fragdex.index(movie() + movie(), exact=True)
     assert "several periods" in two.span(0, 1).obstacle

@@ -27,7 +27,7 @@ def said():
     name = SPEECH / "pauses-flac.mp4"
     index = fragdex.index(name, exact=True)
     rows = [row for row in truth(name.name) if row[2] < 9_900]
-    return fragdex.audio(index, name, 0, rows[-1][2] / 1000 + 0.1), rows
+    return fragdex.decoding.audio(index, name, 0, rows[-1][2] / 1000 + 0.1), rows
 
 
 def onsets(words, rows):

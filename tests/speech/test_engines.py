@@ -47,7 +47,7 @@ def said():
     """Three sentences."""
     name = SPEECH / "pauses-flac.mp4"
     index = fragdex.index(name, exact=True)
-    return [fragdex.audio(index, name, *span) for span in ((0, 3), (3, 5), (5, 8))]
+    return [fragdex.decoding.audio(index, name, *span) for span in ((0, 3), (3, 5), (5, 8))]
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def speech():
     """Four sentences at 48 kHz, full scale 1."""
     name = SPEECH / "pauses-flac.mp4"
     index = fragdex.index(name, exact=True)
-    sound = fragdex.audio(index, name, 0, 12, rate=48_000, dtype="float32")
+    sound = fragdex.decoding.audio(index, name, 0, 12, rate=48_000, dtype="float32")
     return sound / np.abs(sound).max() * 0.7
 
 

@@ -69,7 +69,7 @@ def laws(made, holes=()):
     with open(made.path, "rb") as file:
         data = file.read()
     assert check_bmff(data) == []
-    box = fragdex.parse(data)
+    box = fragdex.boxes.parse(data)
     heads = [b for moof in box if moof.type == "moof" for b in moof.find_all("traf/tfhd")]
     assert heads
     assert all(head["flags"] & 0x020000 for head in heads)

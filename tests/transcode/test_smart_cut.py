@@ -96,7 +96,7 @@ def test_pictures_are_those_of_the_source_and_none_is_hidden(name, at, length) -
 
 def exact_duration(name: str, clip: Any) -> Fraction:
     """Of the pictures of the clip that copies all."""
-    copy = fragdex.view(index_of(name), "clip", start=clip.start, stop=clip.stop)
+    copy = fragdex.clip(index_of(name), start=clip.start, stop=clip.stop)
     video = fragdex.index(copy, exact=True).video
     return video.stop.fraction - video.start.fraction
 

@@ -32,7 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
     index.save(saved, samples=True)
     opened: fragdex.Index = fragdex.open_index(saved)
     same: bool = opened == index
-    hexadecimal: str = fragdex.md5(path, max_bytes=10**9).hex
+    hexadecimal: str = fragdex.sources.md5(path, max_bytes=10**9).hex
 
 track: fragdex.Track = index.track(1)
 hit: fragdex.Hit = track.seek(0.5)
@@ -50,7 +50,9 @@ clamped: bool = span.clamped
 size: int = sum(part.size for part in span.init + span.media)
 plan: fragdex.Plan = index.plan(0.5)
 why: str = "; ".join(plan.why)
-tables: tuple[fragdex.FragmentTable, fragdex.SyncTable, fragdex.SampleTable] = (
+tables: tuple[
+    fragdex.tables.FragmentTable, fragdex.tables.SyncTable, fragdex.tables.SampleTable
+] = (
     track.fragments,
     track.sync_samples,
     track.samples,
@@ -79,19 +81,19 @@ need: fragdex.ByteRange | None = indexer.need
 finished: fragdex.Index = indexer.finish()
 grown: fragdex.Index = fragdex.index(data[:-100]).extend(data)
 
-boxes: tuple[fragdex.Box, ...] = fragdex.parse(data)
-kind: str = fragdex.parse_box(data).type
-found: fragdex.Box | None = boxes[0].find("mvhd")
-made: fragdex.Box = fragdex.make_box("free")
+boxes: tuple[fragdex.boxes.Box, ...] = fragdex.boxes.parse(data)
+kind: str = fragdex.boxes.parse_box(data).type
+found: fragdex.boxes.Box | None = boxes[0].find("mvhd")
+made: fragdex.boxes.Box = fragdex.boxes.make_box("free")
 
-ranges: list[fragdex.ByteRange] = list(fragdex.coalesce([where, where], max_gap=0))
-text: str = fragdex.content_range(where, 10**9)
-fragdex.parse_range("bytes=0-9", 100)
-fragdex.parse_content_range("bytes 0-9/100")
-digest = fragdex.Md5()
+ranges: list[fragdex.ByteRange] = list(fragdex.byterange.coalesce([where, where], max_gap=0))
+text: str = fragdex.byterange.content_range(where, 10**9)
+fragdex.byterange.parse_range("bytes=0-9", 100)
+fragdex.byterange.parse_content_range("bytes 0-9/100")
+digest = fragdex.digest.Md5()
 digest.update(data)
-null: int = fragdex.NULL
-flags: fragdex.FragmentFlags = fragdex.FragmentFlags.VIRTUAL
+null: int = fragdex.tables.NULL
+flags: fragdex.tables.FragmentFlags = fragdex.tables.FragmentFlags.VIRTUAL
 
 try:
     index.track(99)

@@ -26,12 +26,12 @@ fragdex.open_index(3)  # no
 fragdex.open_index("a.fidx", samples=True)  # no
 fragdex.open_source(3)  # no
 fragdex.open_source("a.mp4", max_requests=1.5)  # no
-fragdex.md5(3)  # no
-fragdex.md5("a.mp4", progres=print)  # no
+fragdex.sources.md5(3)  # no
+fragdex.sources.md5("a.mp4", progres=print)  # no
 fragdex.Indexer(md5="yes")  # no
 fragdex.Indexer().feed("text")  # no
-fragdex.parse("text")  # no
-fragdex.parse_box(3)  # no
+fragdex.boxes.parse("text")  # no
+fragdex.boxes.parse_box(3)  # no
 fragdex.seek  # no
 index.track("1")  # no
 index.span(0)  # no
@@ -61,7 +61,7 @@ track.seek_many(None)  # no
 track.seek(0).rang  # no
 track.seek(0).range.begin  # no
 fragdex.ByteRange("0", 1)  # no
-fragdex.coalesce([(0, 1)])  # no
+fragdex.byterange.coalesce([(0, 1)])  # no
 one: int = track.seek(0)  # no
 two: str = track.seek(0).time.seconds  # no
 three: bytes = index.export("csv").decode()  # no

@@ -9,6 +9,7 @@ import fragdex
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound
 from fragdex.testing import Faults, RangeServer, movie
+from fragdex.views.kinds import described
 
 pytest.importorskip("httpx")
 
@@ -70,7 +71,7 @@ def test_a_file_that_is_replaced_or_vanishes_gives_no_bytes(kind):
     data, other = (movie(20, samples=25, fps=fps, fragmented=False) for fps in (25, 24))
     assert len(data) == len(other)
     with RangeServer({"/movie.mp4": data}) as server:
-        view = fragdex.view(fragdex.index(server.url, exact=True), kind)
+        view = described(fragdex.index(server.url, exact=True), kind)
         whole = view.read()
         assert whole == view.read(source=data)
         media = ByteRange(view.size - 900, view.size)

@@ -116,7 +116,7 @@ def looked_at(source, clip):
     last = made[f"v1/{one.segments[-1].time}.m4s"].read(source=source)
     answers = [len(one.segments), len(last), texts]
     for kind, options in (("fragmented", {}), ("faststart", {}), ("clip", clip)):
-        view = fragdex.view(index, kind, source=source, **options)
+        view = described(index, kind, source=source, **options)
         part = view.read(fragdex.ByteRange(view.size - 100, view.size), source=source)
         answers.append([view.size, len(part)])
     return answers

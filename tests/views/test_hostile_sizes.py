@@ -7,6 +7,7 @@ import pytest
 import fragdex
 from fragdex.errors import LimitExceeded, NoSyncSample
 from fragdex.testing import movie
+from fragdex.views.kinds import described
 
 HOUR = 3600
 SHAPES = {
@@ -36,9 +37,9 @@ def test_extreme_shapes_are_packaged(shape):
         last = rendition.made.time.tolist()[-1]
         assert package[f"v1/{last}.m4s"].read(source=data)[4:8] == b"styp"
         for kind in ("fragmented", "faststart"):
-            view = fragdex.view(index, kind, source=data)
+            view = described(index, kind, source=data)
             assert view.read(fragdex.ByteRange(view.size - 8, view.size), source=data)
-        clip = fragdex.view(index, "clip", source=data, start=1800, stop=1801)
+        clip = fragdex.clip(index, source=data, start=1800, stop=1801)
         assert fragdex.index(clip.read(source=data), exact=True).track(1).stop == 1
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -53,7 +54,7 @@ def test_a_film_without_a_sync_sample():
         with pytest.raises(NoSyncSample, match=r"no sync sample.*encoded again"):
             make(index, source=data)
     with pytest.raises(NoSyncSample, match="nothing can be shown"):
-        fragdex.view(index, "clip", source=data, start=1800, stop=1801)
+        fragdex.clip(index, source=data, start=1800, stop=1801)
     # what needs no place to cut is made
     assert fragdex.view(index, "faststart", source=data).size == len(data)
 

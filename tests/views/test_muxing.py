@@ -99,7 +99,7 @@ def test_a_clip_of_tracks_that_are_files_is_that_of_the_file_with_all(name, star
     view = clip_of_several(indexes, source=parts, start=start, stop=stop)
     several = view.read(source=parts)
     assert len(several) == view.size
-    whole = fragdex.view(index, "clip", source=data, start=start, stop=stop).read(source=data)
+    whole = fragdex.clip(index, source=data, start=start, stop=stop).read(source=data)
     assert check_bmff(several) == []
     one, other = fragdex.index(several, exact=True), fragdex.index(whole, exact=True)
     assert one.duration == other.duration

@@ -277,7 +277,7 @@ def test_the_rules_of_hls_and_cmaf(path):
 def test_a_trimmed_film(tmp_path):
     path = tmp_path / "trimmed.mp4"
     index = fragdex.index(FIXTURES / "faststart.mp4", exact=True)
-    path.write_bytes(fragdex.view(index, "clip", start=0.75).read())
+    path.write_bytes(fragdex.clip(index, start=0.75).read())
     test_the_rules_of_hls_and_cmaf(path)
     index = fragdex.index(path, exact=True)
     (one,) = fragdex.package(index).title.of("video")

@@ -17,8 +17,8 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 FILM = movie(6, samples=5, fps=5, tracks=2, reordered=True)
 INDEX = fragdex.index(FILM, digests=True)
 VIEWS = [
-    fragdex.view(INDEX, "clip", start=1.3, stop=4.1, source=FILM),
-    fragdex.view(INDEX, "clip", start=1.3, stop=4.1, exact=False, source=FILM),
+    fragdex.clip(INDEX, start=1.3, stop=4.1, source=FILM),
+    fragdex.clip(INDEX, start=1.3, stop=4.1, at_key_frame=True, source=FILM),
     fragdex.view(INDEX, "fragmented", source=FILM),
     fragdex.view(INDEX, "faststart", source=FILM),
     fragdex.view(INDEX, "tracks", tracks=[2], source=FILM),
@@ -62,6 +62,6 @@ def test_what_cannot_be_proved_is_refused() -> None:
     with pytest.raises(InexactIndex, match="no digests"):
         proof_of(VIEWS[0], fragdex.index(FILM))
     other = movie(2)
-    joined = fragdex.view([INDEX, fragdex.index(movie(3))], "timeline", source=[FILM, movie(3)])
+    joined = fragdex.join([INDEX, fragdex.index(movie(3))], source=[FILM, movie(3)])
     with pytest.raises(ValueError, match="not a source"):
         proof_of(joined, fragdex.index(other, digests=True))

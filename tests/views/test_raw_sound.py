@@ -147,4 +147,4 @@ def test_a_timeline_of_long_raw_sound_is_refused():
     source = film(900 * RATE)
     index = fragdex.index(source, exact=True)
     with pytest.raises(LimitExceeded, match="track 1 has more samples"):
-        fragdex.view([index, index], "timeline", source=[source, source])
+        fragdex.join([index, index], source=[source, source])

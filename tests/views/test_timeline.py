@@ -38,7 +38,7 @@ SOUND = st.lists(
 def joined(files, **options):
     indexes = [fragdex.index(data, exact=True) for data in files]
     try:
-        return fragdex.view(indexes, "timeline", source=list(files), **options)
+        return fragdex.join(indexes, source=list(files), **options)
     except NoSyncSample as error:
         assume("hides all" not in str(error))
         raise
@@ -123,7 +123,7 @@ def test_priming_is_cut_and_the_end_is_not_late():
     """Of AAC with priming, the second file's is left out: the sound goes on with its pictures."""
     path = FIXTURES / "faststart.mp4"
     index = fragdex.index(path, exact=True)
-    data = fragdex.view([index, index], "timeline").read()
+    data = fragdex.join([index, index]).read()
     found = fragdex.index(data, exact=True)
     sound, source = found.track(2), index.track(2)
     assert source.samples.cts[0] + source.shift < 0
@@ -147,7 +147,7 @@ def test_ffmpeg_shows_the_pictures_of_both(name):
             ]
 
     index = fragdex.index(FIXTURES / f"{name}.mp4", exact=True)
-    with fragdex.view([index, index], "timeline").open() as file:
+    with fragdex.join([index, index]).open() as file:
         found = pictures(file)
     source = pictures(str(FIXTURES / f"{name}.mp4"))
     assert [picture for _, picture in found] == [picture for _, picture in source] * 2
@@ -160,11 +160,11 @@ def test_hidden_pictures_of_a_later_file_are_shown_for_a_tick():
     """A clip that begins between sync samples: what its edit list hides takes no time."""
     path = FIXTURES / "faststart.mp4"
     index = fragdex.index(path, exact=True)
-    clip = fragdex.view(index, "clip", start=0.8, stop=1.8).read()
+    clip = fragdex.clip(index, start=0.8, stop=1.8).read()
     part = fragdex.index(clip, exact=True)
     hidden = int((part.track(1).samples.cts + part.track(1).shift < 0).sum())
     assert hidden
-    data = fragdex.view([index, part], "timeline", source=[path, clip]).read(source=[path, clip])
+    data = fragdex.join([index, part], source=[path, clip]).read(source=[path, clip])
     track = fragdex.index(data, exact=True).track(1)
     shown = np.sort(track.samples.cts + round(track.shift))
     joint = 2 * track.timescale
@@ -200,7 +200,7 @@ def test_recordings_of_one_clock_keep_their_times():
     first = FIXTURES / "faststart.mp4"
     later = FIXTURES / "start-7s.mp4"
     indexes = [fragdex.index(path, exact=True) for path in (first, later)]
-    data = fragdex.view(indexes, "timeline", starts="source").read()
+    data = fragdex.join(indexes, starts="source").read()
     track = fragdex.index(data, exact=True).track(1)
     begin = indexes[1].track(1).start.seconds - indexes[0].track(1).start.seconds
     times = np.sort(track.samples.cts + round(track.shift)) / track.timescale
@@ -214,8 +214,8 @@ def test_several_configurations_are_several_sample_entries():
     av = pytest.importorskip("av")
     names = ["faststart", "ntsc"]
     indexes = [fragdex.index(FIXTURES / f"{name}.mp4", exact=True) for name in names]
-    view = fragdex.view(indexes, "timeline", tracks=[1])
-    moov = fragdex.parse(view.read(ByteRange(0, 4096)))[1]
+    view = fragdex.join(indexes, tracks=[1])
+    moov = fragdex.boxes.parse(view.read(ByteRange(0, 4096)))[1]
     entries = moov.find("trak/mdia/minf/stbl/stsd").children
     assert len(entries) == 2
     sizes = []
@@ -236,7 +236,7 @@ def test_several_configurations_are_several_sample_entries():
 def test_what_cannot_be_joined_is_named(other, message):
     indexes = [fragdex.index(FIXTURES / f"{name}.mp4", exact=True) for name in ("faststart", other)]
     with pytest.raises(BuildError, match=message) as caught:
-        fragdex.view(indexes, "timeline")
+        fragdex.join(indexes)
     assert other in str(caught.value)
 
 
@@ -250,11 +250,11 @@ def test_periods_of_one_file_are_a_timeline():
         assert hashes(period.read(source=data), track.samples) == hashes(
             data, index.periods[number].track(1).samples
         )
-    view = fragdex.view(index, "timeline", source=data)
+    view = fragdex.join(index, source=data)
     track = fragdex.index(view.read(source=data), exact=True).track(1)
     assert len(track.samples) == 25
     with pytest.raises(BuildError, match=r"fixtures/two-inits.mp4, period 1 .*vp09"):
-        fragdex.view(fragdex.index(FIXTURES / "two-inits.mp4", exact=True), "timeline")
+        fragdex.join(fragdex.index(FIXTURES / "two-inits.mp4", exact=True))
 
 
 def test_the_same_recipe_has_one_tag_and_a_changed_file_none(tmp_path):
@@ -262,12 +262,12 @@ def test_the_same_recipe_has_one_tag_and_a_changed_file_none(tmp_path):
     for number, name in enumerate(names):
         name.write_bytes(movie(3 + number))
     indexes = [fragdex.index(name, exact=True) for name in names]
-    view = fragdex.view(indexes, "timeline")
-    assert view.etag == fragdex.view(indexes, "timeline", segment_duration="4").etag
+    view = fragdex.join(indexes)
+    assert view.etag == fragdex.join(indexes, segment_duration="4").etag
     others = [
-        fragdex.view(indexes[::-1], "timeline").etag,
-        fragdex.view(indexes, "timeline", starts=[0, 60]).etag,
-        fragdex.view(indexes, "timeline", segment_duration=1).etag,
+        fragdex.join(indexes[::-1]).etag,
+        fragdex.join(indexes, starts=[0, 60]).etag,
+        fragdex.join(indexes, segment_duration=1).etag,
     ]
     assert len({view.etag, *others}) == 4
     whole = view.read()
@@ -288,7 +288,7 @@ def test_a_thousand_files_are_not_open_at_once(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
     try:
-        view = fragdex.view(indexes, "timeline")
+        view = fragdex.join(indexes)
         whole = view.read()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -303,7 +303,7 @@ def test_several_indexes_are_for_timelines():
     with pytest.raises(ValueError, match="one index"):
         fragdex.view([index, index])
     with pytest.raises(ValueError, match="at least one"):
-        fragdex.view([], "timeline")
+        fragdex.join([])
 
 
 def test_a_view_is_indexed_and_packaged_as_a_file():
@@ -332,4 +332,4 @@ def test_a_view_of_named_files_needs_no_more(tmp_path):
     path.write_bytes(movie(4, fragmented=False))
     view = fragdex.view(fragdex.index(path))
     assert fragdex.index(view, exact=True).track(1).sample_count == 20
-    assert fragdex.md5(view).hex == hashlib.md5(view.read()).hexdigest()
+    assert fragdex.sources.md5(view).hex == hashlib.md5(view.read()).hexdigest()

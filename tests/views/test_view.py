@@ -25,6 +25,7 @@ from fragdex.errors import (
 )
 from fragdex.sources import Source
 from fragdex.testing import movie
+from fragdex.views.kinds import described
 from fragdex.views.view import sizes_of
 from strategies.files import files
 
@@ -49,7 +50,7 @@ FILES = [
 
 def made(data, kind="fragmented", **options):
     try:
-        return fragdex.view(fragdex.index(data, exact=True), kind, source=data, **options)
+        return described(fragdex.index(data, exact=True), kind, source=data, **options)
     except NoSyncSample as error:
         assume("hides all" not in str(error) and "none of the samples" not in str(error))
         raise
@@ -105,7 +106,7 @@ def test_every_sample_once_with_its_times(data):
 def test_odd_files_are_told_or_right(file, kind):
     index = fragdex.index(file.data, exact=True)
     try:
-        view = fragdex.view(index, kind, source=file.data)
+        view = described(index, kind, source=file.data)
     except (FragdexError, IndexError):
         return
     try:
@@ -227,15 +228,15 @@ def test_segments_are_the_fragments_of_the_file(data, seconds):
     whole = made(data, segment_duration=seconds).read(source=data)
     index = fragdex.index(data, exact=True)
     fragments = fragdex.index(whole, exact=True).track(1).fragments
-    init = fragdex.view(index, "init", source=data, segment_duration=seconds).read(source=data)
+    init = described(index, "init", source=data, segment_duration=seconds).read(source=data)
     pieces = [
-        fragdex.view(index, "segment", source=data, segment_duration=seconds, number=n).read(
+        described(index, "segment", source=data, segment_duration=seconds, number=n).read(
             source=data
         )
         for n in range(len(fragments))
     ]
     with pytest.raises(IndexError):
-        fragdex.view(index, "segment", source=data, segment_duration=seconds, number=len(fragments))
+        described(index, "segment", source=data, segment_duration=seconds, number=len(fragments))
     joined = fragdex.index(b"".join([init, *pieces]), exact=True)
     for old in index.tracks:
         times = joined.track(old.id).samples.cts + round(joined.track(old.id).shift)

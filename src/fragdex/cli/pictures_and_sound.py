@@ -95,15 +95,16 @@ def thumbnail(
       fragdex thumbnail movie.mp4 1:02:03 -o movie.jpg --width 320
       fragdex thumbnail 'films/*.mp4' 10 -o posters/ --format avif
     """
-    at = options.parse_time(time)
+    moment = options.parse_time(time)
     if output is None:
         raise typer.BadParameter("an output is needed: -o movie.jpg")
     kind = picture_kind(output, format)
     suffix = ".jpg" if kind == "jpeg" else f".{kind}"
     targets = places(expand(files), output, lambda name: suffix, "thumbnails")
     making = partial(
-        _make_thumbnail, targets=targets, at=at, opening=opening, track=track, exact=exact,
-        width=width, height=height, fit=fit.value, format=kind, quality=quality,
+        _make_thumbnail, targets=targets, time=moment, opening=opening, track=track,
+        at="frame" if exact else "key_frame", width=width, height=height,
+        fit=fit.value, format=kind, quality=quality,
     )  # fmt: skip
     work = InputWork("thumbnail")
     for name, result in work.each(making, list(targets), 1):
@@ -118,18 +119,18 @@ def thumbnail(
 def _make_thumbnail(
     name: str,
     targets: dict[str, str],
-    at: Fraction | float,
+    time: Fraction | float,
     opening: dict[str, Any],
     **options_given: Any,
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex import thumbnail
     from fragdex.cli.opening import notes, opened_media
+    from fragdex.decoding.thumbnails import thumbnail
 
     with opened_media(name, opening) as (index, source, init):
-        if math.isinf(at):
-            at = max((float(t.stop) for t in index.tracks if t.stop is not None), default=0.0)
+        if math.isinf(time):
+            time = max((float(t.stop) for t in index.tracks if t.stop is not None), default=0.0)
         with options.usage():
-            picture = thumbnail(index, source, at, init=init, **options_given)
+            picture = thumbnail(index, source, time, init=init, **options_given)
         emit([picture.data], targets[name])
         facts = {
             "thumbnail": targets[name], "time": float(picture.time), "width": picture.width,
@@ -201,8 +202,8 @@ def storyboard(
 def _make_storyboard(
     name: str, targets: dict[str, str], opening: dict[str, Any], **options_given: Any
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex import storyboard
     from fragdex.cli.opening import notes, opened_media
+    from fragdex.decoding.storyboards import storyboard
 
     folder = targets[name]
     with (
@@ -298,8 +299,8 @@ def peaks(
 def _make_peaks(
     name: str, targets: dict[str, str], form: str, opening: dict[str, Any], **options_given: Any
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex import peaks
     from fragdex.cli.opening import notes, opened_media
+    from fragdex.decoding.peaks import peaks
 
     with opened_media(name, opening) as (index, source, init):
         with options.usage():
@@ -360,8 +361,8 @@ def _measure(
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from dataclasses import asdict
 
-    from fragdex import loudness
     from fragdex.cli.opening import notes, opened_media
+    from fragdex.decoding.loudness import loudness
 
     with opened_media(name, opening) as (index, source, init):
         measured = loudness(index, source, track=track, init=init)

@@ -85,7 +85,7 @@ def _md5(file: str) -> str:
     import fragdex
 
     with byte_progress(file) as bar:
-        return fragdex.md5(file, progress=bar).hex
+        return fragdex.sources.md5(file, progress=bar).hex
 
 
 def _compare(

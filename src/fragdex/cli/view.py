@@ -172,6 +172,7 @@ def _view(
     import fragdex
     from fragdex.cli.opening import bytes_of_view, exact_again, notes, opened_media
     from fragdex.errors import FragdexError, InexactIndex
+    from fragdex.views.kinds import described
 
     indexes: list[Any] = []
     sources: list[Any] = []
@@ -179,7 +180,7 @@ def _view(
 
     def describe() -> fragdex.View:
         several = (indexes, sources) if together else (indexes[0], sources[0])
-        return fragdex.view(several[0], kind, source=several[1], **request)
+        return described(several[0], kind, source=several[1], **request)
 
     with ExitStack() as stack:
         for one in together or [name]:

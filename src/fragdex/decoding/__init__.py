@@ -20,5 +20,9 @@ machine.
 """
 
 from fragdex.decoding.audio import AudioReader, Gap, audio
+from fragdex.decoding.loudness import loudness
+from fragdex.decoding.peaks import peaks
+from fragdex.decoding.storyboards import storyboard
+from fragdex.decoding.thumbnails import thumbnail
 
-__all__ = ["AudioReader", "Gap", "audio"]
+__all__ = ["AudioReader", "Gap", "audio", "loudness", "peaks", "storyboard", "thumbnail"]

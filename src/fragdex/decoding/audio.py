@@ -83,7 +83,7 @@ def audio(
     >>> import fragdex
     >>> from fragdex.testing import movie
     >>> data = movie()
-    >>> fragdex.audio(fragdex.index(data), data, 0, 1)
+    >>> fragdex.decoding.audio(fragdex.index(data), data, 0, 1)
     Traceback (most recent call last):
     ...
     fragdex.errors.TrackNotFound: there is no audio track

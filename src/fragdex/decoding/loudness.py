@@ -68,7 +68,9 @@ def loudness(
         MissingExtra: PyAV is not installed (extra `media`).
 
     >>> import fragdex
-    >>> fragdex.loudness(fragdex.index("fixtures/aac.m4a"), "fixtures/aac.m4a").integrated < 0
+    >>> fragdex.decoding.loudness(
+    ...     fragdex.index("fixtures/aac.m4a"), "fixtures/aac.m4a"
+    ... ).integrated < 0
     True
     """
     with SoundStream(index, source, track=track, init=init) as stream:

@@ -117,7 +117,7 @@ def peaks(
         MissingExtra: PyAV is not installed (extra `media`).
 
     >>> import fragdex
-    >>> made = fragdex.peaks(
+    >>> made = fragdex.decoding.peaks(
     ...     fragdex.index("fixtures/aac.m4a"), "fixtures/aac.m4a", samples_per_pixel=[512, 4096]
     ... )
     >>> [one.samples_per_pixel for one in made], made[0].values.shape[1:]

@@ -402,7 +402,7 @@ def storyboard(
 
     >>> import fragdex
     >>> film = "fixtures/frag-cmaf.mp4"
-    >>> with fragdex.storyboard(fragdex.index(film), film, every=0.5, width=64) as board:
+    >>> with fragdex.decoding.storyboard(fragdex.index(film), film, every=0.5, width=64) as board:
     ...     board.count, board.sheet_count, (board.columns, board.rows), board.times
     (4, 1, (4, 1), (Fraction(0, 1), Fraction(12, 25), Fraction(24, 25), Fraction(36, 25)))
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal, TypeAlias
 
 from fragdex.decoding.picture_files import (
     Fit,
@@ -14,6 +15,7 @@ from fragdex.decoding.picture_files import (
 )
 from fragdex.decoding.pictures import KeyFrameReader, PictureReader, shown_size, upright
 from fragdex.decoding.video_track import Picture
+from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike
 from fragdex.sources import SourceLike
@@ -44,12 +46,16 @@ class Thumbnail:
     height: int
 
 
+At: TypeAlias = Literal["key_frame", "frame"]
+
+
+@old_arguments(exact={False: "key_frame", True: "frame"}.get)
 def thumbnail(
     index: Index,
     source: SourceLike,
     time: TimeLike,
     *,
-    exact: bool = False,
+    at: At = "key_frame",
     width: int | None = None,
     height: int | None = None,
     fit: Fit = "contain",
@@ -70,7 +76,8 @@ def thumbnail(
         source: the file, in any form that `fragdex.open_source` takes.
         time: a presentation time as `Track.seek` takes it; before the first picture that one,
             after the end the last.
-        exact: the picture that is shown at the time, which costs decoding from the key frame on.
+        at: `key_frame`, the nearest one; or `frame`, the picture that is shown at the time, which
+            costs decoding from the key frame on.
         width, height: pixels of the result, 1 to 16,383; None: what follows from the other, or the
             picture's own size. Smaller pictures are enlarged.
         fit: with both: `contain` (the whole picture, in proportion, in at most that size), `cover`
@@ -89,7 +96,7 @@ def thumbnail(
         MissingExtra: PyAV or Pillow is not installed (extra `media`).
 
     >>> import fragdex
-    >>> made = fragdex.thumbnail(
+    >>> made = fragdex.decoding.thumbnail(
     ...     fragdex.index("fixtures/frag-cmaf.mp4"), "fixtures/frag-cmaf.mp4", 1.5, width=64
     ... )
     >>> made.media_type, made.width, made.height, made.time
@@ -97,7 +104,9 @@ def thumbnail(
     """
     kind = media_type(format)
     scaled_and_cropped((1, 1), width, height, fit)  # what is wrong is said before anything is read
-    if exact:
+    if at not in ("key_frame", "frame"):
+        raise ValueError(f"at is key_frame or frame, not {at!r}")
+    if at == "frame":
         with PictureReader(index, source, track=track, init=init) as pictures:
             return _made(pictures.at(time), width, height, fit, format, kind, quality)
     # of two sides the larger; of one, the other may be larger by the picture's proportion

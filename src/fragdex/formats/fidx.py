@@ -341,7 +341,8 @@ def open_index(
             whole.
         media: the path of the file that the index describes, or that file as an open `Source`: its
             size, modification time and ETag are compared, if both are known, without reading it.
-            An index of an incomplete file may have grown. None: nothing is compared.
+            An index of an incomplete file may have grown. What the index does not hold is read
+            there. None: nothing is compared, and the media are where the index says.
         ignore_mtime: do not compare the modification time.
         follow: let the index name any file or URL as its media. Else only what lies below its own
             folder, or at the origin of its URL, is opened by that name, so that an index from a
@@ -365,6 +366,7 @@ def open_index(
     index = _read(_content(what), named=named)[0]
     if media is not None:
         refuse_other_media(index, media, ignore_mtime=ignore_mtime)
+        return index.with_media(media)
     return index
 
 

@@ -143,7 +143,11 @@ def parse_head(view: memoryview) -> tuple[Any, int, int]:
     """
     if view[: len(MAGIC)] != MAGIC:
         raise DamagedIndex(
-            "this is not a binary index", offset=0, expected=MAGIC, found=bytes(view[: len(MAGIC)])
+            "this is not a binary index",
+            offset=0,
+            expected=MAGIC,
+            found=bytes(view[: len(MAGIC)]),
+            advice="media are indexed by fragdex.index",
         )
     if len(view) < HEADER.size:
         raise DamagedIndex(

@@ -22,7 +22,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.errors import BuildError, InexactIndex, NoSyncSample
+from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.subsegments import (
     Subsegments,
     init_range,
@@ -466,11 +466,6 @@ def media_segments(listed: Subsegments, timescale: int) -> Iterator[Range]:
 
 
 def _iframes(track: Track) -> Iterator[Range]:
-    if not track.has_samples:
-        raise InexactIndex(
-            f"the samples of track {track.id} are not in this index",
-            advice="build it with exact=True, or save it with samples=True",
-        )
     timed(track)
     table, samples = track.fragments, track.samples
     rows = np.flatnonzero((table.first_sync == 0) & (table.moof_offset != NULL))

@@ -112,7 +112,7 @@ def _refuse_hidden_keys(track: Track, shown: npt.NDArray[np.intp]) -> None:
             expected="an edit that begins at a key frame",
             found=f"sample {int(without[0]) + 1} first",
             advice="give torchcodec no mapping for this file; or make the clip without an edit "
-            "list (exact=False, fragdex extract --fragmented)",
+            "list (fragdex.clip(…, at_key_frame=True), fragdex extract --fragmented)",
         )
 
 

@@ -140,7 +140,9 @@ class FrameTrack:
 
     def _all_samples(self, init: bytes | None) -> SampleTable:
         try:
-            return self.track.samples
+            if self.track.has_samples:
+                return self.track.samples
+            raise InexactIndex("the samples are read from the open source")
         except InexactIndex:
             self.index = self._of_period(index_of(self.source, exact=True, init=init))
             self.track = self.index.periods[self.track.period].track(self.track.id)

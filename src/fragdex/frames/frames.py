@@ -565,7 +565,7 @@ class Frames(LazyArray):
             yield from self._batch(np.arange(first, min(first + step, len(self))))
 
     def audio(self, start: TimeLike, stop: TimeLike, **options: Any) -> npt.NDArray[Any]:
-        """The sound of a span, as `fragdex.audio` gives it, with its options."""
+        """The sound of a span, as `fragdex.decoding.audio` gives it, with its options."""
         with self._lock:
             return audio(self.index, self.source, start, stop, **options)
 

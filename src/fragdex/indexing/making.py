@@ -165,6 +165,10 @@ def finished(
         try:
             _refuse_the_hopeless(scan, end)
         except NotISOBMFF as error:
+            if source is not None and source.read_up_to(ByteRange(0, 4)) == SAVED:
+                raise NotISOBMFF(
+                    "this is a saved index, not media", advice="open it with fragdex.open_index"
+                ) from error
             begin = film_in_jpeg(source) if source is not None else None
             if begin is None:
                 raise
@@ -276,6 +280,8 @@ def read_init(what: SourceLike | Index) -> Moov:
         return scan.movies[0]
 
 
+SAVED = b"\x89FDX"
+"""What a saved index begins with (docs/index-format.md)."""
 LARGEST_BLOCK = (32 << 20) - (1 << 13)
 """Bytes of a block just below the size from which glibc learns nothing any more."""
 

@@ -176,10 +176,7 @@ def verifier(
         yield None
         return
     home = track.home or Home(FileInfo(), (), {})
-    if source is None:
-        # Bytes and open files without a name are called <bytes> and so on.
-        name = home.file.name
-        source = None if name.startswith("<") or not name else name
+    source = home.place if source is None else source
     if source is None:
         raise SourceNotFound(
             f"to verify sync samples of track {track.id}, its media must be read, and the index "

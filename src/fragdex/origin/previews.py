@@ -148,9 +148,11 @@ def _thumbnail(index: Index, suffix: str, track: int | None, query: Query) -> Pr
                 found=f"{float(before):.3f} s",
                 advice="ask for the key frame (exact=false)",
             )
+    how = {name: value for name, value in options.items() if name != "exact"}
+    how["at"] = "frame" if options["exact"] else "key_frame"
     return Preview(
         picture_type(options["format"]), index, ["thumbnail", str(time), options], "picture",
-        lambda source: thumbnail(index, source, time, **options).data,
+        lambda source: thumbnail(index, source, time, **how).data,
     )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ from fragdex.origin.film_list import FilmList, film_list, is_name
 from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Index
 from fragdex.sources import Source, open_source
+from fragdex.views.kinds import described
 from fragdex.views.package import Package, package
 from fragdex.views.subtitles import Captions, read_captions
 from fragdex.views.view import View
@@ -209,7 +210,7 @@ class ServedFilm:
                 return self._views[key]
         with self.titles.sources(self) as sources:
             index, length = self.indexes[0], self.titles.segment_duration
-            view = fragdex.view(index, kind, source=sources[0], segment_duration=length, **options)  # type: ignore[arg-type]
+            view = described(index, kind, source=sources[0], segment_duration=length, **options)  # type: ignore[arg-type]
         with self._lock:
             self._views[key] = view
             while len(self._views) > _MOST_VIEWS:

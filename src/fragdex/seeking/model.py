@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -91,7 +91,9 @@ class Index(Exporting):
         resume_offset: where `extend` continues: the first byte that is not indexed yet.
         digests: the digest of each piece of the file, or None if they were not requested.
 
-    Two indexes are equal if all of this is. An index can always be copied and pickled. Its pickle
+    Two indexes are equal if they say the same of the media.
+
+    An index can always be copied and pickled. Its pickle
     has its tables and the headers that samples are made from, but no media and no path, so it
     works on another machine. One from `open_index` is pickled as the bytes of its file.
 
@@ -130,6 +132,7 @@ class Index(Exporting):
         complete: bool = True,
         resume_offset: int = 0,
         digests: PieceDigests | None = None,
+        media: SourceLike | None = None,
     ) -> None:
         self.file, self.how = file, how
         self.periods, self.findings = tuple(periods), tuple(findings)
@@ -139,6 +142,7 @@ class Index(Exporting):
                 file,
                 period.init,
                 {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None},
+                media,
             )
             for track in period.tracks:
                 track.home = home
@@ -147,19 +151,44 @@ class Index(Exporting):
             self._by_id.setdefault(track.id, []).append(track)
 
     def __eq__(self, other: object) -> bool:
-        """Equal in all attributes; whether samples are at hand is not compared."""
+        """Whether both say the same of the media.
+
+        Neither how they were made is compared, nor where the media are, nor whether samples are at
+        hand; md5 and size are, where both know them.
+        """
         if not isinstance(other, Index):
             return NotImplemented
         if self is other:
             return True
-        return all(
-            getattr(self, name) == getattr(other, name)
-            for name in self.__slots__
-            if name != "_by_id"
-        )
+        for mine, theirs in (
+            (self.file.size, other.file.size),
+            (self.file.md5, other.file.md5),
+        ):
+            if mine is not None and theirs is not None and mine != theirs:
+                return False
+        names = ("complete", "resume_offset", "findings", "periods")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __hash__(self) -> int:
         return hash((self.resume_offset, len(self.periods)))
+
+    def __copy__(self) -> Index:
+        return self._copied(self.periods, self._given_media())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        media = self._given_media()
+        parts = (self.file, self.how, self.periods, self.findings, self.complete)
+        more = (self.resume_offset, self.digests)
+        lasting = media if isinstance(media, (str, PathLike)) else None
+        return _made_again, (type(self), self._own(), *parts, *more, lasting)
+
+    def _own(self) -> dict[str, Any]:
+        """What a class below this one adds."""
+        names = () if type(self) is Index else type(self).__slots__
+        return {name: getattr(self, name) for name in names}
+
+    def _given_media(self) -> SourceLike | None:
+        return next((t.home.media for t in self.tracks if t.home is not None), None)
 
     @property
     def tracks(self) -> tuple[Track, ...]:
@@ -226,6 +255,23 @@ class Index(Exporting):
         track = next((track for track in able if track.kind == "video"), able[0])
         return track.seek(time, verified=verified, source=source)
 
+    def with_media(self, media: SourceLike) -> Index:
+        """This index, with its media at another place than it says.
+
+        What a saved index does not hold (samples, for views, packages and exports) is read there.
+
+        Args:
+            media: in any form that `fragdex.open_source` takes; opened when it is needed.
+
+        >>> import fragdex
+        >>> from fragdex.testing import movie
+        >>> data = movie(fragments=3, samples=5)
+        >>> saved = fragdex.open_index(fragdex.index(data).export("fidx"))
+        >>> len(saved.with_media(data).video.samples)
+        15
+        """
+        return self._copied(self.periods, media)
+
     def of_period(self, number: int) -> Index:
         """The index of one period alone, as if the file had no other; it becomes number 0.
 
@@ -250,17 +296,27 @@ class Index(Exporting):
             )
         if len(self.periods) == 1:
             return self
-        tracks = tuple(copy(track) for track in self.periods[number].tracks)
-        for track in tracks:
-            track.period = 0
-        return Index(
+        return self._copied([self.periods[number]], self._given_media())
+
+    def _copied(self, periods: Iterable[Period], media: SourceLike | None) -> Index:
+        """Some periods of this index, numbered from 0, and where the media are."""
+        copies = []
+        for number, period in enumerate(periods):
+            tracks = tuple(copy(track) for track in period.tracks)
+            for track in tracks:
+                track.period = number
+            copies.append(replace(period, number=number, tracks=tracks))
+        return _made_again(
+            type(self),
+            self._own(),
             self.file,
             self.how,
-            [replace(self.periods[number], number=0, tracks=tracks)],
-            findings=self.findings,
-            complete=self.complete,
-            resume_offset=self.resume_offset,
-            digests=self.digests,
+            tuple(copies),
+            self.findings,
+            self.complete,
+            self.resume_offset,
+            self.digests,
+            media,
         )
 
     @property
@@ -406,7 +462,7 @@ class Index(Exporting):
 
         >>> import fragdex
         >>> index = fragdex.index("fixtures/frag-cmaf.mp4", digests=True)
-        >>> clip = fragdex.view(index, "clip", start=0.5, stop=1, source=index.checked())
+        >>> clip = fragdex.clip(index, start=0.5, stop=1, source=index.checked())
         >>> clip.read(source=index.checked())[4:8]
         b'ftyp'
         """
@@ -442,3 +498,31 @@ class Index(Exporting):
         from fragdex.seeking import show
 
         return show.index_html(self)
+
+
+def _made_again(
+    kind: type[Index],
+    own: Mapping[str, Any],
+    file: FileInfo,
+    how: How,
+    periods: tuple[Period, ...],
+    findings: tuple[Finding, ...],
+    complete: bool,
+    resume_offset: int,
+    digests: PieceDigests | None,
+    media: SourceLike | None,
+) -> Index:
+    """An index out of its parts; `own`: what its class adds."""
+    made = kind(
+        file,
+        how,
+        periods,
+        findings=findings,
+        complete=complete,
+        resume_offset=resume_offset,
+        digests=digests,
+        media=media,
+    )
+    for name, value in own.items():
+        setattr(made, name, value)
+    return made

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged
 from fragdex.fragments.track_info import SampleDefaults
+from fragdex.sources import SourceLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Home(NamedTuple):
     """Where the media of a track are, and what is needed to read its samples.
 
     Attributes:
+        media: the media, where they were given; None: they are where `file` says.
         file: which bytes the index describes.
         init: ranges of the initialization segment.
         defaults: track_ID → what its trex says.
@@ -112,3 +114,12 @@ class Home(NamedTuple):
     file: FileInfo
     init: tuple[ByteRange, ...]
     defaults: dict[int, SampleDefaults]
+    media: SourceLike | None = None
+
+    @property
+    def place(self) -> SourceLike | None:
+        """The media, or their name; None where neither is known."""
+        if self.media is not None:
+            return self.media
+        # bytes and open files are named in angle brackets
+        return None if self.file.name[:1] in ("", "<") else self.file.name

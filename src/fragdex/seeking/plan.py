@@ -308,7 +308,7 @@ _ELSEWHERE: Final = int(FragmentFlags.DECLARED_BASE | FragmentFlags.REPAIRED)
 _OUTSIDE: Final = int(FragmentFlags.OUTSIDE)
 MOST_TURNS = 8
 """Times that ranges are widened by what the moofs in them need; most files need none."""
-_VIEW = "fragdex.view(index, 'clip', start=…, stop=…) makes a file that plays this span"
+_VIEW = "fragdex.clip(index, start, stop) makes a file that plays this span"
 
 
 def _obstacle(

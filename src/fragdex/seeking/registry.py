@@ -15,6 +15,7 @@ from typing import Any
 _HOMES = {
     "export": "fragdex.formats.exporting",
     "extend": "fragdex.indexing.growing",
+    "samples": "fragdex.formats.media_or_index",
     "save": "fragdex.formats.exporting",
     "seamed": "fragdex.transcode.smart_cut",
     "verifier": "fragdex.indexing.verified",

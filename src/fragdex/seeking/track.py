@@ -56,6 +56,8 @@ class _Track(Protocol):
     def info(self) -> TrackInfo: ...
     @property
     def fragments(self) -> FragmentTable: ...
+    @property
+    def has_samples(self) -> bool: ...
     def samples_of(self, start: int, stop: int) -> SampleTable: ...
 
 
@@ -79,7 +81,7 @@ def rates_of(track: _Track, most: int = MOST) -> Rates:
     if total < 1 or ticks < 1:
         return Rates()
     frames = Fraction(total * scale, ticks) if track.info.kind == "video" else None
-    if total > most:
+    if total > most or not track.has_samples:
         return Rates(frames)
     try:
         sizes, times = _columns(track, counts)
@@ -170,6 +172,7 @@ class Track:
         "_deferred",
         "_derived",
         "_extent",
+        "_fetched",
         "_load",
         "_presented",
         "_samples",
@@ -208,6 +211,7 @@ class Track:
         self.shift, self.period, self.exact, self.groups = shift, period, exact, groups
         self.movie_timescale = movie_timescale
         self._load, self._samples = load_samples, samples
+        self._fetched: SampleTable | None = None
         self.home: Home | None = None
         self._seeker: Seeker | None = None
         self._extent: Extent | None = None
@@ -241,6 +245,7 @@ class Track:
         track.movie_timescale = movie_timescale
         track._load = track._seeker = track._extent = track._presented = track.home = None
         track._deferred, track._derived, track._samples_checked = tables, {}, False
+        track._fetched = None
         return track
 
     if not TYPE_CHECKING:  # to mypy, it would make every name an attribute
@@ -273,6 +278,7 @@ class Track:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._load = self._seeker = self._extent = self._presented = self._deferred = None
         self._samples_checked, self._derived = False, {}
+        self._fetched = self.home = None
         if "_deferred" not in state:
             self._samples = None
         for name, value in state.items():
@@ -325,7 +331,7 @@ class Track:
 
     @property
     def has_samples(self) -> bool:
-        """Whether `samples` is available."""
+        """Whether `samples` is available without reading the media again."""
         return self._samples is not None or self._load is not None
 
     @property
@@ -337,11 +343,18 @@ class Track:
     def samples(self) -> SampleTable:
         """Every sample, in decode order; made at the first call and kept.
 
+        A saved index without samples reads them from its media, which were given (`media=`,
+        `Index.with_media`) or are where it says.
+
         Raises:
-            InexactIndex: this index holds fragments only.
+            InexactIndex: this index holds fragments only, and its media cannot be read.
             DamagedIndex: a saved index has numbers here that no file has.
             LimitExceeded: more samples are claimed than any bytes of the file stand for.
         """
+        if self._samples is None and self._load is None:
+            if self._fetched is None:
+                self._fetched = self.samples_of(0, len(self.fragments))
+            return self._fetched
         if self._samples is None:
             self._samples = self.samples_of(0, len(self.fragments))
         elif self._deferred is not None and not self._samples_checked:
@@ -358,21 +371,29 @@ class Track:
             LimitExceeded: more samples are claimed than any bytes of the file stand for.
         """
         if self._samples is not None:
-            rows = self.fragments.rows(slice(start, stop))
-            if not len(rows):
-                return SampleTable.empty()
-            first = int(rows.sample_start[0])
-            last = int(rows.sample_start[-1]) + int(rows.sample_count[-1])
-            samples = self._samples.rows(slice(first, last))
+            samples = self._samples.rows(self._numbers(start, stop))
             if self._deferred is not None and not self._samples_checked:
                 self._deferred.check_samples(samples)
             return samples
-        if self._load is None:
+        if self._load is not None:
+            return self._load(start, stop)
+        if self._fetched is not None:
+            return self._fetched.rows(self._numbers(start, stop))
+        if not self.exact:
             raise InexactIndex(
                 f"the samples of track {self.id} are not in this index",
                 advice="build it with exact=True, or save it with samples=True",
             )
-        return self._load(start, stop)
+        again: SampleTable = registry.offered("samples")(self, start, stop)
+        return again
+
+    def _numbers(self, start: int, stop: int) -> slice:
+        """Numbers of the samples of rows of the fragment table."""
+        rows = self.fragments.rows(slice(start, stop))
+        if not len(rows):
+            return slice(0, 0)
+        last = int(rows.sample_start[-1]) + int(rows.sample_count[-1])
+        return slice(int(rows.sample_start[0]), last)
 
     def derived(self, make: Callable[[Track], T]) -> T:
         """What a function makes of the track, made at the first call and kept.
@@ -413,6 +434,14 @@ class Track:
         The greatest presentation time plus duration, or the end of the edit list.
         """
         return self._bounds()[1]
+
+    @property
+    def duration(self) -> Time | None:
+        """Time from `start` to `stop`; None if either is unknown."""
+        start, stop = self._bounds()
+        if start is None or stop is None:
+            return None
+        return self._time((stop.fraction - start.fraction) * self.timescale)
 
     def _bounds(self) -> tuple[Time | None, Time | None]:
         """`start` and `stop`, worked out once."""

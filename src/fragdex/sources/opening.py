@@ -351,7 +351,7 @@ def md5(
     >>> print(md5(b"abc"))
     900150983cd24fb0d6963f7d28e17f72
     """
-    check_options("fragdex.md5", options, ("ranges", "progress"))
+    check_options("fragdex.sources.md5", options, ("ranges", "progress"))
     from fragdex import digest
 
     source = open_source(what, max_bytes=max_bytes, max_requests=max_requests, **options)

@@ -10,9 +10,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fragdex import NULL, Track
+from fragdex import Track
 from fragdex.decoding.open_track import TrackSamples
 from fragdex.errors import LimitExceeded, UndecodableMedia
+from fragdex.fragments.table import NULL
 from fragdex.speech.cutting import FRAME_MS, REACH, UNIT
 from fragdex.speech.words import MissedSpan
 

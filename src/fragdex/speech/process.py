@@ -125,7 +125,7 @@ class SpeechProcess(ChildProcess):
         Returns: the track's id.
 
         Raises:
-            TrackNotFound, UndecodableMedia: as `fragdex.audio`.
+            TrackNotFound, UndecodableMedia: as `fragdex.decoding.audio`.
         """
         self._read = reads(source)
         lent = source.fileno() if source.max_bytes is None is source.max_requests else None

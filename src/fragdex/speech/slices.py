@@ -62,7 +62,7 @@ class Listener:
         init: the initialization segment, for segments that have none.
 
     Raises:
-        TrackNotFound, UndecodableMedia: as `fragdex.audio`.
+        TrackNotFound, UndecodableMedia: as `fragdex.decoding.audio`.
     """
 
     def __init__(

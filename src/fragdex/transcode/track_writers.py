@@ -27,8 +27,8 @@ from av.video.frame import PictureType, VideoFrame
 from av.video.reformatter import VideoReformatter
 
 import fragdex
-from fragdex import ByteRange, open_source, parse, parse_box
-from fragdex.boxes import build
+from fragdex import ByteRange, open_source
+from fragdex.boxes import build, parse, parse_box
 from fragdex.decoding.pictures import orientation_of
 from fragdex.errors import Unprocessable
 from fragdex.formats.clip_movie import with_next_id

@@ -478,7 +478,7 @@ class _Placed:
                 f"{last.name}",
                 path="moov/trak/edts/elst",
                 expected=f"at most {lasts} on track {self._track.id}",
-                advice="begin it at a sync sample: fragdex.view(..., 'clip', exact=False)",
+                advice="begin it at a sync sample: fragdex.clip(…, at_key_frame=True)",
             )
         gap = int(decode[0]) - floor + 1
         short = self._closed and gap - lasts <= _SHORT * scale

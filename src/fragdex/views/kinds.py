@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from fractions import Fraction
+from math import inf
+from typing import Any, Final, Literal, TypeAlias
 
 from fragdex.boxes import parse
 from fragdex.errors import NoSyncSample
 from fragdex.formats.clip_movie import traks_of
+from fragdex.formats.media_or_index import MediaOrIndex, index_and_media, is_one, lasting
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
-from fragdex.renamed import old_arguments
+from fragdex.renamed import old_arguments, old_calls
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time
+from fragdex.sources import SourceLike
 from fragdex.views.copies import ClipRequest, clip_view, faststart
 from fragdex.views.joined_files import Piece, Starts, segments_of
 from fragdex.views.media import KEPT, left_out_of_fragments, media_of, media_type
@@ -21,17 +25,172 @@ from fragdex.views.protection import protected
 from fragdex.views.segments import STYP, Segments, descriptions_of, seconds_of
 from fragdex.views.view import Sources, View
 
-__all__ = ["Kind", "view"]
+__all__ = ["AnyKind", "Kind", "clip", "described", "join", "view"]
 
-Kind: TypeAlias = Literal[
+Kind: TypeAlias = Literal["fragmented", "faststart", "tracks"]
+AnyKind: TypeAlias = Literal[
     "faststart", "fragmented", "clip", "tracks", "init", "segment", "timeline"
 ]
+_FOUR_SECONDS: Final = Fraction(4)
 
 
-@old_arguments(seconds=None)
+@old_calls(lambda: described)
+@old_arguments(index=None, seconds=None)
 def view(
-    index: Index | Sequence[Index],
+    what: MediaOrIndex,
     kind: Kind = "fragmented",
+    *,
+    tracks: Iterable[int] | None = None,
+    segment_duration: TimeLike | None = _FOUR_SECONDS,
+    period: int | None = None,
+    source: SourceLike | None = None,
+) -> View:
+    """The same media as another file, which is described and never stored.
+
+    Args:
+        what: media (path, URL, bytes, file), or an index of them.
+        kind: what it is:
+
+            - `fragmented`: its samples in fragments that begin with a sync sample, with a sidx;
+            - `faststart`: the file with its moov in front, so that players begin at once; of a
+              fragmented file a progressive one, which has no fragments;
+            - `tracks`: a choice of tracks as a progressive file.
+
+        tracks: track ids; None: all, of fragments those of video, audio and text.
+        segment_duration: wanted length of fragments; None: one for each sync sample.
+        period: number of the period; needed where there are several.
+        source: the media of an index, in any form that `fragdex.open_source` takes; None: where
+            the index says. Only moovs are read here.
+
+    Raises:
+        ValueError: there is no such kind, or a time is invalid.
+        TypeError: an option does not apply.
+        TrackNotFound, NoSyncSample: there is no such track, or no sample to begin with.
+        BuildError: the view cannot say what the source does; the message says what and why.
+        InexactIndex: the index does not know the samples, and the media are not at hand.
+        SourceError: the media cannot be read, or changed since they were indexed.
+
+    >>> from fragdex.testing import movie
+    >>> made = view(movie(8, samples=5, fps=5))
+    >>> made.media_type, made.read()[4:8]
+    ('video/mp4; codecs="avc1.42000A"', b'ftyp')
+    """
+    if kind != "fragmented" and segment_duration is not _FOUR_SECONDS:
+        raise TypeError(f"segment_duration does not apply to a {kind} view: it has no fragments")
+    if kind == "faststart" and tracks is not None:
+        raise TypeError("tracks does not apply to a faststart view: ask for kind 'tracks'")
+    if kind not in Kind.__args__:  # type: ignore[attr-defined]
+        raise ValueError(f"no kind {kind!r}: expected one of {', '.join(Kind.__args__)}")  # type: ignore[attr-defined]
+    index, media = index_and_media(what, source, "view")
+    made = described(
+        index,
+        kind,
+        source=media,
+        tracks=tracks,
+        segment_duration=segment_duration,
+        period=period,
+    )
+    return made.with_media(lasting(what, media))
+
+
+def clip(
+    what: MediaOrIndex,
+    start: TimeLike = 0,
+    stop: TimeLike = inf,
+    *,
+    tracks: Iterable[int] | None = None,
+    at_key_frame: bool = False,
+    period: int | None = None,
+    source: SourceLike | None = None,
+) -> View:
+    """A span of time as a file of its own, cut and not encoded again.
+
+    Args:
+        what: media (path, URL, bytes, file), or an index of them.
+        start: first moment, inclusive, a time as `Track.seek` takes it.
+        stop: likewise, exclusive; infinity: to the end.
+        tracks: track ids; None: all.
+        at_key_frame: begin at the sync sample at or before `start`, in fragments, for readers that
+            do not know edit lists; False: exactly the span is shown, by an edit list.
+        period: number of the period; needed where there are several.
+        source: the media of an index; None: where the index says.
+
+    Raises: as `view`; ValueError: `stop` is not after `start`.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> made = clip(movie(8, samples=5, fps=5), 1.5, "0:03")
+    >>> fragdex.index(made).duration
+    1.5
+    """
+    index, media = index_and_media(what, source, "clip")
+    made = described(
+        index,
+        "clip",
+        source=media,
+        tracks=tracks,
+        start=start,
+        stop=stop,
+        exact=not at_key_frame,
+        period=period,
+    )
+    return made.with_media(lasting(what, media))
+
+
+def join(
+    whats: MediaOrIndex | Iterable[MediaOrIndex],
+    *,
+    starts: Starts = None,
+    tracks: Iterable[int] | None = None,
+    segment_duration: TimeLike | None = 4,
+    source: SourceLike | Sequence[SourceLike | None] | None = None,
+) -> View:
+    """Several files one after the other as one file, in fragments; or the periods of one.
+
+    Tracks of one kind (and language, where they have it) are joined; what an edit list hides in
+    between is cut at access units or shown for a tick.
+
+    Args:
+        whats: media or indexes, in their order.
+        starts: where each begins: None: where the one before ends, so that gaps close; "source":
+            at its own presentation time, less that of the first, so that gaps stay; or a time for
+            each.
+        tracks: track ids; None: those of video, audio and text.
+        segment_duration: wanted length of fragments; None: one for each sync sample.
+        source: the media of indexes, one for each; None: where the indexes say.
+
+    Raises: as `view`.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> part = movie(2, samples=5, fps=5)
+    >>> fragdex.index(join([part, part])).duration
+    4.0
+    """
+    several: list[Any] = [whats] if is_one(whats) else [*whats]  # type: ignore[misc]
+    given = source if isinstance(source, (list, tuple)) else [source] * len(several)
+    if len(given) != len(several):
+        raise ValueError(f"{len(given)} sources are given for {len(several)} files")
+    known = [
+        index_and_media(what, media, "join") for what, media in zip(several, given, strict=True)
+    ]
+    media = [place for _, place in known]
+    made = described(
+        [index for index, _ in known],
+        "timeline",
+        source=media,
+        tracks=tracks,
+        segment_duration=segment_duration,
+        starts=starts,
+    )
+    return made.with_media(
+        [lasting(what, place) for what, place in zip(several, media, strict=True)]
+    )
+
+
+def described(
+    index: Index | Sequence[Index],
+    kind: AnyKind = "fragmented",
     *,
     source: Any = None,
     tracks: Iterable[int] | None = None,
@@ -44,7 +203,7 @@ def view(
     period: int | None = None,
     starts: Starts = None,
 ) -> View:
-    """A file that is described by an index and never stored.
+    """A view of any kind; `view`, `clip`, `join` and `Package` are what users call.
 
     Args:
         index: of the source; for a timeline those of several, in their order.
@@ -84,15 +243,14 @@ def view(
         IndexError: there is no such segment.
         SourceError: the source cannot be read, or changed since it was indexed.
 
-    >>> import fragdex
+    >>> from fragdex.indexing import index
     >>> from fragdex.testing import movie
     >>> data = movie(8, samples=5, fps=5)
-    >>> made = view(fragdex.index(data), source=data)
-    >>> made.media_type, made.read(source=data)[4:8]
-    ('video/mp4; codecs="avc1.42000A"', b'ftyp')
+    >>> described(index(data), source=data).media_type
+    'video/mp4; codecs="avc1.42000A"'
     """
-    if kind not in Kind.__args__:  # type: ignore[attr-defined]
-        raise ValueError(f"no kind {kind!r}: expected one of {', '.join(Kind.__args__)}")  # type: ignore[attr-defined]
+    if kind not in AnyKind.__args__:  # type: ignore[attr-defined]
+        raise ValueError(f"no kind {kind!r}: expected one of {', '.join(AnyKind.__args__)}")  # type: ignore[attr-defined]
     ids = None if tracks is None else list(dict.fromkeys(tracks))
     if kind == "timeline":
         many = [index] if isinstance(index, Index) else list(index)

@@ -21,14 +21,16 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip import track_left_out
 from fragdex.formats.clip_movie import init_of_track, traks_of
+from fragdex.formats.media_or_index import MediaOrIndex, index_and_media, is_one, lasting
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.lru_cache import LRUCache
 from fragdex.renamed import old_arguments
-from fragdex.seeking.model import Index, Period
+from fragdex.seeking.model import Period
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike
+from fragdex.sources import SourceLike
 from fragdex.views import playlists
 from fragdex.views.media import media_of
 from fragdex.views.protection import keys_of, protected
@@ -82,8 +84,10 @@ class Package(Mapping[str, View]):
         sources: Sequence[FileInfo],
         recipe: Any,
         left_out: Sequence[str] = (),
+        media: Sequence[SourceLike | None] | None = None,
     ) -> None:
         self.title, self.sources, self._recipe = title, tuple(sources), recipe
+        self._given = None if media is None or all(m is None for m in media) else [*media]
         self._left_out = tuple(left_out)
         self._kept: LRUCache[View] = LRUCache(_KEPT)
 
@@ -134,6 +138,8 @@ class Package(Mapping[str, View]):
 
         Raises: as `View.save`.
         """
+        if source is None:
+            source = self._given
         given = source if isinstance(source, (list, tuple)) else [source] * len(self.sources)
         if len(given) != len(self.sources):
             raise ValueError(f"{len(given)} sources are given for {len(self.sources)} files")
@@ -170,6 +176,12 @@ class Package(Mapping[str, View]):
         Raises:
             KeyError: the title has no such file.
         """
+        view = self._file(name)
+        if self._given is None:
+            return view
+        return view.with_media([self._given[self._number(one)] for one in view.sources])
+
+    def _file(self, name: str) -> View:
         if name == MULTIVARIANT:
             return self._text(HLS, name, lambda: playlists.multivariant(self.title))
         if name == MANIFEST:
@@ -237,11 +249,11 @@ def _existing(view: View | None, name: str) -> View:
     return view
 
 
-@old_arguments(seconds=None)
+@old_arguments(indexes=None, seconds=None)
 def package(
-    indexes: Index | Iterable[Index],
+    what: MediaOrIndex | Iterable[MediaOrIndex],
     *,
-    source: Any = None,
+    source: SourceLike | Sequence[SourceLike | None] | None = None,
     segment_duration: TimeLike | None = 4,
     tracks: Iterable[int] | None = None,
     captions: Iterable[Captions | str | PathLike[str]] = (),
@@ -253,10 +265,10 @@ def package(
     """A title in HLS (RFC 8216) and DASH (ISO/IEC 23009-1), with nothing stored.
 
     Args:
-        indexes: of one file, or of several that are renditions of one title. Each track of video,
-            audio and subtitles (wvtt, tx3g, stpp) is a rendition.
-        source: the media, in any form that `fragdex.open_source` takes, one for each index; None:
-            the files that they were made from. Only their moovs are read here.
+        what: media (path, URL, bytes, file) or an index of them, or several that are renditions of
+            one title. Each track of video, audio and subtitles (wvtt, tx3g, stpp) is a rendition.
+        source: the media of indexes, in any form that `fragdex.open_source` takes, one for each;
+            None: where the indexes say. Only their moovs are read here.
         segment_duration: approximate seconds of a segment; None: one per sync sample. Segments
             begin at sync samples of the video, audio is cut at the nearest access unit.
         tracks: track ids; None: all of video, audio and subtitles.
@@ -282,18 +294,23 @@ def package(
         MalformedCaptions: captions cannot be read.
         SourceError: a source cannot be read, or changed since it was indexed.
 
-    >>> import fragdex
     >>> from fragdex.testing import movie
-    >>> data = movie(4, tracks=2)
-    >>> made = package(fragdex.index(data), source=data)
+    >>> made = package(movie(4, tracks=2))
     >>> [one.name for one in made.title.renditions]
     ['v1', 'a1']
     """
-    given = [indexes] if isinstance(indexes, Index) else list(indexes)
+    named: list[Any] = [what] if is_one(what) else [*what]  # type: ignore[misc]
+    places = source if isinstance(source, (list, tuple)) else [source] * len(named)
+    if len(places) != len(named):
+        raise ValueError(f"{len(places)} sources are given for {len(named)} files")
+    both = [
+        index_and_media(one, place, "package") for one, place in zip(named, places, strict=True)
+    ]
+    given, several = [index for index, _ in both], [place for _, place in both]
+    kept = [lasting(one, place) for one, (_, place) in zip(named, both, strict=True)]
     length = seconds_of(segment_duration)
     if single_file and growing:
         raise ValueError("a title that grows has a file for each segment, not one for all")
-    several = source if isinstance(source, (list, tuple)) or source is None else [source]
     wanted = None if tracks is None else set(tracks)
     texts = [one if isinstance(one, Captions) else read_captions(one) for one in captions]
     listed: list[Chosen] = []
@@ -324,7 +341,7 @@ def package(
     if growing:
         # what is announced stays, however large the file is by now
         recipe.append([_beginning(one) for one in listed])
-    return Package(title, known, recipe, left_out)
+    return Package(title, known, recipe, left_out, kept)
 
 
 def _chosen(

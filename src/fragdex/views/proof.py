@@ -53,7 +53,7 @@ class Proof:
 
     >>> import fragdex
     >>> index = fragdex.index("fixtures/frag-cmaf.mp4", digests=True)
-    >>> clip = fragdex.view(index, "clip", start=0.96, stop=1.44)
+    >>> clip = fragdex.clip(index, start=0.96, stop=1.44)
     >>> proof = proof_of(clip, index)
     >>> proof.root == index.digests.root, len(proof.kept), proof.wrong(clip.read())
     (True, 2, ())

@@ -13,6 +13,7 @@ import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -318,6 +319,8 @@ class View:
         size: bytes.
         etag: a strong entity tag (RFC 9110, 8.8.3), in quotes: equal for equal sources and recipe.
         findings: which tracks of the sources are not in it and why, as sentences.
+        media: where the bytes of the sources come from if none are given to a method; None: from
+            where the indexes say.
 
     >>> view = View("text/plain", (), "example", [3, 2], lambda block: [b"abc", b"de"][block:][:1])
     >>> view.size, view.read(ByteRange(2, 4))
@@ -330,6 +333,7 @@ class View:
     starts: Int64
     make: Callable[[int], Sequence[Block]]
     findings: tuple[str, ...]
+    media: Any
 
     def __init__(
         self,
@@ -339,6 +343,7 @@ class View:
         sizes: Any,
         make: Callable[[int], Sequence[Block]],
         findings: Iterable[str] = (),
+        media: Any = None,
     ) -> None:
         """Describe a view.
 
@@ -347,7 +352,7 @@ class View:
             recipe: what decides the bytes besides the sources, of values that JSON knows.
             sizes: bytes of each block.
             make: gives the parts of a block, by its number from 0.
-            findings: as the attribute.
+            findings, media: as the attributes.
         """
         lengths = np.asarray(sizes, np.int64)
         starts = np.zeros(len(lengths) + 1, np.int64)
@@ -359,6 +364,7 @@ class View:
             ("starts", starts),
             ("make", make),
             ("findings", tuple(findings)),
+            ("media", media),
         ):
             object.__setattr__(self, name, value)
 
@@ -411,7 +417,7 @@ class View:
         Args:
             range: bytes of the view; bytes after its end are left out.
             source: the media, in any form that `fragdex.open_source` takes, or one for each of
-                `sources`; None: the files that the indexes were made from.
+                `sources`; None: `media`, or the files that the indexes were made from.
 
         Raises:
             SourceChanged: a source is not the one that was indexed, or changes meanwhile.
@@ -432,8 +438,21 @@ class View:
         >>> list(view.chunks(ByteRange(1, 5)))
         [b'bc', b'de']
         """
-        with Sources(self.sources, source) as sources:
+        with self._opened(source) as sources:
             yield from sources.bytes_of(self.blocks(range))
+
+    def _opened(self, source: Any) -> Sources:
+        return Sources(self.sources, self.media if source is None else source)
+
+    def with_media(self, media: Any) -> View:
+        """This view, with its bytes from there wherever a method is given no `source`.
+
+        Args:
+            media: as `source` of `read`.
+        """
+        view = copy(self)
+        object.__setattr__(view, "media", media)
+        return view
 
     def respond(self, method: str, headers: Fields, *, source: Any = None) -> Response:
         """What a web server answers to a request for this view, in any framework.
@@ -503,7 +522,7 @@ class View:
         ...     file.seek(-2, 2), file.read()
         (3, b'de')
         """
-        return io.BufferedReader(_File(self, Sources(self.sources, source)), 1 << 16)
+        return io.BufferedReader(_File(self, self._opened(source)), 1 << 16)
 
     def as_source(self, *, source: Any = None) -> Source:
         """The view as a source, so that it can be indexed and packaged as a file can be.
@@ -518,7 +537,7 @@ class View:
         >>> view.as_source().read(ByteRange(1, 3)), view.as_source().etag == view.etag
         (b'bc', True)
         """
-        return _ViewSource(self, Sources(self.sources, source))
+        return _ViewSource(self, self._opened(source))
 
     def __len__(self) -> int:
         return self.size

@@ -27,7 +27,7 @@ def context(request, tmp_path):
 
 
 def fresh_md5(name):
-    return fragdex.Md5(name.encode()).digest().dashed
+    return fragdex.digest.Md5(name.encode()).digest().dashed
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_a_clip_is_that_of_extract(working, film):
     assert answer.status_code == 200
     assert check_bmff(answer.content) == []
     source = path.read_bytes()
-    expected = fragdex.view(fragdex.index(source), "clip", source=source, start=1.4, stop=2.2)
+    expected = fragdex.clip(fragdex.index(source), source=source, start=1.4, stop=2.2)
     expected = expected.read(source=source)
     # 25 pictures a second, of which each says its number
     shown = list(numbers(answer.content))

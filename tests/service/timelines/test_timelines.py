@@ -133,7 +133,7 @@ def test_members_are_indexed_where_they_lie(tmp_path, monkeypatch):
     """What the child does, in this process: the indexes are those of the library."""
     monkeypatch.chdir(tmp_path)
     films = [movie(fragments=3), movie(fragments=5)]
-    whole = fragdex.view([fragdex.index(one) for one in films], "timeline", source=films)
+    whole = fragdex.join([fragdex.index(one) for one in films], source=films)
     with fragdex.open_source(b"".join(films)) as source:
         made = child.indexes(source, sizes=[len(one) for one in films], starts=None)
     wanted = [*films, whole.read(source=films)]

@@ -155,7 +155,7 @@ def test_its_index_tells_of_the_bytes_as_they_came(server):
         asked = {"Range": f"bytes={segment['offset']}-{stop - 1}"}
         got = server.client.get(place, headers=asked)
         assert (got.status_code, got.content) == (206, data[segment["offset"] : stop])
-        boxes = [box.type for box in fragdex.parse(got.content)]
+        boxes = [box.type for box in fragdex.boxes.parse(got.content)]
         assert "moof" in boxes
         assert boxes[-1] == "mdat"
     init = track["initSegment"]

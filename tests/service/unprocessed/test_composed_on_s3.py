@@ -35,7 +35,7 @@ def what_readers_get(served, file_id):
         found[number] = (track["md5"], size, told)
     sound = sound_of(context, tenant, file_id, None)
     with context.store.source(sound.blob.store_key) as source:
-        heard = fragdex.audio(sound.index, source, 0, 2, track=sound.track_id)
+        heard = fragdex.decoding.audio(sound.index, source, 0, 2, track=sound.track_id)
         assert heard.any()
         found["heard"] = heard.tobytes()
     return found, composed

@@ -107,7 +107,7 @@ def trimmed(path, start=Fraction(1, 2)):
     """A copy that begins within a group of pictures, in the middle of one: the edit list hides."""
     written(path)
     index = fragdex.index(path, exact=True)
-    path.write_bytes(fragdex.view(index, "clip", start=start).read())
+    path.write_bytes(fragdex.clip(index, start=start).read())
 
 
 FRAGMENTED = {"movflags": "frag_keyframe+empty_moov+default_base_moof"}

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 import fragdex
-from fragdex import NULL, Track
+from fragdex import Track
 from fragdex.errors import (
     BudgetExceeded,
     Conflict,
@@ -25,6 +25,7 @@ from fragdex.errors import (
     TooLarge,
 )
 from fragdex.formats.sample_csv import whole_ticks
+from fragdex.fragments.table import NULL
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import true_time, verified

@@ -17,18 +17,20 @@ from fragdex.views.view import SourceRange, View
 
 
 def picture(source: Source, known: int, *, time: str, exact: bool, **how: Any) -> dict[str, Any]:
-    """The picture of a moment; `how` as of `fragdex.thumbnail`."""
+    """The picture of a moment; `how` as of `fragdex.decoding.thumbnail`."""
     with opened(known, "index") as file:
         index = fragdex.open_index(file)
-        thumbnail = fragdex.thumbnail(index, source, Fraction(time), exact=exact, **how)
+        thumbnail = fragdex.decoding.thumbnail(
+            index, source, Fraction(time), at="frame" if exact else "key_frame", **how
+        )
     return _written({"picture": thumbnail.data}, thumbnail.media_type)
 
 
 def sheets(source: Source, known: int, *, every: str, **how: Any) -> dict[str, Any]:
-    """All sheets of a storyboard, and its WebVTT; `how` as of `fragdex.storyboard`."""
+    """All sheets of a storyboard, and its WebVTT; `how` as of `fragdex.decoding.storyboard`."""
     with opened(known, "index") as file:
         index = fragdex.open_index(file)
-        with fragdex.storyboard(index, source, every=Fraction(every), **how) as board:
+        with fragdex.decoding.storyboard(index, source, every=Fraction(every), **how) as board:
             pictures = {str(sheet.number): sheet.data for sheet in board.sheets()}
             lists = {"vtt": board.webvtt("{}").encode()}
             types = dict.fromkeys(lists, "text/vtt")
@@ -37,10 +39,12 @@ def sheets(source: Source, known: int, *, every: str, **how: Any) -> dict[str, A
 
 
 def waveform(source: Source, known: int, *, samples_per_pixel: int, bits: int) -> dict[str, Any]:
-    """The peaks of the sound, in both forms; arguments as of `fragdex.peaks`."""
+    """The peaks of the sound, in both forms; arguments as of `fragdex.decoding.peaks`."""
     with opened(known, "index") as file:
         index = fragdex.open_index(file)
-        peaks = fragdex.peaks(index, source, samples_per_pixel=samples_per_pixel, bits=bits)
+        peaks = fragdex.decoding.peaks(
+            index, source, samples_per_pixel=samples_per_pixel, bits=bits
+        )
     written = _written({"json": peaks.json(), "dat": peaks.dat()}, "application/octet-stream")
     return {"files": written["files"], "types": written["types"] | {"json": "application/json"}}
 
@@ -49,7 +53,7 @@ def measure(source: Source, known: int) -> dict[str, Any]:
     """How loud the sound is."""
     with opened(known, "index") as file:
         index = fragdex.open_index(file)
-        loudness = fragdex.loudness(index, source)
+        loudness = fragdex.decoding.loudness(index, source)
     return _written({"json": json.dumps(asdict(loudness)).encode()}, "application/json")
 
 
@@ -80,7 +84,7 @@ def indexes(source: Source, *, sizes: list[int], starts: str | None) -> dict[str
         members.append(view.as_source(source=source))
         indexes.append(fragdex.index(members[-1], exact=True))
         at += size
-    whole = fragdex.view(indexes, "timeline", source=members, starts=starts)
+    whole = fragdex.join(indexes, source=members, starts=starts)
     indexes.append(fragdex.index(whole.as_source(source=members), exact=True))
     names = [f"{number}.fidx" for number in range(len(indexes))]
     for name, index in zip(names, indexes, strict=True):

@@ -126,7 +126,7 @@ async def thumbnail(
 
     Args:
         time: seconds of presentation time.
-        form: as of `fragdex.thumbnail`.
+        form: as of `fragdex.decoding.thumbnail`.
         size: `width`, `height`, `fit` as of it.
 
     Raises: TrackNotFound, and as `Derivatives.parts`.

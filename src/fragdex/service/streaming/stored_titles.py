@@ -153,11 +153,13 @@ class StoredTitle:
 
         def make(sources: list[Source]) -> View:
             wanted: dict[str, Any] = {
-                "start": start, "stop": stop, "tracks": tracks, "exact": exact
+                "start": start, "stop": stop, "tracks": tracks
             }  # fmt: skip
             if len(self.indexes) > 1:
-                return clip_of_several(self.indexes, source=sources, **wanted)
-            return fragdex.view(self.indexes[0], "clip", source=sources[0], **wanted)
+                return clip_of_several(self.indexes, source=sources, exact=exact, **wanted)
+            return fragdex.clip(
+                self.indexes[0], source=sources[0], at_key_frame=not exact, **wanted
+            )
 
         chosen = "all" if tracks is None else ",".join(map(str, tracks))
         return self._view(f"clip {start} {stop} {chosen} {exact}", make)

@@ -193,7 +193,7 @@ class JoinedTitle:
             members = [_described(*one) for one in zip(self._views, paths, strict=True)]
             with self._opened_members() as sources:
                 given = [one.index for one in members]
-                view = fragdex.view(given, "timeline", source=sources, starts=starts)
+                view = fragdex.join(given, source=sources, starts=starts)
             self._whole = _described(view, last)
 
     @contextmanager
@@ -242,9 +242,11 @@ class JoinedTitle:
         exact: bool = True,
     ) -> View:
         """From `start` to `stop` (seconds, exclusive), as one file; raises as `fragdex.view`."""
-        wanted: dict[str, Any] = {"start": start, "stop": stop, "tracks": tracks, "exact": exact}
+        wanted: dict[str, Any] = {"start": start, "stop": stop, "tracks": tracks}
         return self._made(
-            lambda index, source: fragdex.view(index, "clip", source=source, **wanted)
+            lambda index, source: fragdex.clip(
+                index, source=source, at_key_frame=not exact, **wanted
+            )
         )
 
     @contextmanager

@@ -112,7 +112,7 @@ class Engines:
         Raises:
             EngineUnavailable: the engine or its model is missing.
             NotReady, RecordNotFound: the bytes or the index of the file are not here any more.
-            UndecodableMedia, TrackNotFound: as `fragdex.audio`.
+            UndecodableMedia, TrackNotFound: as `fragdex.decoding.audio`.
         """
         choice = choice_of(context.settings, row.engine)
 

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from fragdex import Box, ByteRange, Index, Source, Track, index, parse
+from fragdex import ByteRange, Index, Source, Track, index
+from fragdex.boxes import Box, parse
 from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from fragdex import ByteRange, parse_content_range
+from fragdex import ByteRange
+from fragdex.byterange import parse_content_range
 from fragdex.errors import (
     FragdexError,
     InvalidRange,

@@ -1,0 +1,151 @@
+"""What a user names: media, an index of them, or a saved index; and the samples of a saved one.
+
+A saved index without samples can what a fresh one can: they are read from the media again, which
+were given or are where the index says, under the rule for names inside files (`name_in_file`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import numpy as np
+
+from fragdex.errors import FormatError, InexactIndex, SourceError
+from fragdex.formats.fidx import MAGIC, open_index
+from fragdex.fragments.table import SampleTable
+from fragdex.indexing.making import index as index_media
+from fragdex.indexing.making import index_source
+from fragdex.indexing.samples import RowSamples
+from fragdex.seeking import registry
+from fragdex.seeking.model import Index
+from fragdex.seeking.track import Track
+from fragdex.sources import Source, SourceLike, open_source
+
+__all__ = ["MediaOrIndex", "index_and_media", "is_one", "is_saved_index", "lasting"]
+
+MediaOrIndex: TypeAlias = SourceLike | Index
+"""Media in any form that `fragdex.open_source` takes, a saved index likewise, or an `Index`."""
+
+FEW_ROWS = 16
+"""Fragments of which a remote file is asked one by one; for more, all are read at one go."""
+
+
+def is_saved_index(what: SourceLike) -> bool:
+    """Whether this is a saved index: bytes by how they begin, all else by the suffix of its name.
+
+    >>> is_saved_index(b"no index"), is_saved_index("movie.fidx")
+    (False, True)
+    """
+    if isinstance(what, (bytes, bytearray, memoryview)):
+        return bytes(what[: len(MAGIC)]) == MAGIC
+    return isinstance(what, (str, os.PathLike)) and os.fsdecode(what).lower().endswith(".fidx")
+
+
+def is_one(what: MediaOrIndex | Iterable[MediaOrIndex]) -> bool:
+    """Whether this is one file or index, and not several.
+
+    >>> is_one("a.mp4"), is_one(["a.mp4", "b.mp4"])
+    (True, False)
+    """
+    if isinstance(what, (Index, str, bytes, bytearray, memoryview)):
+        return True
+    return hasattr(what, "read") or not isinstance(what, Iterable)
+
+
+def index_and_media(
+    what: MediaOrIndex, source: SourceLike | None, function: str
+) -> tuple[Index, SourceLike | None]:
+    """The index of what a user named, and the media behind it.
+
+    Args:
+        what: media, or an index.
+        source: the media that an index describes; None: where the index says.
+        function: the public function that was called, for messages.
+
+    Returns: the index, and the media in a form that can be opened; None: by the index's own name.
+
+    Raises:
+        TypeError: `source` is given beside media.
+        FragdexError: what indexing and `open_index` raise.
+
+    >>> from fragdex.testing import movie
+    >>> index, media = index_and_media(movie(), None, "view")
+    >>> index.exact, media == movie()
+    (True, True)
+    """
+    if isinstance(what, Index) or is_saved_index(what):
+        index = what if isinstance(what, Index) else open_index(what)
+        if source is not None and not all(track.has_samples for track in index.tracks):
+            index = index.with_media(source)
+        return index, source
+    if isinstance(what, (list, tuple)):
+        raise ValueError(f"{function} is of one index: fragdex.join puts several one after another")
+    if source is not None:
+        raise TypeError(
+            f"{function}: source= gives the media of an index, but the media themselves are given"
+        )
+    # what has a name is opened by it again; open files and bytes are kept
+    return index_media(what, exact=True), None if isinstance(what, (str, os.PathLike)) else what
+
+
+def lasting(what: MediaOrIndex, media: SourceLike | None) -> SourceLike | None:
+    """What a view keeps of its media: what can be opened again, or the user named as the file.
+
+    An open source that was given for the media of an index is closed by whoever gave it.
+    """
+    return None if isinstance(what, Index) and isinstance(media, Source) else media
+
+
+def samples_again(track: Track, start: int, stop: int) -> SampleTable:
+    """Samples of rows of the fragment table of a saved index, from its media.
+
+    Raises:
+        InexactIndex: the media are not at hand, or are others.
+    """
+    home = track.home
+    place = None if home is None else home.place
+    if home is None or place is None:
+        raise _missing(track, "it does not say where its media are")
+    try:
+        opened = open_source(place)
+        try:
+            home.file.refuse_other(opened.name, size=opened.size, etag=opened.etag)
+            if opened.remote and stop - start > FEW_ROWS:
+                return _all_at_once(track, opened).samples_of(start, stop)
+            rows = RowSamples(track, opened, home.init, home.defaults)
+            samples = rows.rows(start, stop)
+        finally:
+            if opened is not place:
+                opened.close()
+    except (SourceError, FormatError) as error:
+        raise _missing(track, str(error)) from error
+    table = track.fragments.rows(slice(start, stop))
+    if len(samples) != int(table.sample_count.sum()):
+        raise _missing(track, "the media have other samples")
+    return samples
+
+
+def _all_at_once(track: Track, source: Source) -> Track:
+    """The track in an index of the media that is made now."""
+    made = index_source(source, exact=True, partial=True)
+    fresh = made.periods[track.period].track(track.id)
+    rows = len(track.fragments)
+    if len(fresh.fragments) < rows or not np.array_equal(
+        fresh.fragments.offset[:rows], track.fragments.offset
+    ):
+        raise _missing(track, "the media have other fragments")
+    return fresh
+
+
+def _missing(track: Track, why: str) -> InexactIndex:
+    return InexactIndex(
+        f"the samples of track {track.id} are not in this index, and cannot be read from its "
+        f"media: {why}",
+        advice="give the media: open_index(…, media=…), or index.with_media(…); or save indexes "
+        "with samples=True",
+    )
+
+
+registry.offer("samples", samples_again)
