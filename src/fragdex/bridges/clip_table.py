@@ -45,7 +45,7 @@ def schema(columns: Sequence[str]) -> Any:
 
 
 class ClipTable:
-    """All windows of a set as batches of Arrow; what is not asked for is neither read nor decoded.
+    """All windows of a set as batches of Arrow; what is not requested is neither read nor decoded.
 
     Args:
         windows: `fragdex.data.Windows` at the rate of their videos (no `fps`).
@@ -143,7 +143,7 @@ def ray_source(table: ClipTable) -> Any:
         def get_read_tasks(
             self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
         ) -> list[Any]:
-            """Runs of windows, one behind the other."""
+            """Runs of windows, one after the other."""
             edges = np.linspace(0, len(table), max(min(parallelism, len(table)), 1) + 1, dtype=int)
             return [
                 ray.ReadTask(
@@ -172,7 +172,7 @@ class _read:  # noqa: N801 — a function that goes to other processes
 def daft_source(table: ClipTable, rows: int = 256) -> Any:
     """A data source of Daft: `daft_source(table).read()` is a DataFrame.
 
-    Columns and limits that a query leaves are pushed down: what is not asked for is not decoded.
+    Columns and limits that a query leaves are pushed down: what is not requested is not decoded.
 
     Args:
         rows: of a task.

@@ -56,7 +56,7 @@ class TarFilms(Mapping[str, Frames]):
         places: name → where its bytes lie in the tar file.
 
     Only the headers of the members are read. A name is only a key: nothing is written, and links
-    are passed over. A context manager; for one thread at a time.
+    are skipped. A context manager; for one thread at a time.
 
     Raises:
         DamagedIndex: it is no tar file, or a compressed one.
