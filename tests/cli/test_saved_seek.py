@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import fragdex
@@ -72,6 +72,7 @@ def test_an_answer_is_that_of_the_whole_command(path, tmp_path, capsysbinary):
     time=st.sampled_from(TIMES[:8]),
     flags=st.sampled_from(FLAGS),
 )
+@example(place=5825, bits=1, time="0", flags=[])  # in a column that no seek reads
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_index_is_told_of_or_answered_as_ever(
     tmp_path, capsysbinary, place, bits, time, flags

@@ -149,6 +149,7 @@ class _Track:
         self.shift = numerator, denominator
         self._tables, self._space = plain["tables"], space
         self.runs = _count(self._tables["sync"]["rows"])
+        self._check()
 
     def seek(self, time: tuple[int, int]) -> dict[str, Any]:
         """A hit as `hit_value` of `fragdex.cli.seek` has it."""
@@ -174,17 +175,25 @@ class _Track:
         }
 
     def _columns(self, table: str, names: tuple[str, ...]) -> dict[str, memoryview]:
-        plain = self._tables[table]
-        rows, found = _count(plain["rows"]), {}
-        places = {name: place for name, *place in plain["columns"]}
-        _need(len(places) == len(plain["columns"]))
-        for name in names:
-            dtype, offset, checksum = places[name]
-            _need(dtype == "<i8" and not _count(offset) % 64)
-            column = self._space[offset : offset + 8 * rows]
-            _need(len(column) == 8 * rows and zlib.crc32(column) == checksum)
-            found[name] = column.cast("q")
-        return found
+        places = {name: offset for name, _, offset, _ in self._tables[table]["columns"]}
+        size = 8 * self._tables[table]["rows"]
+        return {name: self._space[places[name] : places[name] + size].cast("q") for name in names}
+
+    def _check(self) -> None:
+        """Go on only where no column is damaged: the whole command compares them all."""
+        for table in ("fragments", "sync", "groups"):
+            plain = self._tables.get(table)
+            _need(plain is not None or table == "groups")
+            if plain is None:
+                continue
+            rows, columns = _count(plain["rows"]), plain["columns"]
+            _need(len({name for name, *_ in columns}) == len(columns))
+            for name, dtype, offset, checksum in columns:
+                _need(dtype in ("<i8", "<u4") and not _count(offset) % 64)
+                _need(dtype == "<i8" or name not in SYNC_COLUMNS + ROW_COLUMNS)
+                size = rows * int(dtype[2:])
+                column = self._space[offset : offset + size]
+                _need(len(column) == size and zlib.crc32(column) == checksum)
 
 
 def _count(value: Any) -> int:
