@@ -30,7 +30,7 @@ def film(**options: Any) -> Any:
         def decode_example(self, value: Any, token_per_repo_id: Any = None) -> Frames:
             """The frames of a value: a path or URL, or bytes."""
             if not self.decode:
-                raise RuntimeError("decoding is switched off: use film() without decode=False")
+                raise RuntimeError("decoding is switched off: use `film` without decode=False")
             if isinstance(value, str):
                 value = {"path": value, "bytes": None}
             if value.get("bytes") is not None:

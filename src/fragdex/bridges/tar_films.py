@@ -59,7 +59,7 @@ class TarFilms(Mapping[str, Frames]):
     are skipped. A context manager; for one thread at a time.
 
     Raises:
-        DamagedIndex: it is no tar file, or a compressed one.
+        DamagedIndex: it is not a tar file, or it is compressed.
         SourceError: it cannot be read.
 
     >>> import io, tarfile

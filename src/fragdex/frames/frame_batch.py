@@ -308,9 +308,9 @@ class LazyArray(FrameTimes):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def sync_frames(self, count: int) -> FrameBatch:
-        """So many sync samples, spread evenly over those of the film; all, where it has fewer.
+        """`count` sync samples, spread evenly over those of the video; all, if it has fewer.
 
-        Nothing but these is read and decoded: pictures for a language model, or an overview.
+        Only these are read and decoded: pictures for a language model, or an overview.
 
         Raises:
             ValueError: count is not 1 or more.

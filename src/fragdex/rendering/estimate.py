@@ -1,4 +1,4 @@
-"""What a film will cost, foreseen from a few of its frames; and evenly spaced frames on a sheet."""
+"""The cost of a video, estimated from a few of its frames; and evenly spaced frames on a sheet."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ _ROOM: Final = "globalThis[Symbol.for('fragdex.bridge')]"
 
 
 class Bridge:
-    """A page that is asked for each frame.
+    """A page that draws each frame on request.
 
     Args:
         waiting: for what the page promises.
@@ -76,11 +76,11 @@ class Bridge:
 
     @property
     def frames(self) -> range | None:
-        """The frames of the film that the page was told of; None: not yet."""
+        """The frames of the video given to the page; None: not yet."""
         return self._frames
 
     def is_asked(self) -> bool:
-        """Whether the page asks to be asked for frames."""
+        """Whether the page wants a request for each frame."""
         return bool(self._waiting.value(f"{_ROOM}?.isAsked() === true"))
 
     def measure(self) -> tuple[int | None, int | None, int | None]:
@@ -94,11 +94,11 @@ class Bridge:
         return width, height, duration
 
     def initialize(self, frames: range, heard: range) -> None:
-        """Tell the page which part of the film is wanted.
+        """Tell the page which part of the video it has to draw.
 
         Args:
-            frames: that will be asked for, of the whole film.
-            heard: those of them whose sound is wanted.
+            frames: that it will draw, of the whole video.
+            heard: those of them whose sound it has to give.
 
         Raises:
             PageFailed: it throws, says that it failed, or does not answer.
@@ -124,7 +124,7 @@ class Bridge:
         self._ask(f"initialize({json.dumps(options)})", "to initialize", self._seconds)
 
     def frame(self, i: int) -> None:
-        """Have the page draw frame i of the film; raises as `initialize`."""
+        """Have the page draw frame i of the video; raises as `initialize`."""
         assert self._frames is not None
         number, is_last = i - self._frames.start, i == self._frames.stop - 1
         # the sound may take the page as long as it lasts
@@ -132,10 +132,10 @@ class Bridge:
         self._ask(f"frame({number}, {json.dumps(is_last)})", f"for frame {number}", seconds)
 
     def sound(self) -> bytes:
-        """What is heard in the part, once its last frame was drawn.
+        """The sound of the part, after its last frame was drawn.
 
         Returns: float32, two channels, interleaved, little-endian, at 48 kHz: as many samples as
-        the frames last, rounded to the film's; empty where the page gave none.
+        the frames last, rounded to those of the video; empty if the page gave none.
         """
         size = int(self._waiting.value(f"{_ROOM}.size()"))
         if not size:
@@ -159,7 +159,7 @@ class Bridge:
         return _stereo(data, channels, stop - first)
 
     def _span_us(self) -> tuple[int, int]:
-        """The span of sound that the page is told of: frames of AAC that hold the film's."""
+        """The span of sound given to the page: frames of AAC that hold the sound of the video."""
         fps = self._view.fps
         start = int(self._heard.start * _SECOND / fps) // _SPAN_US * _SPAN_US
         return start, -(-self._heard.stop * _SECOND // (fps * _SPAN_US)) * _SPAN_US
