@@ -125,7 +125,7 @@ def storyboard(
         quality: 1 to 100; PNG ignores it.
         track: track_ID; None: the first with pictures.
 
-    Returns: a context manager; its sheets are decoded when they are asked for.
+    Returns: a context manager; its sheets are decoded when they are used.
 
     Raises: as `fragdex.decoding.storyboards.storyboard`.
 
@@ -272,7 +272,7 @@ def _named(what: MediaOrIndex, index: Index | None) -> tuple[Index | None, Sourc
 def _opened(
     what: MediaOrIndex, index: Index | None, make: Callable[[Index, Source], Result]
 ) -> Result:
-    """What is made of the index and the open media."""
+    """The result of a function of the index and the open media."""
     known, place = _named(what, index)
     source = open_source(place)
     try:

@@ -180,7 +180,7 @@ class _Track:
         return {name: self._space[places[name] : places[name] + size].cast("q") for name in names}
 
     def _check(self) -> None:
-        """Go on only where no column is damaged: the whole command compares them all."""
+        """Continue only if no column is damaged: the whole command compares them all."""
         for table in ("fragments", "sync", "groups"):
             plain = self._tables.get(table)
             _need(plain is not None or table == "groups")

@@ -57,7 +57,7 @@ def is_one(what: MediaOrIndex | Iterable[MediaOrIndex]) -> bool:
 def index_and_media(
     what: MediaOrIndex, source: SourceLike | None, function: str
 ) -> tuple[Index, SourceLike | None]:
-    """The index of what a user named, and the media behind it.
+    """The index of what a user named, and the media that it is of.
 
     Args:
         what: media, or an index.
@@ -67,7 +67,7 @@ def index_and_media(
     Returns: the index, and the media in a form that can be opened; None: by the index's own name.
 
     Raises:
-        TypeError: `source` is given beside media.
+        TypeError: `source` is given in addition to media.
         FragdexError: what indexing and `open_index` raise.
 
     >>> from fragdex.testing import movie
