@@ -54,7 +54,7 @@ def test_the_picture_is_the_nearest_key_frame_or_the_exact_one(fragmented, time,
     index = fragdex.index(film)
     near = fragdex.decoding.thumbnail(index, film, time)
     assert (number_of(near), near.time) == (key, Fraction(key, 30))
-    true = fragdex.decoding.thumbnail(index, film, time, exact=True)
+    true = fragdex.decoding.thumbnail(index, film, time, at="frame")
     assert (number_of(true), true.time) == (exact, Fraction(exact, 30))
 
 
@@ -63,7 +63,7 @@ def test_the_picture_is_the_nearest_key_frame_or_the_exact_one(fragmented, time,
 def test_the_pixels_are_those_of_another_decoder(name, time):
     data = (FIXTURES / name).read_bytes()
     index = fragdex.index(data)
-    made = fragdex.decoding.thumbnail(index, data, time, exact=True, format="png")
+    made = fragdex.decoding.thumbnail(index, data, time, at="frame", format="png")
     assert 0 <= time - made.time < 0.05
     reference = decoded(data, made.time - index.track(1).start.fraction).astype(int)
     found = opened(made).astype(int)
@@ -95,7 +95,7 @@ def test_a_film_is_shown_as_its_matrix_says(name, exact):
     matrix, shown = MATRICES[name]
     plain = numbered(10, Fraction(10))
     film = shown_by(plain, matrix)
-    options = {"format": "png", "exact": exact}
+    options = {"format": "png", "at": "frame" if exact else "key_frame"}
     before = opened(fragdex.decoding.thumbnail(fragdex.index(plain), plain, 0, **options))
     after = opened(fragdex.decoding.thumbnail(fragdex.index(film), film, 0, **options))
     info = fragdex.index(film).track(1).info
@@ -118,7 +118,7 @@ def test_pixels_are_made_square():
 @pytest.mark.parametrize("format", ["jpeg", "webp", "avif", "png"])
 def test_formats(format):
     film = numbered(8, Fraction(4), size=(256, 64))
-    made = fragdex.decoding.thumbnail(fragdex.index(film), film, 1.25, exact=True, format=format)
+    made = fragdex.decoding.thumbnail(fragdex.index(film), film, 1.25, at="frame", format=format)
     picture = Image.open(io.BytesIO(made.data))
     assert (picture.format, picture.size) == (format.upper(), (made.width, made.height))
     assert made.media_type == f"image/{format}" == picture.get_format_mimetype()
@@ -210,7 +210,7 @@ def test_a_track_without_sync_samples_says_so():
     with pytest.raises(NoSyncSample):
         fragdex.decoding.thumbnail(bare_index, film, 0)
     with pytest.raises(NoSyncSample):
-        fragdex.decoding.thumbnail(bare_index, film, 0, exact=True)
+        fragdex.decoding.thumbnail(bare_index, film, 0, at="frame")
 
 
 def test_of_samples_that_only_claim_to_be_key_frames_a_true_one_is_shown():

@@ -130,9 +130,9 @@ def test_the_command_and_the_view_cut_alike(tmp_path: Path, capfd: Any) -> None:
     path = tmp_path / "clip.mp4"
     assert main(["extract", name, "0.6", "1.7", "--smart", "-o", str(path)]) == 0
     assert "pictures re-encoded" in capfd.readouterr().out
-    view = fragdex.view(index_of("faststart"), "clip", start=0.6, stop=1.7, smart=True)
+    view = fragdex.clip(index_of("faststart"), start=0.6, stop=1.7, smart=True)
     assert path.read_bytes() == view.read() == smart("faststart", 0.6, 1.7)[0]
-    again = fragdex.view(index_of("faststart"), "clip", start=0.6, stop=1.7)
+    again = fragdex.clip(index_of("faststart"), start=0.6, stop=1.7)
     assert view.etag != again.etag
 
 
