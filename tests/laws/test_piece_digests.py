@@ -17,7 +17,7 @@ from forged_indexes import forged_columns, forged_values
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, FragdexError, InexactIndex, SourceChanged
 from fragdex.formats import fidx
-from fragdex.formats.fidx_columns import build_head, parse_head
+from fragdex.formats.fidx_head import build_head, parse_head
 from fragdex.fragments.pieces import leaves_of, path_of, root_of, root_of_path
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.indexing.piece_digests import damage, digest_pieces, edges_of
