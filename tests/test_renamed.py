@@ -9,6 +9,7 @@ import pytest
 
 import fragdex
 from fragdex import renamed
+from fragdex.__main__ import main
 
 MOVING = Path(__file__).parent.parent / "docs" / "moving.md"
 
@@ -28,7 +29,22 @@ def test_the_docs_tell_every_old_name_and_no_other():
         function = function.replace("Exporting.", "Index.")
         told[f"{function}({name}=)"] = f"{function}({new}=)"
     told |= renamed.CALLS
+    for command, options in renamed.OPTIONS.items():
+        told |= {f"fragdex {command} {old}": f"fragdex {command} {new}"
+                 for old, new in options.items()}  # fmt: skip
     assert rows() == told
+
+
+def test_an_old_option_does_what_it_did_and_says_its_new_name(capsys, root):
+    film = str(root / "fixtures" / "frag-cmaf.mp4")
+    assert main(["seek", film, "0.2", "--until", "0.4"]) == 0
+    old = capsys.readouterr()
+    assert old.err == "fragdex: --until is now --stop; the old name goes in 0.2\n"
+    assert main(["seek", film, "0.2", "--stop", "0.4"]) == 0
+    assert capsys.readouterr() == (old.out, "")
+    assert renamed.renewed_options(["render", "--to=3", "--", "--from"])[0] == [
+        "render", "--stop=3", "--", "--from",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("old", renamed.NAMES)

@@ -25,8 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given == ["--version"]:
         from fragdex import __version__
 
-        print(f"fragdex {__version__}")
-        return 0
+        try:
+            print(f"fragdex {__version__}", flush=True)
+        except OSError:
+            pass  # the whole command says what is wrong with its output
+        else:
+            return 0
     if given[:1] == ["seek"]:
         from fragdex.cli.saved_seek import seek
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
@@ -19,10 +19,12 @@ __all__ = [
     "CALLS",
     "FORMER",
     "NAMES",
+    "OPTIONS",
     "OldName",
     "old_arguments",
     "old_calls",
     "old_name",
+    "renewed_options",
 ]
 
 UNTIL: Final = "0.2"
@@ -54,6 +56,12 @@ NAMES: Final[Mapping[str, str]] = {
     "thumbnail": "media.thumbnail",
 }
 """Of the module `fragdex`: the old name, and the new one with the modules before it."""
+
+OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "seek": {"--until": "--stop"},
+    "render": {"--from": "--start", "--to": "--stop"},
+}
+"""Of the command line: {command: {old option: new one}}."""
 
 FORMER: Final[Mapping[str, str]] = {
     "audio": "decoding.audio.audio",
@@ -189,3 +197,24 @@ def old_calls(former: Callable[[], Callable[..., Any]]) -> Callable[[Function], 
         return functools.wraps(function)(renamed)  # type: ignore[return-value]
 
     return decorate
+
+
+def renewed_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Arguments of the command line with the new names of options, and a sentence for each old one.
+
+    >>> renewed_options(["seek", "a.mp4", "1", "--until=2"])
+    (['seek', 'a.mp4', '1', '--stop=2'], ['--until is now --stop; the old name goes in 0.2'])
+    """
+    names = OPTIONS.get(arguments[0], {}) if arguments else {}
+    renewed: list[str] = []
+    advice: list[str] = []
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return [*renewed, *arguments[place:]], advice
+        old, equals, value = argument.partition("=")
+        new = names.get(old)
+        if new is not None:
+            advice.append(f"{old} is now {new}; the old name goes in {UNTIL}")
+            argument = f"{new}{equals}{value}"
+        renewed.append(argument)
+    return renewed, advice

@@ -90,7 +90,7 @@ def test_the_version(run):
 
 
 def test_the_kinds_of_views_are_those_of_the_library():
-    assert [kind.value for kind in ViewKind] == list(kinds.Kind.__args__)
+    assert [kind.value for kind in ViewKind] == list(kinds.AnyKind.__args__)
 
 
 def test_the_formats_of_pictures_are_those_of_the_library():
@@ -128,7 +128,7 @@ def test_every_command_and_option_is_in_the_docs(root):
         ["seek"],
         ["seek", "a.mp4", "noon"],
         ["seek", "a.mp4", "1", "--track", "video"],
-        ["seek", "a.mp4", "5", "--until", "4"],
+        ["seek", "a.mp4", "5", "--stop", "4"],
         ["seek", "a.mp4", "0", "--track", "9"],
         ["index", "a.mp4", "--format", "avi"],
         ["index", "a.mp4", "--json", "--format", "csv"],

@@ -83,7 +83,7 @@ def test_a_page_that_two_browsers_show_differently_is_drawn_by_one(call, page):
 
 
 def test_a_range_of_the_film_is_made(call, page):
-    ran = call("render", "page.html", "-o", "a.mp4", "--from", "0.5", "--to", "0.7", "--json")
+    ran = call("render", "page.html", "-o", "a.mp4", "--start", "0.5", "--stop", "0.7", "--json")
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
     assert (told["first_frame"], told["frames"], told["duration"]) == (15, 6, 0.2)
@@ -102,7 +102,9 @@ def test_a_range_of_the_film_is_made(call, page):
 )
 def test_a_file_for_each_frame_is_named_by_its_number(call, page, name, more, first):
     (page.parent / "frames").mkdir()
-    ran = call("render", "page.html", "-o", f"frames/{name}", "--from", "0.5", "--to", "0.6", *more)
+    ran = call(
+        "render", "page.html", "-o", f"frames/{name}", "--start", "0.5", "--stop", "0.6", *more
+    )
     assert (ran.code, ran.err) == (0, "")
     assert "0.100 s, 160×90, 3 frames" in ran.out
     names = sorted(path.name for path in (page.parent / "frames").iterdir())
@@ -148,7 +150,7 @@ def test_a_part_of_the_window_is_kept(call, page, name, scale):
     if name == "still.png" and scale == "1":
         at = ["--transparent", "--at", "0.5"]
     else:
-        at = ["--at", "0.5"] if name.startswith("still") else ["--from", "0.5", "--to", "0.6"]
+        at = ["--at", "0.5"] if name.startswith("still") else ["--start", "0.5", "--stop", "0.6"]
     ran = call(
         "render", "page.html", "-o", name, "--crop", "52,10,60,72", "--scale", scale, "--json",
         *at, *(["--fps", "20"] if name.endswith("gif") else []),
@@ -398,10 +400,13 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
         (["page.html", "-o", "film.mp4", "--size", "big"], "1280x720"),
         (["page.html", "-o", "film.mp4", "--size", "0x7"], "1280x720"),
         (["page.html", "-o", "film.mp4", "--fps", "500"], "1 to 120"),
-        (["page.html", "-o", "a.mp4", "--from", "2", "--to", "1"], "no frame is between 2000 and"),
-        (["page.html", "-o", "a.mp4", "--to", "0"], "--to 0: a time of at least 1 ms"),
-        (["page.html", "-o", "a.png", "--from", "1"], "--from does not apply to a still"),
-        (["page.html", "-o", "%d.png", "--at", "1"], "--at does not apply to a film"),
+        (
+            ["page.html", "-o", "a.mp4", "--start", "2", "--stop", "1"],
+            "no frame is between 2000 and",
+        ),
+        (["page.html", "-o", "a.mp4", "--stop", "0"], "--stop 0: a time of at least 1 ms"),
+        (["page.html", "-o", "a.png", "--start", "1"], "--start does not apply to a still"),
+        (["page.html", "-o", "%d.png", "--at", "1"], "--at does not apply to a video"),
         (["page.html", "-o", "%d.png", "--quality", "1"], "--quality: png has none"),
         (["page.html", "-o", "%d.jpg", "--transparent"], "--transparent: jpeg has none"),
         (["page.html", "-o", "%d.jpg", "--codec", "h264"], "--codec: does not apply to"),
@@ -432,7 +437,7 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
         (["page.html", "-o", "film.mp4", "--duration", "0"], "at least 1 ms"),
         (["page.html", "-o", "film.mp4", "--duration", "-1"], "at least 1 ms"),
         (["page.html", "-o", "film.mp4", "--duration", "end"], "at least 1 ms"),
-        (["page.html", "-o", "film.mp4", "--at", "1"], "does not apply to a film"),
+        (["page.html", "-o", "film.mp4", "--at", "1"], "does not apply to a video"),
         (
             ["page.html", "-o", "film.mp4", "--transparent"],
             "--transparent: h264 has none here",

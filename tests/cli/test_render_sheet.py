@@ -16,7 +16,7 @@ def test_frames_stand_in_a_grid_with_their_times(call, tmp_path, chromium):
     (tmp_path / "page.html").write_text(BRIGHTER)
     ran = call(
         "render", "page.html", "-o", "sheet.png", "--contact-sheet", "3x2", "--fps", "10",
-        "--from", "0.5", "--json",
+        "--start", "0.5", "--json",
     )  # fmt: skip
     assert (ran.code, ran.err) == (0, "")
     told = json.loads(ran.out)
@@ -57,7 +57,7 @@ def test_a_short_film_of_a_large_page_fits(call, tmp_path, chromium):
         (["--contact-sheet", "4x4", "-o", "a.png", "--quality", "5"], "does not apply to .png"),
         (["--contact-sheet", "4x4", "-o", "no/a.png"], "no such folder"),
         (["--contact-sheet", "4x4", "-o", "a.png", "--check"], "do not go together"),
-        (["--contact-sheet", "4x4", "-o", "a.png", "--at", "1"], "--at does not apply to a film"),
+        (["--contact-sheet", "4x4", "-o", "a.png", "--at", "1"], "--at does not apply to a video"),
     ],
 )
 def test_what_does_not_go_together_is_said(call, tmp_path, arguments, told):

@@ -28,7 +28,7 @@ TIMES = [
     "x",
     "1:99",
 ]
-FLAGS = [[], ["--json"], ["-t", "1"], ["--track", "2", "--json"], ["-t", "7"], ["--until", "9"]]
+FLAGS = [[], ["--json"], ["-t", "1"], ["--track", "2", "--json"], ["-t", "7"], ["--stop", "9"]]
 
 
 def both(capsysbinary, arguments):

@@ -201,7 +201,7 @@ def test_a_page_is_rendered_by_the_service(call, served, page, tmp_path, monkeyp
     row = tmp_path / "row.json"
     row.write_text('{"title": "Hi"}')
     code, out, err = call(
-        "render", str(page), "-o", "film.mp4", *given, "--duration", "0.5", "--from", "0.1",
+        "render", str(page), "-o", "film.mp4", *given, "--duration", "0.5", "--start", "0.1",
         "--data", str(row), "--crf", "30", "--no-sound", "--scale", "2", "--json",
     )  # fmt: skip
     assert code == 0, err
@@ -228,9 +228,9 @@ def test_a_page_is_rendered_by_the_service(call, served, page, tmp_path, monkeyp
         (["card.html", "-o", "-"], "-o - does not go with --server"),
         (["card.html", "--check"], "--check does not go with --server"),
         (["card.html", "-o", "a.gif", "--crf", "3"], "--crf: does not apply to gif"),
-        (["card.html", "-o", "a.png", "--from", "3"], "--from does not apply to a still"),
+        (["card.html", "-o", "a.png", "--start", "3"], "--start does not apply to a still"),
         (["card.html", "-o", "a.mp4", "--fps", "many"], "a number, or a fraction"),
-        (["card.html", "-o", "a.mp4", "--at", "1"], "--at does not apply to a film"),
+        (["card.html", "-o", "a.mp4", "--at", "1"], "--at does not apply to a video"),
         (["https://example.org/", "-o", "a.mp4"], "only files and folders"),
         (["letters", "-o", "a.mp4"], "no index.html"),
         (["none.html", "-o", "a.mp4"], "none.html"),

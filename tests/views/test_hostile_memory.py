@@ -103,6 +103,7 @@ import json, re, resource, sys
 import fragdex
 from fragdex.errors import FragdexError
 from fragdex.testing import movie
+from fragdex.views.kinds import described
 
 def peak():
     with open("/proc/self/status") as file:

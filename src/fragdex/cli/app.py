@@ -33,6 +33,7 @@ from fragdex.cli.transcribe import transcribe
 from fragdex.cli.verify import md5, verify
 from fragdex.cli.view import extract, package, view
 from fragdex.errors import FragdexError
+from fragdex.renamed import renewed_options
 
 COMMANDS: dict[Callable[..., int], str] = {
     index: "Write the index of files, in any form.",
@@ -178,7 +179,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
     FRAGDEX_TRACEBACK=1 in the environment shows where a fault came from.
     """
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    given, advice = renewed_options(sys.argv[1:] if arguments is None else arguments)
+    for sentence in advice:
+        print(f"fragdex: {sentence}", file=sys.stderr)
     command = typer.main.get_command(app_of(*given[:1]))
     try:
         result = command.main(args=given, prog_name="fragdex", standalone_mode=False)

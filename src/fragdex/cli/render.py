@@ -368,7 +368,7 @@ def render(
     Examples:
       fragdex render page.html -o film.mp4 --size 1280x720 --fps 30 --duration 10
       fragdex render site/ -o film.mp4 --slices 4 --jobs 2
-      fragdex render page.html -o part.mp4 --from 10 --to 1:02.5 --scale 2
+      fragdex render page.html -o part.mp4 --start 10 --stop 1:02.5 --scale 2
       fragdex render page.html -o poster.png --at 2.5 --transparent
       fragdex render logo.html -o logo.webm --transparent --crf 12
       fragdex render page.html -o master.mov --codec prores --preset 4444

@@ -212,7 +212,7 @@ def _check(spec: RenderSpec, options: Mapping[str, Any]) -> None:
         try:
             spec.frames(spec.end_ms)
         except ValueError as error:
-            raise typer.BadParameter(f"--from, --to: {error}") from None
+            raise typer.BadParameter(f"--start, --stop: {error}") from None
 
 
 INCOMPLETE: Final = 3

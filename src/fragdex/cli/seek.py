@@ -25,7 +25,7 @@ def seek(
     until: Annotated[
         str | None,
         typer.Option(
-            "--until",
+            "--stop",
             "-u",
             metavar="TIME",
             help="The merged byte ranges that play from TIME until this time (or: end).",
@@ -58,12 +58,12 @@ def seek(
     Examples:
       fragdex seek movie.mp4 1:02:03.5
       fragdex seek movie.mp4 90 --verified
-      fragdex seek movie.fidx 60 --until 90 --track 1
+      fragdex seek movie.fidx 60 --stop 90 --track 1
     """
     start = options.parse_time(time)
     stop = None if until is None else options.parse_time(until)
     if stop is not None and stop < start:
-        raise typer.BadParameter(f"--until {until} lies before {time}")
+        raise typer.BadParameter(f"--stop {until} lies before {time}")
     query = _Query(start, stop, tracks, verified)
     finding = partial(_seek, query=query, json=json, opening=opening)
     return answer("seek", finding, files, jobs=jobs, output=output, titles=not json)
