@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fragdex.formats.fidx_head import BYTE_ORDER, CHECKED, HEADER, MAGIC, VERSION, aligned
+from fragdex.formats.fidx_head import BYTE_ORDER, CHECKED, HEADER, MAGIC, aligned
 
 __all__ = ["CODES", "Base", "mutate_boxes", "mutate_fidx", "scramble"]
 
@@ -151,11 +151,11 @@ def mutate_fidx(data: bytes, most: int, dice: random.Random, base: Base) -> byte
     return mend_fidx(text, columns)[:most]
 
 
-def mend_fidx(text: bytes, columns: bytes) -> bytes:
+def mend_fidx(text: bytes, columns: bytes, version: tuple[int, int] = (1, 0)) -> bytes:
     """A binary index of this JSON part and these columns whose header and checksum are right."""
     start = aligned(HEADER.size + len(text))
     sizes = (start + len(columns), len(text), start)
-    header = HEADER.pack(MAGIC, *VERSION, BYTE_ORDER, *sizes, 0)
+    header = HEADER.pack(MAGIC, *version, BYTE_ORDER, *sizes, 0)
     checksum = zlib.crc32(text, zlib.crc32(header[:CHECKED]))
     head = header[:CHECKED] + struct.pack("<I", checksum) + text
     return head.ljust(start, b"\0") + columns

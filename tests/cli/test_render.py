@@ -428,7 +428,7 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
         ),
         (["page.html", "-o", "a.mp4", "--page-fps", "0"], "--page-fps 0"),
         (["page.html", "-o", "a.mp4", "--crop", "1,2"], "X,Y,WIDTH,HEIGHT are expected"),
-        (["page.html", "-o", "a.mp4", "--crop", "0,0,3,2"], "a film has even sides, not 3 × 2"),
+        (["page.html", "-o", "a.mp4", "--crop", "0,0,3,2"], "a video has even sides, not 3 × 2"),
         (["page.html", "-o", "a.png", "--crop", "0,0,900,9", "--size", "9x9"], "beyond the window"),
         (["page.html", "-o", "film.mp4", "--scale", "5"], "0.5 to 4 are expected"),
         (["page.html", "-o", "film.mp4", "--scale", "1.1"], "in steps of 0.25"),
