@@ -56,7 +56,7 @@ def test_thumbnails(client):
     assert client.get(f"{address}&other=1").headers["etag"] == found.headers["etag"]
     exact = client.get("/faststart.mp4/thumbnail.jpg?t=0.52&exact=true")
     made = fragdex.decoding.thumbnail(
-        fragdex.index(FIXTURES / "faststart.mp4"), FIXTURES / "faststart.mp4", 0.52, exact=True
+        fragdex.index(FIXTURES / "faststart.mp4"), FIXTURES / "faststart.mp4", 0.52, at="frame"
     )
     assert exact.content == made.data
 

@@ -69,5 +69,5 @@ def test_a_range_of_a_page_that_needs_all_its_frames_is_drawn_from_the_beginning
 def test_a_range_behind_the_end_says_how_long_the_film_is(tmp_path):
     page = Page("<body style='animation: go 1s'><style>@keyframes go { to { opacity: 0 } }")
     wanted = RenderSpec(64, 64, from_ms=1000)
-    with pytest.raises(PageFailed, match="between 1000 and 1000 ms: the film is 1000 ms long"):
+    with pytest.raises(PageFailed, match="between 1000 and 1000 ms: the video is 1000 ms long"):
         render(page, wanted, tmp_path / "a.mp4")
