@@ -1,6 +1,7 @@
 """The client against a running service, over connections that break."""
 
 import asyncio
+import contextlib
 import hashlib
 import inspect
 import json
@@ -12,11 +13,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+import fragdex
 from client.breaking import breaking
 from fragdex import client as client_room
 from fragdex.client import (
     AsyncClient,
     Client,
+    Conflict,
     InvalidRequest,
     JobFailed,
     NotFound,
@@ -292,6 +295,36 @@ def test_a_download_that_fails_leaves_what_was_there(client, tmp_path):
     assert os.listdir(tmp_path) == ["film.mp4"]
 
 
+def test_what_was_pushed_is_waited_for_and_pulled(client, tmp_path):
+    source = FIXTURES / "frag-default-base.mp4"
+    sent = client.push(source)
+    ready = client.wait(sent)
+    assert (ready.id, ready.status) == (sent.id, "ready")
+    assert client.wait(sent.id) == ready
+    size = client.pull(sent.id, tmp_path / "film.mp4")
+    assert (tmp_path / "film.mp4").stat().st_size == size
+    kinds = [track.kind for track in fragdex.index(tmp_path / "film.mp4").tracks]
+    assert kinds == [track.kind for track in fragdex.index(source).tracks]
+    words = tmp_path / "words.vtt"
+    words.write_text("WEBVTT\n\n00:00.000 --> 00:01.000\nword\n")
+    client.pull(client.wait(client.push(words)), tmp_path / "again.vtt")
+    assert (tmp_path / "again.vtt").read_bytes() == words.read_bytes()
+    heard = client.transcribe(sent)
+    assert heard.id != sent.id
+    assert client.transcribe(sent.id, language="en").isobmff_track == heard.isobmff_track
+    for id in {heard.id, client.transcribe(sent).id}:
+        with contextlib.suppress(Conflict):  # it is complete
+            client.send(api.cancel_transcription(id))
+
+
+def test_what_failed_is_said_by_waiting(client, tmp_path):
+    sent = client.push(big(tmp_path, 1000, "broken.mp4"))
+    with pytest.raises(JobFailed):
+        client.wait(sent)
+    with pytest.raises(NotFound):
+        client.wait("none")
+
+
 class Stream(httpx.SyncByteStream):
     def __init__(self, data, *, breaks):
         self.data, self.breaks = data, breaks
@@ -375,6 +408,8 @@ def test_the_same_is_awaited(served, tmp_path):
                 size = await one.download(
                     api.download_file_track(film.id, tracks[0].track_id), tmp_path / "t.mp4"
                 )
+                assert (await one.wait(film)).status == "ready"
+                assert await one.pull(film.id, tmp_path / "whole.mp4") >= size
                 listed = [f.id async for p in one.pages(api.list_files(limit=1)) for f in p.files]
                 assert proxy.breaks
         assert record.next_byte == path.stat().st_size

@@ -30,7 +30,9 @@ WHERE = {
     "service/unprocessed/inspection.py": "boxes of at most IN_THREAD",
     "speech/captions.py": "a child",
     "speech/transcribe.py": "not called by the service",
+    "transcode/probe.py": "a child",
     "transcode/process.py": "a child",
+    "transcode/seams.py": "not called by the service",
     "transcode/track_writers.py": "a child",
 }
 

@@ -3,9 +3,8 @@
     from fragdex.client import Client, api
 
     with Client("https://media.example.org", key) as client:
-        file = client.push("film.mp4")
-        for event in client.events(api.get_file_progress(file.id)):
-            print(event.event, event.data)
+        file = client.wait(client.push("film.mp4"))
+        client.pull(client.wait(client.transcribe(file)), "film.vtt")
         seek = client.send(api.seek_isobmff_file(file.id, time_ms=1500))
 
 Needs the extra `remote`.

@@ -223,6 +223,48 @@ class Client(Connection):
         """
         return self._run(procedures.render(page, fields, progress=progress, retries=self.retries))
 
+    def transcribe(self, file: api.AnyFile | str, **fields: Any) -> api.TranscriptionRecord:
+        """Transcribe the speech of a file; returns the record, which is then queued or complete.
+
+        Args:
+            file: its record, as `push` gives it, or its id.
+            fields: those of `api.transcribe_file`: engine, language, track_id.
+
+        Raises: as `send`.
+        """
+        return self._run(procedures.transcribe(file, fields, self.retries))
+
+    def wait(self, job: procedures.Job | str) -> procedures.Job:
+        """Wait until a file is ready, or a render or transcription complete; gives its record.
+
+        Args:
+            job: its record or id.
+
+        Raises:
+            JobFailed: it failed.
+            And as `send`.
+        """
+        record = self._run(procedures.record_of(job, self.retries))
+        if procedures.is_done(record):
+            return record
+        for _ in self.events(procedures.progress_of(record)):
+            pass
+        return self._run(procedures.record_of(record.id, self.retries))
+
+    def pull(self, job: procedures.Job | str, to: Any, *, progress: Progress | None = None) -> int:
+        """Receive what a file, render or transcription is; gives the number of bytes.
+
+        A video comes as one fragmented MP4; captions in the form of the suffix (.vtt, .srt, .json).
+        A break is continued at the byte that is missing. A path appears when it is complete.
+
+        Args:
+            job: its record or id. It has to be ready: `wait` first.
+            to, progress: as in `download`.
+
+        Raises: as `download`.
+        """
+        return self._run(procedures.pull(job, to, progress, self.retries))
+
     def download(self, request: Request[Any], to: Any, *, progress: Progress | None = None) -> int:
         """Receive the bytes of a request into a file; gives their number.
 
@@ -356,6 +398,25 @@ class AsyncClient(Connection):
         return await self._run(
             procedures.render(page, fields, progress=progress, retries=self.retries)
         )
+
+    async def transcribe(self, file: api.AnyFile | str, **fields: Any) -> api.TranscriptionRecord:
+        """As `Client.transcribe`."""
+        return await self._run(procedures.transcribe(file, fields, self.retries))
+
+    async def wait(self, job: procedures.Job | str) -> procedures.Job:
+        """As `Client.wait`."""
+        record = await self._run(procedures.record_of(job, self.retries))
+        if procedures.is_done(record):
+            return record
+        async for _ in self.events(procedures.progress_of(record)):
+            pass
+        return await self._run(procedures.record_of(record.id, self.retries))
+
+    async def pull(
+        self, job: procedures.Job | str, to: Any, *, progress: Progress | None = None
+    ) -> int:
+        """As `Client.pull`."""
+        return await self._run(procedures.pull(job, to, progress, self.retries))
 
     async def download(
         self, request: Request[Any], to: Any, *, progress: Progress | None = None

@@ -1,4 +1,4 @@
-"""What takes several requests: pushing a file, having a page rendered with the files it uses."""
+"""What takes several requests: pushing a file, rendering a page with its files, pulling."""
 
 from __future__ import annotations
 
@@ -10,17 +10,96 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 from urllib.parse import unquote
 
 from fragdex.client import api
-from fragdex.client.errors import ClientError, InvalidRequest, TooLarge
-from fragdex.client.exchange import Await, Procedure, Retries, exchange
-from fragdex.client.transfers import CHUNK, DIRECT_BYTES, DirectUpload, Progress, Upload, background
+from fragdex.client.errors import ClientError, InvalidRequest, NotFound, TooLarge
+from fragdex.client.exchange import Await, Procedure, Request, Retries, exchange
+from fragdex.client.transfers import (
+    CHUNK,
+    DIRECT_BYTES,
+    DirectUpload,
+    Progress,
+    Upload,
+    background,
+    download,
+)
 from fragdex.sources import md5 as md5_of
 
 IMAGES: Final = frozenset({".jpg", ".jpeg", ".png", ".webp", ".svg"})
 CAPTIONS: Final = frozenset({".vtt", ".srt", ".json"})
+
+
+Job: TypeAlias = api.AnyFile | api.RenderRecord | api.TranscriptionRecord
+"""What the service works on until it is ready, complete or failed."""
+
+
+def record_of(job: Job | str, retries: Retries) -> Procedure[Job]:
+    """The record of a file, render or transcription by its id; a record stays as it is.
+
+    Raises:
+        NotFound: the tenant has none of this id.
+    """
+    if not isinstance(job, str):
+        return job
+    with suppress(NotFound):
+        return (yield from exchange(api.get_file(job), retries))
+    with suppress(NotFound):
+        return (yield from exchange(api.get_render(job), retries))
+    return (yield from exchange(api.get_transcription(job), retries))
+
+
+def is_done(job: Job) -> bool:
+    """Whether the service has made of it all that it will.
+
+    A failed one is not: its events say why.
+    """
+    return job.status in ("ready", "complete")
+
+
+def progress_of(job: Job) -> Request[api.Event]:
+    """The request of its events."""
+    if isinstance(job, api.AnyFile):
+        return api.get_file_progress(job.id)
+    if isinstance(job, api.RenderRecord):
+        return api.get_render_progress(job.id)
+    return api.get_transcription_progress(job.id)
+
+
+def bytes_of(job: Job, to: Any) -> Request[bytes]:
+    """The request of its bytes.
+
+    Args:
+        to: where they go; of a path, the suffix chooses the form of captions.
+    """
+    if isinstance(job, api.RenderRecord):
+        return api.download_render(job.id, "mp4")  # whichever suffix: the result is one
+    if isinstance(job, api.TranscriptionRecord):
+        suffix = Path(to).suffix.lower() if isinstance(to, str | os.PathLike) else ""
+        suffix = suffix if suffix in CAPTIONS else ".vtt"
+        request: Request[bytes] = getattr(api, f"download_transcription_{suffix[1:]}")(job.id)
+        return request
+    if job.type == "image":
+        return api.download_image_file(job.id)
+    if job.type == "caption":
+        return api.download_caption_file(job.id)
+    return api.get_file_fragmented(job.id)
+
+
+def pull(job: Job | str, to: Any, progress: Progress | None, retries: Retries) -> Procedure[int]:
+    """Receive the bytes of a record into a file, as `Client.pull` explains."""
+    record = yield from record_of(job, retries)
+    return (yield from download(bytes_of(record, to), to, progress, retries))
+
+
+def transcribe(
+    file: api.AnyFile | str, fields: Mapping[str, Any], retries: Retries
+) -> Procedure[api.TranscriptionRecord]:
+    """Have a file transcribed; gives the record of the transcription."""
+    id = file if isinstance(file, str) else file.id
+    begun = yield from exchange(api.transcribe_file(id, **fields), retries)
+    return (yield from exchange(api.get_transcription(begun.id), retries))
 
 
 def type_of(filename: str) -> str:
