@@ -55,7 +55,7 @@ def parse_webvtt(data: bytes) -> list[CaptionCue]:
         MalformedCaptions: no signature, or a cue that cannot be read; names the line.
 
     >>> parse_webvtt(b"WEBVTT\n\n00:01.000 --> 00:02.500\nHello")
-    [Cue(start_ms=1000, end_ms=2500, text='Hello')]
+    [CaptionCue(start_ms=1000, end_ms=2500, text='Hello')]
     """
     return [cue for cue, _ in webvtt_cues(data)[1]]
 
@@ -66,7 +66,7 @@ def webvtt_cues(data: bytes) -> tuple[list[str], list[tuple[CaptionCue, str]]]:
     Raises: as `parse_webvtt`.
 
     >>> webvtt_cues(b"WEBVTT\n\nSTYLE\n::cue{}\n\n00:01.000 --> 00:02.000 line:0\nHello")
-    (['STYLE\n::cue{}'], [(Cue(start_ms=1000, end_ms=2000, text='Hello'), 'line:0')])
+    (['STYLE\n::cue{}'], [(CaptionCue(start_ms=1000, end_ms=2000, text='Hello'), 'line:0')])
     """
     lines = _lines_of(data)
     if not re.match(r"WEBVTT(?:[ \t]|$)", lines[0]):
@@ -117,7 +117,7 @@ def parse_srt(data: bytes) -> list[CaptionCue]:
         MalformedCaptions: no cue, or one that cannot be read; names the line.
 
     >>> parse_srt(b"1\n00:00:01,000 --> 00:00:02,5\nHello\n")
-    [Cue(start_ms=1000, end_ms=2500, text='Hello')]
+    [CaptionCue(start_ms=1000, end_ms=2500, text='Hello')]
     """
     lines = _lines_of(data)
     cues: list[CaptionCue] = []
@@ -158,7 +158,7 @@ def parse_json(data: bytes) -> list[CaptionCue]:
         MalformedCaptions: no JSON, or a member that is not what it should be; names it.
 
     >>> parse_json(b'{"segments": [{"start": 1, "end": 2.5, "text": "Hello"}]}')
-    [Cue(start_ms=1000, end_ms=2500, text='Hello')]
+    [CaptionCue(start_ms=1000, end_ms=2500, text='Hello')]
     """
     text = "\n".join(_lines_of(data))
     try:

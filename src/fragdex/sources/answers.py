@@ -52,7 +52,7 @@ class BodyPart:
     `whole` tells that the body is the whole object, from its first byte.
 
     >>> FirstSeen("x").judge(206, {"content-range": "bytes 0-9/100"}, 0, 10)
-    Part(skip=0, length=10, whole=False)
+    BodyPart(skip=0, length=10, whole=False)
     """
 
     skip: int
@@ -86,7 +86,7 @@ class FirstSeen:
         PastTheEnd, or the error that ends the reading.
 
         >>> FirstSeen("x").judge(200, {"content-length": "5"}, 0, 10)
-        Part(skip=0, length=5, whole=True)
+        BodyPart(skip=0, length=5, whole=True)
         """
         if status in {404, 410}:
             raise SourceNotFound(f"there is nothing at {self.name} (HTTP status {status})")

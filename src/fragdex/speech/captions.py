@@ -85,8 +85,8 @@ def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Captio
         words: in order, none beginning before the end of the one before.
         layout: lengths of lines and of cues.
 
-    >>> cues_of([Word("hello", 0, 400), Word("there", 450, 800), Word("you", 2000, 2300)])
-    [Cue(start_ms=0, end_ms=1000, text='hello there'), Cue(start_ms=2000, end_ms=3000, text='you')]
+    >>> cues_of([Word("hello", 0, 400), Word("there", 450, 800)])
+    [CaptionCue(start_ms=0, end_ms=1000, text='hello there')]
     """
     groups = list(_groups(words, layout))
     cues = []

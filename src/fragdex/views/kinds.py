@@ -100,6 +100,7 @@ def clip(
     *,
     tracks: Iterable[int] | None = None,
     at_key_frame: bool = False,
+    smart: bool = False,
     period: int | None = None,
     source: SourceLike | None = None,
 ) -> View:
@@ -112,10 +113,13 @@ def clip(
         tracks: track ids; None: all.
         at_key_frame: begin at the sync sample at or before `start`, in fragments, for readers that
             do not know edit lists; False: exactly the span is shown, by an edit list.
+        smart: re-encode the pictures next to the cuts, so that it hides none (AVC and HEVC; needs
+            the extra `media`); all others stay bit for bit.
         period: number of the period; needed where there are several.
         source: the media of an index; None: where the index says.
 
-    Raises: as `view`; ValueError: `stop` is not after `start`.
+    Raises: as `view`; ValueError: `stop` is not after `start`; TypeError: a smart cut does not begin
+        at a key frame; BuildError: the pictures cannot be re-encoded.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -123,10 +127,13 @@ def clip(
     >>> fragdex.index(made).duration
     1.5
     """
+    if smart and at_key_frame:
+        raise TypeError("smart cuts hide no pictures: at_key_frame does not apply")
     index, media = index_and_media(what, source, "clip")
     made = described(
         index,
         "clip",
+        smart=smart,
         source=media,
         tracks=tracks,
         start=start,

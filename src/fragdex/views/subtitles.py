@@ -269,7 +269,7 @@ def captions_of(
         MalformedCaptions: they break the rules of their kind.
 
     >>> captions_of(b"1\n00:00:01,000 --> 00:00:02,000\n<i>a & b</i>\n", ".srt").cues
-    ((Cue(start_ms=1000, end_ms=2000, text='<i>a &amp; b</i>'), ''),)
+    ((CaptionCue(start_ms=1000, end_ms=2000, text='<i>a &amp; b</i>'), ''),)
     """
     blocks: list[str] = []
     if kind == ".vtt":
