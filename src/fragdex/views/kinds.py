@@ -118,8 +118,8 @@ def clip(
         period: number of the period; needed where there are several.
         source: the media of an index; None: where the index says.
 
-    Raises: as `view`; ValueError: `stop` is not after `start`; TypeError: a smart cut does not begin
-        at a key frame; BuildError: the pictures cannot be re-encoded.
+    Raises: as `view`; ValueError: `stop` is not after `start`; TypeError: a smart cut begins at no
+        key frame; BuildError: the pictures cannot be re-encoded.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
