@@ -87,8 +87,8 @@ def test_fields_do_not_share_their_place_or_their_option(owner):
 
 
 TEXTS = {
-    "size": "64x32", "scale": "2", "fps": "25", "page-fps": "50", "duration": "1:02", "from": "1",
-    "to": "3", "crop": "0,0,8,8", "codec": "av1", "crf": 30, "preset": "8", "gop": 12,
+    "size": "64x32", "scale": "2", "fps": "25", "page-fps": "50", "duration": "1:02", "start": "1",
+    "stop": "3", "crop": "0,0,8,8", "codec": "av1", "crf": 30, "preset": "8", "gop": 12,
     "pixel-format": "yuv420p", "color": "bt709", "audio-codec": "opus", "audio-bit-rate": "96k",
     "loudness": -16.0, "fragmented": True,
 }  # fmt: skip

@@ -83,7 +83,7 @@ def test_two_runs_give_the_same_bytes_and_slices_the_same_frames(tmp_path):
             load.start()
         made = render(site, wanted, out, slices=slices, jobs=2)
         assert len(made.slices) == slices
-        pictures[name] = [picture.astype(np.int16) for _, picture in decoded(out)]
+        pictures[name] = [picture for _, picture in decoded(out)]
         if slices == 1:
             digests.add(out.read_bytes())
     stop.set()
@@ -92,7 +92,7 @@ def test_two_runs_give_the_same_bytes_and_slices_the_same_frames(tmp_path):
     for name in "bc":
         assert len(pictures[name]) == 45
         for one, other in zip(pictures["a"], pictures[name], strict=True):
-            assert abs(one - other).mean() <= 1
+            assert abs(one.astype(np.int16) - other).mean() <= 1
 
 
 def test_a_kept_process_goes_on_where_it_stands(tmp_path, pool):
