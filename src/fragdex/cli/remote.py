@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import islice
@@ -280,19 +280,15 @@ def _downloads(
 ) -> Iterator[tuple[Any, str]]:
     """Requests of bytes, with the names that their files get."""
     from fragdex.client import api
-    from fragdex.client.procedures import CAPTIONS
+    from fragdex.client.procedures import bytes_of
 
+    whole = bytes_of(record, output)
     if kind == "render":
-        yield api.download_render(record.id, "mp4"), f"{record.id}{_suffix_of(record.media_type)}"
+        yield whole, f"{record.id}{_suffix_of(record.media_type)}"
     elif kind == "transcription":
-        suffix = Path(output or "").suffix.lower()
-        suffix = suffix if suffix in CAPTIONS else ".vtt"
-        download = getattr(api, f"download_transcription_{suffix[1:]}")
-        yield download(record.id), f"{record.id}{suffix}"
-    elif record.type == "image":
-        yield api.download_image_file(record.id), _own_name(record)
-    elif record.type == "caption":
-        yield api.download_caption_file(record.id), _own_name(record)
+        yield whole, f"{record.id}.{whole.path.rpartition('.')[2]}"
+    elif record.type in ("image", "caption"):
+        yield whole, _own_name(record)
     else:
         stem = Path(_own_name(record)).stem or record.id
         wanted = [
@@ -303,7 +299,7 @@ def _downloads(
         if not wanted:
             raise FragdexError(f"{record.id} has no such track, or none yet: it is {record.status}")
         if tracks is None:
-            yield api.get_file_fragmented(record.id), f"{stem}.mp4"
+            yield whole, f"{stem}.mp4"
             return
         for one in wanted:
             request = api.download_file_track(record.id, one.track_id)
@@ -384,15 +380,12 @@ def record_of(client: Any, id: str) -> tuple[str, Any]:
     """
     from fragdex.client import NotFound, api
 
-    lookups: tuple[tuple[str, Any], ...] = (
-        ("file", api.get_file(id)),
-        ("render", api.get_render(id)),
-        ("transcription", api.get_transcription(id)),
-    )
-    for kind, request in lookups:
-        with suppress(NotFound):
-            return kind, client.send(request)
-    raise FragdexError(f"there is no such file, render or transcription: {id}")
+    try:
+        record = client.record(id)
+    except NotFound:
+        raise FragdexError(f"there is no such file, render or transcription: {id}") from None
+    kinds: dict[type, str] = {api.RenderRecord: "render", api.TranscriptionRecord: "transcription"}
+    return kinds.get(type(record), "file"), record
 
 
 def _record_line(kind: str, record: Any, json: bool) -> str:

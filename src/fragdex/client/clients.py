@@ -234,6 +234,13 @@ class Client(Connection):
         """
         return self._run(procedures.transcribe(file, fields, self.retries))
 
+    def record(self, job: procedures.Job | str) -> procedures.Job:
+        """The record of a file, render or transcription by its id; a record stays as it is.
+
+        Raises: as `send`; NotFound: there is none of this id.
+        """
+        return self._run(procedures.record_of(job, self.retries))
+
     def wait(self, job: procedures.Job | str) -> procedures.Job:
         """Wait until a file is ready, or a render or transcription complete; gives its record.
 
@@ -244,12 +251,12 @@ class Client(Connection):
             JobFailed: it failed.
             And as `send`.
         """
-        record = self._run(procedures.record_of(job, self.retries))
+        record = self.record(job)
         if procedures.is_done(record):
             return record
         for _ in self.events(procedures.progress_of(record)):
             pass
-        return self._run(procedures.record_of(record.id, self.retries))
+        return self.record(record.id)
 
     def pull(self, job: procedures.Job | str, to: Any, *, progress: Progress | None = None) -> int:
         """Receive what a file, render or transcription is; gives the number of bytes.
@@ -403,14 +410,18 @@ class AsyncClient(Connection):
         """As `Client.transcribe`."""
         return await self._run(procedures.transcribe(file, fields, self.retries))
 
+    async def record(self, job: procedures.Job | str) -> procedures.Job:
+        """As `Client.record`."""
+        return await self._run(procedures.record_of(job, self.retries))
+
     async def wait(self, job: procedures.Job | str) -> procedures.Job:
         """As `Client.wait`."""
-        record = await self._run(procedures.record_of(job, self.retries))
+        record = await self.record(job)
         if procedures.is_done(record):
             return record
         async for _ in self.events(procedures.progress_of(record)):
             pass
-        return await self._run(procedures.record_of(record.id, self.retries))
+        return await self.record(record.id)
 
     async def pull(
         self, job: procedures.Job | str, to: Any, *, progress: Progress | None = None

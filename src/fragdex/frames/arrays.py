@@ -11,14 +11,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from threading import Lock
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from fragdex.decoding.pictures import Orientation, matrix_of, orientation_of
 from fragdex.errors import MissingExtra
-from fragdex.frames.pixels import Converter, Pixels, check_alike, is_full_range, stored_format
+from fragdex.frames.pixels import (
+    Converter,
+    Gathering,
+    Pixels,
+    check_alike,
+    is_full_range,
+    stored_format,
+)
 
 # Planes of 4:2:0 with 8 bits to red, green, blue and gray, in whole numbers.
 #
@@ -345,8 +351,8 @@ class ArrayConverter:
         return (rgb_of(self._lib, luma, chroma, coefficients(matrix, full_range=full)),)
 
 
-class ArrayGathering:
-    """The arrays of one answer, on a device; takes and gives what `Gathering` does."""
+class ArrayGathering(Gathering):
+    """The arrays of one answer, on a device."""
 
     def __init__(
         self,
@@ -355,23 +361,11 @@ class ArrayGathering:
         converters: list[ArrayConverter],
         make: Callable[[], ArrayConverter],
     ) -> None:
+        super().__init__(samples, converters, make)
         self._lib, self._samples = lib, samples
-        self._converters, self._make = converters, make
-        self._lock = Lock()
         self._pixels: dict[int, Pixels] = {}
 
-    def give(self, sample: int, frame: Any) -> None:
-        """Take the picture of a sample.
-
-        Raises:
-            UndecodableMedia: it has another size than the others.
-        """
-        try:
-            converter = self._converters.pop()
-        except IndexError:
-            converter = self._make()
-        pixels = converter.pixels(frame)
-        self._converters.append(converter)
+    def _keep(self, sample: int, pixels: Pixels) -> None:
         with self._lock:
             if self._pixels:
                 check_alike(next(iter(self._pixels.values())), pixels)

@@ -591,7 +591,7 @@ class Frames(LazyArray):
             reasons,
         )
 
-    def _gathering(self, samples: list[int]) -> Gathering | ArrayGathering:
+    def _gathering(self, samples: list[int]) -> Gathering:
         format, size, rotate, lib = self._format, self._size, self._rotate, self._lib
         if lib is None:
             return Gathering(

@@ -179,12 +179,13 @@ class Gathering:
 
     Args:
         samples: of each place of the answer, which sample it shows.
-        converters: that wait for work; they are used by one thread at a time.
+        converters: that wait for work (`Converter`, or what has its methods); they are used by one
+            thread at a time.
         make: another converter.
     """
 
     def __init__(
-        self, samples: Sequence[int], converters: list[Converter], make: Callable[[], Converter]
+        self, samples: Sequence[int], converters: list[Any], make: Callable[[], Any]
     ) -> None:
         self._places: dict[int, list[int]] = {}
         for place, sample in enumerate(samples):
@@ -204,13 +205,16 @@ class Gathering:
             converter = self._converters.pop()
         except IndexError:
             converter = self._make()
-        pixels = converter.pixels(frame)
+        self._keep(sample, converter.pixels(frame))
+        self._converters.append(converter)
+
+    def _keep(self, sample: int, pixels: Pixels) -> None:
+        """Copy the arrays of a picture: its converter makes others of the same memory."""
         arrays = self._arrays or self._allocated(pixels)
         check_alike(tuple(array[0] for array in arrays), pixels)
         for place in self._places[sample]:
             for array, part in zip(arrays, pixels, strict=True):
                 array[place] = part
-        self._converters.append(converter)
 
     def arrays(self, blank: Iterable[int], size: tuple[int, int]) -> Pixels:
         """The arrays of the answer.
