@@ -286,11 +286,11 @@ class LeRobotSet(Sequence[dict[str, Any]]):
 
     def _read_episodes(self) -> list[dict[str, Any]]:
         total = self.info.get("total_episodes")
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         if not isinstance(total, int):
             raise DamagedIndex(f"meta/info.json of {self._root} says no total_episodes")
         chunk = file = 0
-        while len(found) < total and chunk + file < MOST_FILES:
+        while len(rows) < total and chunk + file < MOST_FILES:
             try:
                 table = self._table(f"meta/episodes/chunk-{chunk:03d}/file-{file:03d}.parquet")
             except SourceNotFound:
@@ -302,15 +302,15 @@ class LeRobotSet(Sequence[dict[str, Any]]):
             missing = {*_OF_EPISODES, *self._of_films()} - set(kept)
             if missing:
                 raise DamagedIndex(f"meta/episodes has no column {min(missing)}")
-            found += table.select(kept).to_pylist()
+            rows += table.select(kept).to_pylist()
             file += 1
-        if len(found) != total:
+        if len(rows) != total:
             raise DamagedIndex(
                 f"meta/episodes of {self._root} has other episodes than info.json says",
                 expected=total,
-                found=len(found),
+                found=len(rows),
             )
-        return found
+        return rows
 
     def _read_data(self, chosen: list[int]) -> dict[str, Any]:
         import pyarrow as pa
@@ -339,7 +339,7 @@ class LeRobotSet(Sequence[dict[str, Any]]):
     def _films(self, chosen: list[int]) -> dict[tuple[int, str], tuple[int, float]]:
         """Episode and camera → number of the video, and the second at which the episode begins."""
         numbers: dict[str, int] = {}
-        found = {}
+        places = {}
         for episode in chosen:
             one = self.episodes[episode]
             for key in self.video_keys:
@@ -349,20 +349,20 @@ class LeRobotSet(Sequence[dict[str, Any]]):
                     file_index=one[f"videos/{key}/file_index"],
                 )
                 number = numbers.setdefault(name, len(numbers))
-                found[episode, key] = number, float(one[f"videos/{key}/from_timestamp"])
+                places[episode, key] = number, float(one[f"videos/{key}/from_timestamp"])
         self._names += numbers
-        return found
+        return places
 
     def _delta_indices(self, deltas: Mapping[str, Sequence[float]]) -> dict[str, list[int]]:
-        found = {}
+        offsets = {}
         for name, seconds in deltas.items():
             if name not in self.info["features"]:
                 raise ValueError(f"there is no feature {name!r}")
             frames = [float(one) * self.fps for one in seconds]
-            found[name] = [round(one) for one in frames]
+            offsets[name] = [round(one) for one in frames]
             if any(abs(one - round(one)) / self.fps > self._tolerance for one in frames):
                 raise ValueError(f"delta_timestamps of {name} are no multiples of 1 / {self.fps} s")
-        return found
+        return offsets
 
     # -- files
 

@@ -155,7 +155,7 @@ def _of_own_lengths(ranges: list[ByteRange], size: int | None) -> list[ByteRange
     Where two are, one has a few bytes more of what lies before it.
     """
     used: set[int] = set()
-    found = []
+    chunks = []
     for one in ranges:
         start, stop = one.start, one.stop
         while stop - start in used:
@@ -166,8 +166,8 @@ def _of_own_lengths(ranges: list[ByteRange], size: int | None) -> list[ByteRange
             else:
                 raise BuildError("the chunks have no ranges of different lengths")
         used.add(stop - start)
-        found.append(ByteRange(start, stop))
-    return found
+        chunks.append(ByteRange(start, stop))
+    return chunks
 
 
 def _alone(index: Index, track: Track, url: str) -> Index:

@@ -131,8 +131,8 @@ def _refuse_other_media(name: str, source: Any) -> None:
     if not os.path.isfile(beside):
         _need(not os.path.exists(recorded))
         return
-    found = os.stat(beside)
-    _need(source["size"] == found.st_size and source["mtime_ns"] == found.st_mtime_ns)
+    media = os.stat(beside)
+    _need(source["size"] == media.st_size and source["mtime_ns"] == media.st_mtime_ns)
 
 
 class _Track:

@@ -105,13 +105,13 @@ def _is_c2pa(source: Source, place: ByteRange) -> bool:
 
 def _leaves(source: Source, media: ByteRange) -> list[bytes]:
     """The digest of each block; the last one may be shorter."""
-    found = []
+    leaves = []
     for start in range(media.start, media.stop, _BLOCK):
         running = sha256()
         for piece in source.pieces(ByteRange(start, min(start + _BLOCK, media.stop))):
             running.update(piece)
-        found.append(running.digest())
-    return found
+        leaves.append(running.digest())
+    return leaves
 
 
 def manifest(

@@ -150,8 +150,8 @@ def _leb128(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _as_leb128(value: int) -> bytes:
-    found = bytearray()
+    digits = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        digits.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*digits, value])

@@ -276,8 +276,8 @@ def _small(box: Box) -> Box:
         if child.type in ("mdia", "minf"):
             child = _small(child)
         elif child.type == "stbl":
-            told = [one for one in child.children if one.type in ("stsd", "stsc")]
-            child = child.replace(children=told)
+            described = [one for one in child.children if one.type in ("stsd", "stsc")]
+            child = child.replace(children=described)
         children.append(child)
     return box.replace(children=children)
 

@@ -84,8 +84,8 @@ class Column:
 
 def column(dtype: str, unit: str, meaning: str, *, nullable: bool = False, stored: str = "") -> Any:
     """Declare a column of a table: dtype, unit, meaning, whether it may hold NULL, its old name."""
-    said = {"dtype": dtype, "unit": unit, "nullable": nullable, "meaning": meaning}
-    return field(metadata={"column": said | ({"stored": stored} if stored else {})})
+    about = {"dtype": dtype, "unit": unit, "nullable": nullable, "meaning": meaning}
+    return field(metadata={"column": about | ({"stored": stored} if stored else {})})
 
 
 _SCHEMAS: dict[str, tuple[Column, ...]] = {}

@@ -79,12 +79,12 @@ class Proof:
         """
         source = open_source(what)
         try:
-            found = []
+            proved = []
             for piece in self.kept:
                 digest = sha256(source.read_up_to(piece.range)).digest()
                 if root_of_path(digest, piece.number, self.count, piece.path) != self.root:
-                    found.append(piece.range)
-            return tuple(found)
+                    proved.append(piece.range)
+            return tuple(proved)
         finally:
             if source is not what:
                 source.close()
@@ -157,12 +157,12 @@ def _kept(view: View, source: int, digests: PieceDigests) -> Sequence[tuple[int,
     stops = digests.table.start + digests.table.size
     low = np.searchsorted(digests.table.start, begin, side="left")
     high = np.searchsorted(stops, end, side="right")
-    found = []
+    places = []
     for run in np.flatnonzero(low < high).tolist():
         shift = int(place[first[run]]) - int(begin[run])
         rows = range(int(low[run]), int(high[run]))
-        found += [(int(digests.table.start[row]) + shift, row) for row in rows]
-    return found
+        places += [(int(digests.table.start[row]) + shift, row) for row in rows]
+    return places
 
 
 def _of_source(block: Block, source: int, at: int) -> tuple[Any, Any, Any] | None:
