@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fragdex
@@ -63,17 +63,21 @@ def smart(name: str, start: Any, stop: Any) -> tuple[bytes, Any]:
 
 @settings(deadline=None, max_examples=40)
 @given(st.sampled_from(FILMS), st.integers(0, 999), st.integers(1, 1000))
+@example("ntsc", 20, 1)  # begins a quarter of a tick before the first picture ends
 def test_pictures_are_those_of_the_source_and_none_is_hidden(name, at, length) -> None:
     track = index_of(name).video
     first, last = track.start.fraction, track.stop.fraction
     start = first + (last - first) * Fraction(at, 1000)
     data, clip = smart(name, start, start + (last - start) * Fraction(length, 1000))
     order = np.argsort(track.samples.cts, kind="stable")
-    times = [(int(c) + track.shift) / track.timescale for c in track.samples.cts[order].tolist()]
+    cts = track.samples.cts[order].tolist()
+    times = [(c + track.shift) / track.timescale for c in cts]
+    # A picture is shown for one tick of its track at least.
+    low, high = (round(at * track.timescale - track.shift) for at in (clip.start, clip.stop))
     shown = [
         number
-        for number, time in enumerate(times)
-        if time < clip.stop and (number + 1 == len(times) or times[number + 1] > clip.start)
+        for number, tick in enumerate(cts)
+        if tick < max(high, low + 1) and (number + 1 == len(cts) or cts[number + 1] > low)
     ]
     pictures, duration = decoded(data)
     made = fragdex.index(data, exact=True).video

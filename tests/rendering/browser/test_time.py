@@ -200,6 +200,35 @@ def test_time_0_waits_for_a_browser_that_does_not_draw_yet(monkeypatch, lost):
     assert frames.left == 0
 
 
+ENDING = """<!doctype html><style>@keyframes fade { to { opacity: 0 } }
+div { width: 20px; height: 20px; background: #f00; animation: fade 100ms linear }
+</style><div></div><script>
+document.querySelector("div").onanimationend = () => { document.body.style.background = "#ff0" };
+</script>"""
+
+
+@pytest.mark.parametrize("page", [FAST, ENDING], ids=["fast", "ending"])
+def test_animations_begin_at_time_0_however_late_the_browser_draws_it(monkeypatch, page):
+    """What is 98 µs late is nearly always rounded up by a step of the page's clocks."""
+    with Stage(Page(page), SMALL) as stage:
+        stage.skip(0, 3)
+        wanted = stage.frame(3)
+    call, ticks = Pipe.call, []
+
+    def late(pipe, method, session=None, **params):
+        if "frameTimeTicks" in params and len(ticks) < 2:
+            ticks.append(params["frameTimeTicks"])
+            if len(ticks) == 1:
+                return {"hasDamage": False}
+            params["frameTimeTicks"] = round(ticks[0] + 0.098, 3)
+        return call(pipe, method, session, **params)
+
+    monkeypatch.setattr(Pipe, "call", late)
+    with Stage(Page(page), SMALL) as stage:
+        stage.skip(0, 3)
+        assert stage.frame(3) == wanted
+
+
 @pytest.mark.parametrize(("lost", "comes"), [(1, True), (4, True), (1000, False)])
 def test_a_picture_that_does_not_come_is_asked_for_again(monkeypatch, lost, comes):
     """A frame that changed is never taken for the one before it."""

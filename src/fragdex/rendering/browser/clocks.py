@@ -14,7 +14,9 @@ What each step of virtual time is good for was found by a run that failed:
 - every instant lies on the grid of the page's clocks, and time 0 is always as long after the
   start, which hides how long Chromium took to load;
 - frameTimeTicks always goes forward: a frame that is drawn again at its instant is a microsecond
-  later. Of two frames with equal ticks, some releases (Chromium 150) never answer the second;
+  later. Of two frames with equal ticks, some releases (Chromium 150) never answer the second. The
+  page's timeline may round it up by a step, at a threshold drawn by chance, so animations that
+  begin in such a frame are aligned with its instant;
 - the protocol's milliseconds are written so that no microsecond is lost (`protocol_ms`).
 """
 
@@ -527,6 +529,8 @@ class VirtualClock:
             pause = min(2 * pause, 1.0)
             answer = self._begin_frame(**how)
         self._beside = 0
+        if self._drawn_us > self._now_us - self._late_us:
+            self._tell_frames("globalThis.__fragdexAlign?.()")
         return answer
 
     def _has_happened(self) -> bool:

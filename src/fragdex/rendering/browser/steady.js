@@ -169,13 +169,15 @@
       return real;
     };
     const performanceStart = Object.getOwnPropertyDescriptor(PerformanceEntry.prototype, "startTime");
-    const instant = (ms, one) => (typeof ms === "number" && !(one instanceof ScrollTimeline) ? since(ms) : ms);
+    const instant = (ms) => (typeof ms === "number" ? since(ms) : ms);
     // Between frames Chromium tells the last of its own sixtieths of a second: one that is due in the
     // tick before a frame is due now.
     const SIXTIETH = 1000 / 60;
     change(globalThis.AnimationTimeline, "currentTime", (ms, one) => {
-      const isDue = typeof ms === "number" && told(real()) === rung && ms + SIXTIETH < rung + 0.5 / TICK;
-      return instant(isDue ? ms + SIXTIETH : ms, one);
+      if (typeof ms !== "number" || one instanceof ScrollTimeline) return ms;
+      const isDue = told(real()) === rung && ms + SIXTIETH < rung + 0.5 / TICK;
+      // A frame that is drawn again may have been rounded up by a step.
+      return since(isDue ? ms + SIXTIETH : Math.min(ms, real()));
     });
     change(globalThis.Event, "timeStamp", instant);
     change(globalThis.IntersectionObserverEntry, "time", instant);
@@ -252,7 +254,20 @@
     put(globalThis, "__fragdexHold", () => {
       held = zeroOfAll + round(origin + real() - zeroOfAll);
     });
+    // Animations that begin in a frame that is drawn again, microseconds later, begin with the frame:
+    // the browser may round these up to the next step of its clocks, by chance.
+    const alignStarts = () => {
+      const now = held === null ? real() : held - origin;
+      for (const animation of globalThis.__fragdexAnimations()) {
+        if (animation.timeline !== document.timeline || animation.playState !== "running") continue;
+        const start = started.get.call(animation);
+        const late = typeof start === "number" ? start - now : 0;
+        if (late > 0.5 / TICK && late < 0.5) started.set.call(animation, start - Math.round(late * TICK) / TICK);
+      }
+    };
+    put(globalThis, "__fragdexAlign", alignStarts);
     put(globalThis, "__fragdexGoOn", (ms, unseen = 0) => {
+      if (ms === 0) alignStarts();
       held = null;
       zero += ms;
       zeroOfAll += ms;
