@@ -36,6 +36,16 @@ static int64_t reach_of(const int64_t *places, Py_ssize_t fields)
     return reach;
 }
 
+/* What was made, or NULL: the error that says why it is worth nothing is raised. */
+static PyObject *kept_unless(const char *why, PyObject *out)
+{
+    if (why) {
+        Py_CLEAR(out);
+        PyErr_SetString(PyExc_ValueError, why);
+    }
+    return out;
+}
+
 /* The bytes of runs, one behind the other; `sizes` has one for all or one for each. NULL: an error
  * is raised. */
 static PyObject *joined(const Py_buffer *view, const column_t *offsets, const column_t *sizes)
@@ -68,11 +78,7 @@ static PyObject *joined(const Py_buffer *view, const column_t *offsets, const co
         }
         Py_END_ALLOW_THREADS
     }
-    if (why) {
-        Py_CLEAR(out);
-        PyErr_SetString(PyExc_ValueError, why);
-    }
-    return out;
+    return kept_unless(why, out);
 }
 
 PyObject *join(PyObject *self, PyObject *args)
@@ -111,11 +117,7 @@ static PyObject *read_columns(const Py_buffer *view, const column_t *offsets,
         }
         Py_END_ALLOW_THREADS
     }
-    if (why) {
-        Py_CLEAR(out);
-        PyErr_SetString(PyExc_ValueError, why);
-    }
-    return out;
+    return kept_unless(why, out);
 }
 
 /* Integers at the same places of many boxes. */

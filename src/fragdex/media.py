@@ -26,7 +26,6 @@ from fragdex.decoding.storyboards import Storyboard
 from fragdex.decoding.storyboards import storyboard as storyboard_of
 from fragdex.decoding.thumbnails import QUALITY, At, Thumbnail
 from fragdex.decoding.thumbnails import thumbnail as thumbnail_of
-from fragdex.errors import SourceNotFound
 from fragdex.formats.fidx import open_index
 from fragdex.formats.media_or_index import MediaOrIndex, is_saved_index
 from fragdex.indexing.making import index as index_media
@@ -260,13 +259,8 @@ def _named(what: MediaOrIndex, index: Index | None) -> tuple[Index | None, Sourc
     if index is not None:
         raise TypeError("the first argument is the media where index= is given")
     known = what if isinstance(what, Index) else open_index(what)
-    place = next((track.home.place for track in known.tracks if track.home is not None), None)
-    if place is None:
-        raise SourceNotFound(
-            "the index was not made from a file or URL that has a name",
-            advice="give the media first, and the index with index=",
-        )
-    return known, place
+    given = next((track.home.media for track in known.tracks if track.home is not None), None)
+    return known, known.file.media(given, "give the media first, and the index with index=")
 
 
 def _opened(

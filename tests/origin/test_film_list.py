@@ -14,7 +14,7 @@ from obstore.store import MemoryStore  # noqa: E402
 
 from fragdex.origin import film_list  # noqa: E402
 from fragdex.origin.addresses import signed  # noqa: E402
-from fragdex.origin.application import Settings  # noqa: E402
+from fragdex.origin.application import OriginSettings  # noqa: E402
 from fragdex.origin.titles import Titles  # noqa: E402
 from fragdex.testing import movie  # noqa: E402
 from origin.serving import serving  # noqa: E402
@@ -103,7 +103,7 @@ def test_what_is_no_page(client, query):
 
 def test_the_list_of_signed_films_is_signed(folder):
     until = int(time.time()) + 60
-    with serving(Titles(folder), Settings(secret="secret")) as client:
+    with serving(Titles(folder), OriginSettings(secret="secret")) as client:
         address = f"/{signed('secret', '', until)}/"
         found = [one for films in pages(client, 2, address) for one in films]
         assert [one["name"] for one in found] == FILMS
@@ -121,7 +121,7 @@ def test_the_list_of_signed_films_is_signed(folder):
         # that of the list opens no film by itself
         assert client.get(f"{address}a.mp4/").status_code == 403
         assert client.get("/").status_code == 404
-    with serving(Titles(folder), Settings(listed=False)) as client:
+    with serving(Titles(folder), OriginSettings(listed=False)) as client:
         assert client.get("/").status_code == 404
 
 

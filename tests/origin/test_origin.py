@@ -23,7 +23,7 @@ from starlette.datastructures import Headers  # noqa: E402
 from starlette.testclient import TestClient  # noqa: E402
 
 from fragdex.origin.addresses import signed  # noqa: E402
-from fragdex.origin.application import Origin, Settings  # noqa: E402
+from fragdex.origin.application import Origin, OriginSettings  # noqa: E402
 from fragdex.origin.titles import IndexFiles, Titles  # noqa: E402
 from fragdex.serving.answers import answer  # noqa: E402
 from fragdex.testing import RangeServer, movie  # noqa: E402
@@ -326,7 +326,7 @@ def test_segments_of_a_bucket(tmp_path, monkeypatch):
 @pytest.mark.parametrize("json_lines", [False, True])
 def test_the_access_log(folder, json_lines):
     lines = []
-    settings = Settings(log=lines.append, log_json=json_lines)
+    settings = OriginSettings(log=lines.append, log_json=json_lines)
     with serving(Titles(folder), settings) as client:
         size = len(client.get("/faststart.mp4/hls/master.m3u8?a=b%0a").content)
         assert client.get("/healthz").text == "ok\n"
@@ -345,7 +345,7 @@ def test_the_access_log(folder, json_lines):
 
 
 def test_signed_addresses(folder):
-    with serving(Titles(folder), Settings(secret="secret")) as client:
+    with serving(Titles(folder), OriginSettings(secret="secret")) as client:
         assert client.get("/").status_code == 404
         assert client.get("/faststart.mp4/hls/master.m3u8").status_code == 403
         good = signed("secret", "faststart.mp4", int(time.time()) + 60)

@@ -179,7 +179,7 @@ def daft_source(table: ClipTable, rows: int = 256) -> Any:
     """
     source: Any = import_module("daft.io.source")
     batch: Any = import_module("daft.recordbatch").RecordBatch
-    made: Any = import_module("daft.schema").Schema
+    schema: Any = import_module("daft.schema").Schema
 
     class ClipTask(source.DataSourceTask):  # type: ignore[misc]
         """Some windows."""
@@ -190,7 +190,7 @@ def daft_source(table: ClipTable, rows: int = 256) -> Any:
         @property
         def schema(self) -> Any:
             """Of the columns that are read."""
-            return made.from_pyarrow_schema(self._table.schema)
+            return schema.from_pyarrow_schema(self._table.schema)
 
         async def read(self) -> Any:
             """Batches of them."""
@@ -208,7 +208,7 @@ def daft_source(table: ClipTable, rows: int = 256) -> Any:
         @property
         def schema(self) -> Any:
             """Of all columns."""
-            return made.from_pyarrow_schema(table.schema)
+            return schema.from_pyarrow_schema(table.schema)
 
         async def get_tasks(self, pushdowns: Any) -> Any:
             """Some windows each, with the columns that the query leaves."""

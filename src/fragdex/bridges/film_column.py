@@ -24,7 +24,7 @@ def film(**options: Any) -> Any:
     """
     base: Any = import_module("datasets").Video
 
-    class Film(base):  # type: ignore[misc]
+    class FilmFeature(base):  # type: ignore[misc]
         """Videos that fragdex decodes."""
 
         def decode_example(self, value: Any, token_per_repo_id: Any = None) -> Frames:
@@ -39,4 +39,4 @@ def film(**options: Any) -> Any:
                 raise SourceError("a value of the column has neither bytes nor a path")
             return Frames(value["path"], **options)
 
-    return Film()
+    return FilmFeature()

@@ -150,8 +150,8 @@ class LeRobotSet(Sequence[dict[str, Any]]):
                 raise IndexError(f"there is no sample {number}: there are {len(self)}")
         samples = [self._sample(int(number) % len(self)) for number in numbers]
         self._add_pictures(samples)
-        made = [self._finished(sample) for sample in samples]
-        return made if self._transform is None else [self._transform(one) for one in made]
+        items = [self._finished(sample) for sample in samples]
+        return items if self._transform is None else [self._transform(one) for one in items]
 
     # -- samples
 
@@ -215,18 +215,18 @@ class LeRobotSet(Sequence[dict[str, Any]]):
 
     def _finished(self, sample: dict[str, Any]) -> dict[str, Any]:
         keys = sample.pop("")
-        made = {name: self._pixels(sample.pop(name)) for name in keys}
+        frames = {name: self._pixels(sample.pop(name)) for name in keys}
         for name, value in sample.items():
             if name in self.image_keys:
                 several = value if isinstance(value, list) else [value]
                 pixels = np.stack([self._picture(one) for one in several])
-                made[name] = self._pixels(pixels if isinstance(value, list) else pixels[0])
+                frames[name] = self._pixels(pixels if isinstance(value, list) else pixels[0])
             elif isinstance(value, list):
-                made[name] = self._tensor(np.stack(value))
+                frames[name] = self._tensor(np.stack(value))
             else:
-                made[name] = value if isinstance(value, str) else self._tensor(np.asarray(value))
-        made["task"] = self.tasks[int(sample["task_index"])]
-        return made
+                frames[name] = value if isinstance(value, str) else self._tensor(np.asarray(value))
+        frames["task"] = self.tasks[int(sample["task_index"])]
+        return frames
 
     def _pixels(self, pixels: npt.NDArray[np.uint8]) -> Any:
         """Channels first, float32 from 0 to 1."""

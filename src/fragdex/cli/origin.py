@@ -18,7 +18,7 @@ from fragdex.cli.output import json_line
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from fragdex.origin.application import Settings
+    from fragdex.origin.application import OriginSettings
 
 GRACE: Final = 10
 """Seconds that running answers get when the server is asked to stop."""
@@ -137,7 +137,7 @@ def origin(
         import uvicorn
         from uvicorn.supervisors import Multiprocess
 
-        from fragdex.origin.application import Settings
+        from fragdex.origin.application import OriginSettings
         from fragdex.origin.titles import IndexFiles, Titles
         from fragdex.serving.connection import BoundedConnection, ConnectionLimits
     except ImportError as error:
@@ -152,7 +152,7 @@ def origin(
     make = partial(
         _app, root, length, indexes=indexes, in_memory=films, max_bytes=max_bytes, trust=trust,
         growing=growing,
-        settings=Settings(max_age=max_age, secret=secret, log_json=log == "json"),
+        settings=OriginSettings(max_age=max_age, secret=secret, log_json=log == "json"),
         log=log != "none",
     )  # fmt: skip
     Titles(root)  # a folder that is not there is said before anything is started
@@ -175,7 +175,9 @@ def origin(
     return 0
 
 
-def _app(root: str, seconds: Any, *, settings: Settings, log: bool, **options: Any) -> ASGIApp:
+def _app(
+    root: str, seconds: Any, *, settings: OriginSettings, log: bool, **options: Any
+) -> ASGIApp:
     """The application, made in the process that serves it."""
     from fragdex.origin.application import Origin
     from fragdex.origin.titles import Titles

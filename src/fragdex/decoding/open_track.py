@@ -346,6 +346,9 @@ class OpenTrack:
             self.close()
             raise
 
+    def _opened(self) -> None:
+        """Called once the track is open: readers set up what is theirs."""
+
     def close(self) -> None:
         """Close the source, if it was opened here."""
         if self._ours:

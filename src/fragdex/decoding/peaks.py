@@ -143,11 +143,11 @@ def peaks(
     for one in sorted(set(zooms) - set(own)):
         below = max(a for a in measured if _divides(a, one))
         measured[one] = _coarser(measured[below], one // below)
-    found = tuple(
+    waveforms = tuple(
         Peaks(stream.rate, one, bits, _quantized(measured[one], bits, split), stream.gaps)
         for one in zooms
     )
-    return found if several else found[0]
+    return waveforms if several else waveforms[0]
 
 
 def _divides(small: int, large: int) -> bool:

@@ -174,15 +174,7 @@ class PictureReader(VideoTrack):
     fragdex.errors.TrackNotFound: there is no track 7: expected one of 1, found 7
     """
 
-    def __init__(
-        self,
-        index: Index,
-        source: SourceLike,
-        *,
-        track: int | None = None,
-        init: bytes | None = None,
-    ) -> None:
-        super().__init__(index, source, track=track, init=init)
+    def _opened(self) -> None:
         self._feed: Iterator[tuple[Place, Any]] = iter(())
         # Rows that belong to what is decoded: the first, behind the last that is shown by now, and
         # behind those whose reordering is known.
@@ -220,16 +212,16 @@ class PictureReader(VideoTrack):
             begin = self._sync_place(hit.fragment, hit.cts)
             self._next = None
             self._decode(begin, end, last, wanted, float(exact_time(time)))
-        found = wanted
-        if found not in self._waiting:
+        nearest = wanted
+        if nearest not in self._waiting:
             # Dropped by the decoder: what stands before it stays.
             before = [cts for cts in self._waiting if cts <= wanted]
             if not before:
                 raise self._undecodable(float(exact_time(time)))
-            found = max(before)
-        frame = self._waiting[found]
-        self._waiting = {cts: kept for cts, kept in self._waiting.items() if cts >= found}
-        picture = self._picture(found, frame)
+            nearest = max(before)
+        frame = self._waiting[nearest]
+        self._waiting = {cts: kept for cts, kept in self._waiting.items() if cts >= nearest}
+        picture = self._picture(nearest, frame)
         first = -(1 << 62) if target < wanted else wanted
         self._shown = first, until, picture
         return picture

@@ -260,6 +260,7 @@ class AudioTrack(OpenTrack):
         super().__init__(index, _chosen(index, track), source, init)
         self._shown = _shown(self.track, self._period.movie, self._codec.skip)
         self.samples = TrackSamples(self._index, self.track, self._source)
+        self._opened()
 
 
 def joined(gaps: Sequence[Gap]) -> list[Gap]:
@@ -344,15 +345,7 @@ class SoundStream(AudioTrack):
     fragdex.errors.TrackNotFound: there is no audio track
     """
 
-    def __init__(
-        self,
-        index: Index,
-        source: SourceLike,
-        *,
-        track: int | None = None,
-        init: bytes | None = None,
-    ) -> None:
-        super().__init__(index, source, track=track, init=init)
+    def _opened(self) -> None:
         if self.track.info.encryption is not None:
             self.close()
             raise UndecodableMedia(f"the sound of track {self.track.id} is encrypted")

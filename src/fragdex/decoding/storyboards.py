@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cue",
-    "Layout",
     "Sheet",
+    "SheetLayout",
     "Storyboard",
     "storyboard",
     "storyboard_layout",
@@ -77,7 +77,7 @@ class Cue:
 
 
 @dataclass(slots=True, kw_only=True)
-class Layout:
+class SheetLayout:
     r"""What stands where on the sheets of a storyboard, and the lists that say so.
 
     Attributes:
@@ -91,7 +91,7 @@ class Layout:
     `name` in the methods is the address of a sheet, with `{}` for its number; None: `sheet-{}` and
     the suffix.
 
-    >>> board = Layout(
+    >>> board = SheetLayout(
     ...     start=Fraction(0),
     ...     stop=Fraction(25),
     ...     every=Fraction(10),
@@ -275,7 +275,7 @@ class Sheet:
         return tuple(n for n, time in enumerate(self.times) if time is None)
 
 
-class Storyboard(Layout):
+class Storyboard(SheetLayout):
     """Small pictures of a video at even distances; see `storyboard`.
 
     Sheets are decoded one by one, when they are requested. A context manager; a source that it
@@ -283,13 +283,13 @@ class Storyboard(Layout):
 
     Attributes:
         times: when the key frame of each tile is shown, seconds of presentation time, exact.
-        And those of `Layout`.
+        And those of `SheetLayout`.
     """
 
     def __init__(
-        self, reader: KeyFrameReader, hits: list[Hit], quality: int, layout: Layout
+        self, reader: KeyFrameReader, hits: list[Hit], quality: int, layout: SheetLayout
     ) -> None:
-        super().__init__(**{one.name: getattr(layout, one.name) for one in fields(Layout)})
+        super().__init__(**{one.name: getattr(layout, one.name) for one in fields(SheetLayout)})
         self._reader, self._hits, self._quality = reader, hits, quality
         self._last: tuple[int, Any, Fraction] | None = None
 
@@ -430,7 +430,7 @@ def storyboard_layout(
     columns: int = 10,
     rows: int = 10,
     format: PictureFormat = "jpeg",
-) -> Layout:
+) -> SheetLayout:
     """What is on the sheets of a storyboard, from the index alone.
 
     Args and errors as of `storyboard`.
@@ -465,7 +465,7 @@ def storyboard_layout(
             expected=f"at most {MOST_SHEET_PIXELS:,} pixels, {LONGEST_SIDE:,} a side",
             found=f"{size[0]} × {size[1]}", advice="ask for fewer or smaller tiles",
         )  # fmt: skip
-    return Layout(
+    return SheetLayout(
         start=start, stop=stop, every=Fraction(step), count=count, width=width, height=height,
         columns=columns, rows=rows, format=format, media_type=kind, suffix=FORMATS[format],
     )  # fmt: skip

@@ -175,6 +175,7 @@ class VideoTrack(OpenTrack):
         self._ahead = ReadAhead(self._source)
         self._samples = TrackSamples(self._index, self.track, self._ahead)
         self._tables: dict[int, SampleTable] = {}
+        self._opened()
 
     def _take_ahead(self, row: int, most: int, *, whole: bool) -> None:
         """Read bytes of a fragment by one request, unless they are at hand.

@@ -94,9 +94,9 @@ def _hashed(source: Source, *, blocks: bool | None) -> dict[str, Any]:
     ]
     if merkle:
         exclusions.append({"xpath": "/mdat", "subset": [{"offset": _HEADER, "length": 0}]})
-    made: dict[str, Any] = {"exclusions": exclusions, "alg": "sha256", "hash": whole.digest()}
-    made["name"] = "fragdex"
-    return made | ({"merkle": merkle} if merkle else {})
+    assertion: dict[str, Any] = {"exclusions": exclusions, "alg": "sha256", "hash": whole.digest()}
+    assertion["name"] = "fragdex"
+    return assertion | ({"merkle": merkle} if merkle else {})
 
 
 def _is_c2pa(source: Source, place: ByteRange) -> bool:
@@ -176,14 +176,14 @@ def manifest(
     protected = cbor({1: SIGNATURES[algorithm], 33: chain[0] if len(chain) == 1 else chain})
     signature = sign(cbor(["Signature1", protected, b"", claim]))
     signed = bytes([0xD2]) + cbor([protected, {}, None, signature])  # tag 18: COSE_Sign1
-    made = _described(
+    manifest = _described(
         "c2ma",
         label,
         _described("c2as", "c2pa.assertions", *assertions.values()),
         _described("c2cl", "c2pa.claim.v2", _box(b"cbor", claim)),
         _described("c2cs", "c2pa.signature", _box(b"cbor", signed)),
     )
-    return _described("c2pa", "c2pa", made)
+    return _described("c2pa", "c2pa", manifest)
 
 
 _REQUESTABLE: Final = 3

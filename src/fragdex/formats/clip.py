@@ -469,18 +469,18 @@ def _without_hidden(
     except ImportError as error:
         raise MissingExtra("re-encoding pictures needs PyAV", extra="media") from error
     traks = traks_of(boxes)
-    made: dict[int, Box] = {}
+    moovs: dict[int, Box] = {}
     changed = []
     for part in parts:
         if part.track.kind == "video":
             trak = traks[part.track.id]
             cut = seamed(part, trak, init, timescale, source)
-            part, made[part.track.id] = cut
+            part, moovs[part.track.id] = cut
         changed.append(part)
 
     def described(box: Box) -> Box:
-        is_trak = box.type == "trak" and track_id(box) in made
-        return made[track_id(box)] if is_trak else box
+        is_trak = box.type == "trak" and track_id(box) in moovs
+        return moovs[track_id(box)] if is_trak else box
 
     return changed, tuple(
         box.replace(children=list(map(described, box))) if box.type == "moov" else box

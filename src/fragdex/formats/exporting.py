@@ -6,14 +6,12 @@ A form's module is imported when it is used.
 from __future__ import annotations
 
 from importlib import import_module
-from os import PathLike
 
 from fragdex.errors import did_you_mean, refuse_unknown
-from fragdex.seeking import registry
 from fragdex.seeking.forms import FORMS
 from fragdex.seeking.model import Index
 
-__all__ = ["export", "save"]
+__all__ = ["export"]
 
 
 def export(index: Index, form: str, **options: object) -> bytes:
@@ -39,24 +37,6 @@ def export(index: Index, form: str, **options: object) -> bytes:
     module = import_module(f"fragdex.formats.{FORMS[form].module}")
     written: bytes = getattr(module, FORMS[form].function)(index, **options)
     return written
-
-
-def save(index: Index, path: str | PathLike[str], *, samples: bool = False) -> None:
-    """Write the binary index to a file; see `fragdex.formats.fidx.save`.
-
-    >>> import tempfile, pathlib
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = pathlib.Path(directory, "a.fidx")
-    ...     save(Index(FileInfo(), How("boxes", True), ()), path)
-    ...     path.exists()
-    True
-    """
-    import_module("fragdex.formats.fidx").save(index, path, samples=samples)
-
-
-registry.offer("export", export)
-registry.offer("save", save)
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,6 @@ from fragdex.fragments.table import SampleTable
 from fragdex.indexing.making import index as index_media
 from fragdex.indexing.making import index_source
 from fragdex.indexing.samples import RowSamples
-from fragdex.seeking import registry
 from fragdex.seeking.model import Index
 from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, open_source
@@ -129,8 +128,8 @@ def samples_again(track: Track, start: int, stop: int) -> SampleTable:
 
 def _all_at_once(track: Track, source: Source) -> Track:
     """The track in an index of the media that is made now."""
-    made = index_source(source, exact=True, partial=True)
-    fresh = made.periods[track.period].track(track.id)
+    whole_index = index_source(source, exact=True, partial=True)
+    fresh = whole_index.periods[track.period].track(track.id)
     rows = len(track.fragments)
     if len(fresh.fragments) < rows or not np.array_equal(
         fresh.fragments.offset[:rows], track.fragments.offset
@@ -146,6 +145,3 @@ def _missing(track: Track, why: str) -> InexactIndex:
         advice="give the media: open_index(…, media=…), or index.with_media(…); or save indexes "
         "with samples=True",
     )
-
-
-registry.offer("samples", samples_again)

@@ -55,13 +55,13 @@ def verify(
         if not isinstance(index, Index):
             fidx.verify(index)
             index = fidx.open_index(index)
-        found = differences(index, true)
+        findings = differences(index, true)
         if index.file.md5 is not None:
             digest = md5(source).hex
             if digest != index.file.md5:
                 message = f"the md5 of the media is {digest}, the index says {index.file.md5}"
-                found += (Finding("md5", message),)
-        return found
+                findings += (Finding("md5", message),)
+        return findings
     finally:
         if source is not media:
             source.close()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from fragdex.boxes import Box, parse
 from fragdex.byterange import Fetched, plan_reads
-from fragdex.errors import BuildError, NoSyncSample, SourceNotFound, TruncatedInput
+from fragdex.errors import BuildError, NoSyncSample, TruncatedInput
 from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.clip_samples import described
 from fragdex.formats.clip_spans import ClipPart
@@ -21,10 +20,9 @@ from fragdex.fragments.table import Bool, FragmentFlags, Int64, SampleTable
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample, family_of
 from fragdex.indexing.codecs import Missing, body, decoder_config
 from fragdex.indexing.moov import plain_init
-from fragdex.seeking import registry
 from fragdex.seeking.track import Track
 from fragdex.seeking.window import Packet, Window
-from fragdex.sources import Source, open_source
+from fragdex.sources import Source
 
 GAP: Final = 32 << 10
 """Bytes between samples of a remote file that are read for nothing rather than requested twice."""
@@ -35,7 +33,7 @@ _UNUSED: Final = ("udta", "meta", "tref", "edts", "mvex", "iods")
 
 
 def _mp4(window: Window, source: Any, *, keep_times: bool, init: bytes | None) -> bytes:
-    with _opened(window, source) as opened:
+    with window.file.opened(source) as opened:
         boxes = _boxes(window, opened, init)
         data = _data(window, opened)
     part, timescale = _part(window, keep_times), window.timescale
@@ -73,7 +71,7 @@ def _obu(window: Window, source: Any, *, init: bytes | None) -> bytes:
 
 def _packets(window: Window, source: Any) -> list[Packet]:
     samples, scale, shift = _samples(window)
-    with _opened(window, source) as opened:
+    with window.file.opened(source) as opened:
         data = _data(window, opened)
     columns = (samples.dts * scale + shift, samples.cts * scale + shift, samples.duration * scale)
     rows = zip(*(c.tolist() for c in (*columns, _keys(window))), data, strict=True)
@@ -81,7 +79,7 @@ def _packets(window: Window, source: Any) -> list[Packet]:
 
 
 def _configuration(window: Window, source: Any, *, init: bytes | None) -> bytes:
-    with _opened(window, source) as opened:
+    with window.file.opened(source) as opened:
         entries = _entries(window, _boxes(window, opened, init))
     entry = entries[0][int(entries[1][0]) - 1]
     for code in ("avcC", "hvcC", "vvcC", "av1C", "vpcC"):
@@ -111,36 +109,6 @@ def window_form(name: str) -> Callable[..., Any]:
     '_packets'
     """
     return _FORMS[name]
-
-
-registry.offer("window_form", window_form)
-
-
-@contextmanager
-def _opened(window: Window, source: Any) -> Iterator[Source]:
-    """The media of a window; refused where it is another file.
-
-    Raises:
-        SourceChanged, SourceError: as `Window.mp4`.
-    """
-    known = window.file
-    if source is None:
-        if known.name[:1] in ("", "<"):
-            raise SourceNotFound(
-                "the index was not made from a file or URL that has a name",
-                advice="give the media with source=",
-            )
-        source = known.name
-    opened = open_source(source)
-    try:
-        known.refuse_other(
-            opened.name, size=opened.size, etag=opened.etag, mtime_ns=opened.mtime_ns
-        )
-        opened.expect(known.size, known.etag)
-        yield opened
-    finally:
-        if opened is not source:
-            opened.close()
 
 
 def _data(window: Window, source: Source) -> list[bytes]:
@@ -226,8 +194,8 @@ def _part(window: Window, keep_times: bool) -> ClipPart:
             )
         if shown:
             edits.insert(0, (shown, -1, Fraction(1)))
-    made = {"dts": dts, "cts": cts, "duration": duration, "sync": _keys(window)}
-    table = SampleTable.of(samples.columns() | made)
+    times = {"dts": dts, "cts": cts, "duration": duration, "sync": _keys(window)}
+    table = SampleTable.of(samples.columns() | times)
     return ClipPart(window.track, table, window.samples, tuple(edits), window.timescale)
 
 
@@ -306,7 +274,7 @@ def _with_setup(
     window: Window, source: Any, init: bytes | None, of_entry: Callable[[Box], list[bytes]]
 ) -> list[tuple[bytes, list[bytes]]]:
     """The bytes of each sample; of sync samples, with what their sample entry sets up."""
-    with _opened(window, source) as opened:
+    with window.file.opened(source) as opened:
         entries, numbers = _entries(window, _boxes(window, opened, init))
         data = _data(window, opened)
     setups = [of_entry(entry) for entry in entries]

@@ -157,14 +157,14 @@ class PieceDigests:
             rows: pieces one after the other.
             data: the bytes from the start of the first of them on; what is missing is wrong.
         """
-        view, found = memoryview(data), []
+        view, wrong = memoryview(data), []
         base = int(self.table.start[rows.start]) if rows.start < rows.stop else 0
         for row in range(rows.start, rows.stop):
             piece = self.range(row)
             part = view[piece.start - base : piece.stop - base]
             if len(part) != piece.size or sha256(part).digest() != self.table.digest[row].tobytes():
-                found.append(row)
-        return found
+                wrong.append(row)
+        return wrong
 
     def __len__(self) -> int:
         return len(self.table)

@@ -381,12 +381,12 @@ class ArrayGathering(Gathering):
                     nothing if place in empty else self._pixels[sample]
                     for place, sample in enumerate(self._samples)
                 ]
-                made = tuple(lib.stacked(list(planes), 0) for planes in zip(*rows, strict=True))
+                batch = tuple(lib.stacked(list(planes), 0) for planes in zip(*rows, strict=True))
             else:
                 width, height = size
-                made = self._make().nothing(len(self._samples), width, height)
+                batch = self._make().nothing(len(self._samples), width, height)
         lib.hand_over()
-        return made
+        return batch
 
 
 def library_of(output: str, device: str | None) -> Any:

@@ -361,9 +361,10 @@ class LazyArray(FrameTimes):
         data = self._batch(numbers).data if len(numbers) else np.zeros((0, *shape[1:]), self.dtype)
         assert not isinstance(data, tuple)
         if data.shape[1:] != shape[1:]:
-            found, said = (" × ".join(map(str, one[2:0:-1])) for one in (data.shape, shape))
+            shown, declared = (" × ".join(map(str, one[2:0:-1])) for one in (data.shape, shape))
             raise UndecodableMedia(
-                f"pictures of track {self.track.id} are {found}, and its sample entry says {said}",
+                f"pictures of track {self.track.id} are {shown}, and its sample entry says "
+                f"{declared}",
                 advice="give the size that all are scaled to: size=(width, height)",
             )
         if isinstance(key[0], slice):

@@ -24,10 +24,10 @@ class Missing(Exception):
     """The bytes that are requested are not there."""
 
 
-class Bits:
+class BitReader:
     r"""Bits of a byte string, highest first.
 
-    >>> bits = Bits(b"\x12\x10")
+    >>> bits = BitReader(b"\x12\x10")
     >>> bits.take(5), bits.take(4), bits.left
     (2, 4, 7)
     """
@@ -218,7 +218,7 @@ def aac_config(specific: bytes) -> AacConfig:
     Raises:
         Missing: not even the audio object type is there.
     """
-    bits = Bits(specific)
+    bits = BitReader(specific)
     kind, rate, channels, configuration = _object_type(bits), None, None, None
     signalled = kind
     try:
@@ -242,19 +242,19 @@ def aac_config(specific: bytes) -> AacConfig:
     return AacConfig(signalled, channels, rate, configuration)
 
 
-def _object_type(bits: Bits) -> int:
+def _object_type(bits: BitReader) -> int:
     kind = bits.take(5)
     return 32 + bits.take(6) if kind == 31 else kind
 
 
-def _rate(bits: Bits) -> int | None:
+def _rate(bits: BitReader) -> int | None:
     index = bits.take(4)
     if index == 15:
         return bits.take(24) or None
     return RATES[index] if index < len(RATES) else None
 
 
-def _general_audio(bits: Bits, kind: int, configuration: int) -> int | None:
+def _general_audio(bits: BitReader, kind: int, configuration: int) -> int | None:
     """Pass a GASpecificConfig (4.4.1); the channels of its program_config_element, if any."""
     channels = None
     bits.take(1)  # frameLengthFlag
@@ -274,7 +274,7 @@ def _general_audio(bits: Bits, kind: int, configuration: int) -> int | None:
     return channels
 
 
-def _program_config(bits: Bits) -> int:
+def _program_config(bits: BitReader) -> int:
     """Channels of a program_config_element (4.5.1.1): pairs count twice."""
     bits.take(4 + 2 + 4)
     places = [bits.take(4) for _ in range(3)]
@@ -294,7 +294,7 @@ def _program_config(bits: Bits) -> int:
     return channels
 
 
-def _extension(bits: Bits, kind: int, rate: int | None) -> tuple[int, int | None]:
+def _extension(bits: BitReader, kind: int, rate: int | None) -> tuple[int, int | None]:
     """SBR and PS that are said at the end, so that older decoders play the core (1.6.6.1)."""
     if bits.left < 16 or bits.take(11) != 0x2B7 or bits.take(5) != SBR or not bits.take(1):
         return kind, rate
@@ -328,7 +328,7 @@ def _flac(entry: Box) -> Sound:
     blocks = config(entry, "dfLa", least=22)
     if blocks[4] & 0x7F:
         raise Missing
-    bits = Bits(blocks[18:22])
+    bits = BitReader(blocks[18:22])
     rate, channels, depth = bits.take(20), bits.take(3) + 1, bits.take(5) + 1
     return Sound(channels, rate, depth)
 
@@ -347,7 +347,7 @@ Lvh/Rvh, Cvh, LFE2 (ETSI TS 102 366, F.6.2.13)."""
 
 
 def _ac3(entry: Box) -> Sound:
-    bits = Bits(config(entry, "dac3", least=3))
+    bits = BitReader(config(entry, "dac3", least=3))
     rate = AC3_RATES[bits.take(2)]
     bits.take(5 + 3)
     return Sound(AC3_CHANNELS[bits.take(3)] + bits.take(1), rate)
@@ -355,7 +355,7 @@ def _ac3(entry: Box) -> Sound:
 
 def _ec3(entry: Box) -> Sound:
     # The first independent substream is the programme that is played.
-    bits = Bits(config(entry, "dec3", least=5))
+    bits = BitReader(config(entry, "dec3", least=5))
     bits.take(13 + 3)
     rate = AC3_RATES[bits.take(2)]
     bits.take(5 + 1 + 1 + 3)
@@ -467,7 +467,7 @@ def _hevc(code: str, entry: Box) -> str:
 
 def _vvc(code: str, entry: Box) -> str:
     # ISO/IEC 14496-15, 11.2.4.2 (record) and Annex E (string).
-    bits = Bits(config(entry, "vvcC", least=5)[4:])
+    bits = BitReader(config(entry, "vvcC", least=5)[4:])
     bits.take(7)
     if not bits.take(1):  # ptl_present_flag
         raise Missing
@@ -567,7 +567,7 @@ def _mpeg4_codec(code: str, entry: Box) -> str:
 
 def _ac4(code: str, entry: Box) -> str:
     # ETSI TS 103 190-2, E.13: bitstream version, presentation version, compatibility level.
-    bits = Bits(config(entry, "dac4", least=4))
+    bits = BitReader(config(entry, "dac4", least=4))
     if bits.take(3) != 1:  # ac4_dsi_version
         raise Missing
     version = bits.take(7)

@@ -98,11 +98,15 @@ class Section:
         if batch is not None:
             self._batches.append(batch)
             self._waiting += len(batch.damaged)
-            self.wide_offsets += batch.wide_offsets
-            self.backward += batch.backward
-            self.entries |= batch.entries
-            self.loose += batch.loose
-            self.unknown_defaults |= batch.unknown_defaults
+            self._count_in(batch)
+
+    def _count_in(self, other: Batch | Section) -> None:
+        """Add what is odd about other fragments."""
+        self.wide_offsets += other.wide_offsets
+        self.backward += other.backward
+        self.entries |= other.entries
+        self.loose += other.loose
+        self.unknown_defaults |= other.unknown_defaults
 
     def _closed(self, top: Rows) -> bool:
         """Whether the fragments that wait are whole, and what comes begins a new one.
@@ -265,11 +269,7 @@ class Section:
     def take_over(self, other: Section) -> None:
         """Put the fragments of another section, which stood before, in front."""
         self._batches[:0] = other._batches
-        self.wide_offsets += other.wide_offsets
-        self.backward += other.backward
-        self.entries |= other.entries
-        self.loose += other.loose
-        self.unknown_defaults |= other.unknown_defaults
+        self._count_in(other)
         self.deferred = True
 
     def first_times(self) -> dict[int, int]:
@@ -286,11 +286,7 @@ class Section:
         self._tops += other._tops
         self._batches += other._batches
         self._waiting += other._waiting
-        self.wide_offsets += other.wide_offsets
-        self.backward += other.backward
-        self.entries |= other.entries
-        self.loose += other.loose
-        self.unknown_defaults |= other.unknown_defaults
+        self._count_in(other)
         self.deferred = True
 
     @property

@@ -26,7 +26,6 @@ from fragdex.indexing.reading import read_on
 from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.scan import FTYP, MOOV, Captured, Scan
 from fragdex.indexing.sync import expanded, merged
-from fragdex.seeking import registry
 from fragdex.seeking.model import FileInfo, Index, Period, SampleLoader, Track
 from fragdex.sources import Source, SourceLike, open_source
 
@@ -415,6 +414,3 @@ class _Pieces:
             if start < last and first < stop
         ]
         return SampleTable.concat(parts)
-
-
-registry.offer("extend", extend)

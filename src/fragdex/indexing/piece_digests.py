@@ -44,20 +44,20 @@ def edges_of(index: Index, size: int) -> Int64:
     >>> edges_of(Index(FileInfo(), How("boxes", True), ()), 2**20 + 5).tolist()
     [0, 1048576, 1048581]
     """
-    found: list[Any] = [np.array([0, size], np.int64)]
+    columns: list[Any] = [np.array([0, size], np.int64)]
     runs: list[Int64] = []
     for track in index.tracks:
         rows = track.fragments
         virtual = (rows.flags & _VIRTUAL) != 0
         places = [rows.offset, rows.offset + rows.size, rows.data_start, rows.data_stop]
-        found += (column[~virtual & (rows.data_start != NULL)] for column in places)
-        found += (column[~virtual & (rows.data_start == NULL)] for column in places[:2])
+        columns += (column[~virtual & (rows.data_start != NULL)] for column in places)
+        columns += (column[~virtual & (rows.data_start == NULL)] for column in places[:2])
         runs += (column[virtual & (rows.data_start != NULL)] for column in places[2:])
     together = np.concatenate(runs) if runs else np.zeros(0, np.int64)
     if len(together):
         # A progressive file: from the first sample to the last a grid, for chunks can be tiny.
-        found.append(np.array([together.min(), together.max()]))
-    edges = np.unique(np.concatenate(found))
+        columns.append(np.array([together.min(), together.max()]))
+    edges = np.unique(np.concatenate(columns))
     edges = edges[(edges >= 0) & (edges <= size)]
     counts = -(-np.diff(edges) // MOST_BYTES)
     first = np.repeat(edges[:-1], counts)
@@ -145,15 +145,15 @@ byte 1,515)
         )
     wrong = np.fromiter(_wrong_rows(digests, source, progress), np.int64)
     start = digests.table.start[wrong]
-    ranges = Ranges(start, start + digests.table.size[wrong])
+    ranges = MergedRanges(start, start + digests.table.size[wrong])
     found: list[Finding] = []
-    named: list[Ranges] = []
+    named: list[MergedRanges] = []
     headers = _outside_of_samples(index, ranges)
     for track in index.tracks:
         for finding, where in _named(track, ranges, headers):
             found.append(finding)
             named.append(where)
-    known = Ranges.merged(named)
+    known = MergedRanges.merged(named)
     for begin, end in zip(ranges.start.tolist(), ranges.stop.tolist(), strict=True):
         if not known.touch(begin, end):
             text = f"{end - begin:,} bytes outside of fragments are not as when indexed"
@@ -165,18 +165,22 @@ byte 1,515)
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class MergedRanges:
     """Ranges of bytes, in order and without overlaps, as two columns."""
 
     start: Int64
     stop: Int64
 
     @classmethod
-    def merged(cls, parts: Sequence[Ranges]) -> Ranges:
+    def merged(cls, parts: Sequence[MergedRanges]) -> MergedRanges:
         """Ranges in any order, joined where they overlap.
 
-        >>> one, other = Ranges(np.array([4]), np.array([9])), Ranges(np.array([0]), np.array([5]))
-        >>> Ranges.merged([one, other]).stop.tolist()
+        >>> one = MergedRanges(np.array([4]), np.array([9]))
+        >>> other = MergedRanges(np.array([0]), np.array([5]))
+        ...     MergedRanges(np.array([4]), np.array([9])),
+        ...     MergedRanges(np.array([0]), np.array([5])),
+        ... )
+        >>> MergedRanges.merged([one, other]).stop.tolist()
         [9]
         """
         if not parts:
@@ -192,7 +196,7 @@ class Ranges:
     def first_touching(self, start: Int64, stop: Int64) -> Int64:
         """For each of other ranges the number of our first that overlaps it; -1: none.
 
-        >>> ours = Ranges(np.array([2, 8]), np.array([4, 9]))
+        >>> ours = MergedRanges(np.array([2, 8]), np.array([4, 9]))
         >>> ours.first_touching(np.array([0, 3, 4]), np.array([2, 4, 20])).tolist()
         [-1, 0, 1]
         """
@@ -222,18 +226,20 @@ def _wrong_rows(
             progress(end, digests.size)
 
 
-def _outside_of_samples(index: Index, wrong: Ranges) -> Ranges:
+def _outside_of_samples(index: Index, wrong: MergedRanges) -> MergedRanges:
     """Those of the wrong pieces that hold no samples of any fragment, such as its moof."""
     samples = []
     for track in index.tracks:
         rows = track.fragments
         own = ((rows.flags & _VIRTUAL) == 0) & (rows.data_start != NULL)
-        samples.append(Ranges(rows.data_start[own], rows.data_stop[own]))
-    outside = Ranges.merged(samples).first_touching(wrong.start, wrong.stop) < 0
-    return Ranges(wrong.start[outside], wrong.stop[outside])
+        samples.append(MergedRanges(rows.data_start[own], rows.data_stop[own]))
+    outside = MergedRanges.merged(samples).first_touching(wrong.start, wrong.stop) < 0
+    return MergedRanges(wrong.start[outside], wrong.stop[outside])
 
 
-def _named(track: Track, wrong: Ranges, headers: Ranges) -> Iterator[tuple[Finding, Ranges]]:
+def _named(
+    track: Track, wrong: MergedRanges, headers: MergedRanges
+) -> Iterator[tuple[Finding, MergedRanges]]:
     """The fragments of a track with wrong bytes, and which bytes those fragments have."""
     rows = track.fragments
     virtual = (rows.flags & _VIRTUAL) != 0
@@ -244,8 +250,8 @@ def _named(track: Track, wrong: Ranges, headers: Ranges) -> Iterator[tuple[Findi
     shown: list[_Shown] = []
     for row in np.flatnonzero((by_box >= 0) | (by_data >= 0)).tolist():
         box, data = (
-            Ranges(rows.offset[[row]], (rows.offset + rows.size)[[row]]),
-            Ranges(rows.data_start[[row]], rows.data_stop[[row]]),
+            MergedRanges(rows.offset[[row]], (rows.offset + rows.size)[[row]]),
+            MergedRanges(rows.data_start[[row]], rows.data_stop[[row]]),
         )
         cts = int(rows.cts_min[row]), int(rows.cts_end[row])
         if virtual[row]:
@@ -253,11 +259,13 @@ def _named(track: Track, wrong: Ranges, headers: Ranges) -> Iterator[tuple[Findi
             if touched is not None and not len(touched):
                 continue
             if touched is not None:
-                data = Ranges.merged([Ranges(touched.offset, touched.offset + touched.size)])
+                data = MergedRanges.merged(
+                    [MergedRanges(touched.offset, touched.offset + touched.size)]
+                )
                 cts = int(touched.cts.min()), int((touched.cts + touched.duration).max())
             shown.append(_Shown(row, cts, data))
             continue
-        where = Ranges.merged([box, data] if has_data[row] else [box])
+        where = MergedRanges.merged([box, data] if has_data[row] else [box])
         first = min(n for n in wrong.first_touching(where.start, where.stop).tolist() if n >= 0)
         at = max(int(wrong.start[first]), int(where.start[0]))
         text = f"fragment {row} ({_times(track, cts)}) has other bytes than when it was indexed"
@@ -274,7 +282,7 @@ class _Shown(NamedTuple):
 
     row: int
     cts: tuple[int, int]
-    where: Ranges
+    where: MergedRanges
 
 
 def _joined(parts: Sequence[_Shown]) -> Iterator[_Shown]:
@@ -286,14 +294,14 @@ def _joined(parts: Sequence[_Shown]) -> Iterator[_Shown]:
             yield _Shown(
                 held[0].row,
                 (min(begin for begin, _ in times), max(end for _, end in times)),
-                Ranges.merged([one.where for one in held]),
+                MergedRanges.merged([one.where for one in held]),
             )
             held = []
         if part is not None:
             held.append(part)
 
 
-def _touched_samples(track: Track, row: int, wrong: Ranges) -> SampleTable | None:
+def _touched_samples(track: Track, row: int, wrong: MergedRanges) -> SampleTable | None:
     """The samples of a row with bytes in wrong ranges; None: the index does not know them."""
     try:
         samples = track.samples_of(row, row + 1)

@@ -29,7 +29,6 @@ from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTa
 from fragdex.fragments.track_info import TrackInfo
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
 from fragdex.indexing.samples import RowSamples, read_moof
-from fragdex.seeking import registry
 from fragdex.seeking.finding import Place
 from fragdex.seeking.origin import FileInfo, Home
 from fragdex.seeking.seek import Finder, Hits
@@ -105,29 +104,29 @@ def _of_traf(traf: Box, vector: int | None) -> list[Ranges] | None:
     if size not in VECTORS or not (senc.get("flags") or 0) & SUBSAMPLES:
         return []
     data, at = bytes(senc["samples"]), 0
-    found: list[Ranges] = []
+    samples: list[Ranges] = []
     for _ in range(senc["sample_count"]):
         at += size
         start = at + 2
         at = start + 6 * int.from_bytes(data[at:start], "big")
         if start > len(data) or at > len(data):
             break
-        found.append(_ranges(data[start:at]))
-    return found
+        samples.append(_ranges(data[start:at]))
+    return samples
 
 
 def _ranges(entries: bytes) -> Ranges:
     """BytesOfClearData (16 bits) and BytesOfProtectedData (32 bits), one after the other."""
-    found: Ranges = []
+    clear_ranges: Ranges = []
     at = 0
     for place in range(0, len(entries), 6):
         clear = int.from_bytes(entries[place : place + 2], "big")
-        if found and found[-1][1] == at:
-            found[-1] = found[-1][0], at + clear
+        if clear_ranges and clear_ranges[-1][1] == at:
+            clear_ranges[-1] = clear_ranges[-1][0], at + clear
         elif clear:
-            found.append((at, at + clear))
+            clear_ranges.append((at, at + clear))
         at += clear + int.from_bytes(entries[place + 2 : place + 6], "big")
-    return found
+    return clear_ranges
 
 
 LOOK_BACK = 4096
@@ -244,8 +243,8 @@ class Verifier:
             InexactIndex: the index knows fragments, not samples.
             BudgetExceeded, SourceError: as the source raises.
         """
-        found = self._seeker.find(target)
-        first = self._number(found[4])
+        row = self._seeker.find(target)
+        first = self._number(row[4])
         left = self._left_of_all
         for number in self._numbers(first):
             if not left:
@@ -257,9 +256,9 @@ class Verifier:
                     advice="look further back with look_back=, or encode the file again",
                 )
             left -= 1
-            hit = found if number == first else self._seeker.find(self._cts(number))
+            hit = row if number == first else self._seeker.find(self._cts(number))
             if self._is_one(hit):
-                return (*hit[:6], found[6] or number > first)
+                return (*hit[:6], row[6] or number > first)
         raise NoSyncSample(
             f"no decoder can start at any of the {self._total:,} samples marked sync of track "
             f"{self._track.id}",
@@ -346,6 +345,3 @@ class Verifier:
             self._held_at = max(0, stop - BEHIND) if self._source.remote else start
             self._held = self._source.read_up_to(ByteRange(self._held_at, stop))
         return self._held[start - self._held_at : stop - self._held_at]
-
-
-registry.offer("verifier", verifier)

@@ -81,7 +81,7 @@ def make_app(
     if prefix and (not prefix.startswith("/") or prefix.endswith("/")):
         raise ValueError(f"a prefix begins with a slash and ends without one, not {prefix!r}")
     try:
-        from fragdex.origin.application import Origin, Settings
+        from fragdex.origin.application import Origin, OriginSettings
     except ImportError as error:
         raise MissingExtra("an origin needs more packages", extra="service") from error
     from fragdex.origin.titles import IndexFiles, Titles
@@ -91,7 +91,7 @@ def make_app(
         films, segment_duration=segment_duration, in_memory=in_memory, indexes=indexes,
         max_bytes=max_bytes, trust=trust, growing=growing, **options,
     )  # fmt: skip
-    settings = Settings(
+    settings = OriginSettings(
         max_age=max_age, playlist_max_age=playlist_max_age, secret=secret, listed=listed,
         prefix=prefix, log=log,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from fragdex.decoding.picture_files import media_type as picture_type
-from fragdex.decoding.storyboards import Layout, storyboard, storyboard_layout
+from fragdex.decoding.storyboards import SheetLayout, storyboard, storyboard_layout
 from fragdex.decoding.thumbnails import thumbnail
 from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.lru_cache import LRUCache
@@ -188,7 +188,7 @@ def _sheet(index: Index, sheet: int, suffix: str, track: int | None, query: Quer
     return Preview(layout.media_type, index, recipe, "picture", made)
 
 
-def _layout(index: Index, suffix: str, track: int | None, query: Query) -> Layout:
+def _layout(index: Index, suffix: str, track: int | None, query: Query) -> SheetLayout:
     columns, rows = (number(query, name, 1, _TILES) or 10 for name in ("columns", "rows"))
     if columns * rows > _TILES:
         raise ValueError(f"columns × rows: expected at most {_TILES}, found {columns} × {rows}")
@@ -198,7 +198,7 @@ def _layout(index: Index, suffix: str, track: int | None, query: Query) -> Layou
     )  # fmt: skip
 
 
-def _known(layout: Layout) -> list[Any]:
+def _known(layout: SheetLayout) -> list[Any]:
     return [str(layout.every), layout.width, layout.columns, layout.rows, layout.format]
 
 
@@ -382,7 +382,7 @@ def _listing(package: Package, index: Index, name: str) -> View:
     return _text(view.media_type, view.sources, [name, view.recipe], text)
 
 
-def _first_layout(index: Index) -> Layout | None:
+def _first_layout(index: Index) -> SheetLayout | None:
     """The storyboard of a file, if it can have one."""
     for track in index.tracks:
         if track.kind == "video":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from fragdex.indexing.codecs import Bits, Missing
+from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.repairing.syntax import Found, Syntax, Window
 
 SEQUENCE, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY = range(1, 8)
@@ -44,7 +44,7 @@ def sequence_of(data: bytes) -> Sequence:
     Raises:
         Missing: it is invalid.
     """
-    bits = Bits(data)
+    bits = BitReader(data)
     bits.take(3)
     still, reduced = bool(bits.take(1)), bool(bits.take(1))
     if reduced:
@@ -246,7 +246,7 @@ class Av1(Syntax):
             return None
         if sequence.reduced:
             return _Frame(False, True, True, -1)
-        bits = Bits(head)
+        bits = BitReader(head)
         try:
             if bits.take(1):
                 bits.take(3)

@@ -157,10 +157,10 @@ def syntax_in(source: Source, stretches: Sequence[Stretch]) -> NalUnits | None:
                 syntax: NalUnits = kind()
                 at = stretch.start + place
                 for _ in range(IN_A_ROW):
-                    found = syntax.find(window, at, stretch.stop)
-                    if found is None:
+                    sample = syntax.find(window, at, stretch.stop)
+                    if sample is None:
                         break
-                    at = found.stop
+                    at = sample.stop
                     if at == stretch.stop:
                         return syntax
                 else:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fragdex.indexing.access import SEI_BYTES
-from fragdex.indexing.codecs import Bits, Missing
+from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.repairing.syntax import Found, Syntax, Window
 
 HEADER_BYTES: Final = 96
@@ -28,7 +28,7 @@ BEFORE, SLICE, AFTER = "before", "slice", "after"
 """A unit begins an access unit, is a slice of a picture, or belongs to the picture before it."""
 
 
-class Golomb(Bits):
+class Golomb(BitReader):
     r"""Bits with the numbers of AVC and HEVC (ISO/IEC 14496-10, 9.1).
 
     >>> Golomb(b"\x28").ue(), Golomb(b"\x28").se()

@@ -168,8 +168,8 @@ def _marks_open_pictures(syntax: Syntax, samples: SampleTable, source: Source) -
     window = Window(source, int((samples.offset + samples.size).max()))
     for row in np.flatnonzero(samples.sync)[:LOOKED_AT].tolist():
         at = int(samples.offset[row])
-        found = syntax.find(window, at, at + int(samples.size[row]))
-        if found is not None and not found.sync:
+        sample = syntax.find(window, at, at + int(samples.size[row]))
+        if sample is not None and not sample.sync:
             return True
     return False
 
@@ -182,11 +182,11 @@ def _misread(syntax: Syntax, samples: SampleTable, source: Source) -> int:
     for start, length in zip(
         samples.offset[:LOOKED_AT].tolist(), samples.size[:LOOKED_AT].tolist(), strict=True
     ):
-        found = syntax.find(window, start, size)
-        wrong += found is None or found.stop != start + length
-        if found is not None:
-            syntax.study(window, start, found)
-            syntax.accept(found)
+        sample = syntax.find(window, start, size)
+        wrong += sample is None or sample.stop != start + length
+        if sample is not None:
+            syntax.study(window, start, sample)
+            syntax.accept(sample)
             if window.find(HOLE, start, start + length) is not None:
                 syntax.holes = True
     syntax.interrupted()

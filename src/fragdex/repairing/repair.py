@@ -43,7 +43,7 @@ from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
 from fragdex.views.view import View
 
-__all__ = ["Repair", "RepairedTrack", "Span", "repair"]
+__all__ = ["Repair", "RepairedSpan", "RepairedTrack", "repair"]
 
 Progress: TypeAlias = Callable[[int, int], object] | None
 State: TypeAlias = Literal["proved", "guessed", "lost", "structure"]
@@ -57,7 +57,7 @@ MOST_SPANS: Final = 1 << 16
 """Spans that are listed; the rest of the file is in the last one."""
 
 
-class Span(NamedTuple):
+class RepairedSpan(NamedTuple):
     """Bytes of the source, and what became of them.
 
     Attributes:
@@ -66,7 +66,7 @@ class Span(NamedTuple):
             samples that only their neighbours delimit; `lost`: in no sample; `structure`: boxes.
         what: in words.
 
-    >>> Span(0, 32, "structure", "ftyp").stop
+    >>> RepairedSpan(0, 32, "structure", "ftyp").stop
     32
     """
 
@@ -119,7 +119,7 @@ class Repair:
 
     view: View
     tracks: tuple[RepairedTrack, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[RepairedSpan, ...]
     findings: tuple[str, ...]
     size: int
 
@@ -167,7 +167,7 @@ def repair(
     >>> [(track.codec, track.samples, track.proved) for track in mended.tracks]
     [('avc1.64000A', 50, 50), ('mp4a.40.2', 33, 33)]
     >>> mended.spans[-1]
-    Span(start=48, stop=5832, state='proved', what='samples')
+    RepairedSpan(start=48, stop=5832, state='proved', what='samples')
     """
     check_options("fragdex.repair", options, ("like", "rate", "progress"))
     with ExitStack() as stack:
@@ -486,9 +486,9 @@ def _spans(
     recovered: Sequence[Recovered],
     proofs: Sequence[bool],
     lost: Sequence[Lost],
-) -> list[Span]:
+) -> list[RepairedSpan]:
     """What became of each byte: what a span says first is not said again."""
-    marks: list[Span] = []
+    marks: list[RepairedSpan] = []
     states: tuple[tuple[State, bool], ...] = (("proved", True), ("guessed", False))
     for state, wanted in states:
         those = [one for one, proved in zip(recovered, proofs, strict=True) if proved is wanted]
@@ -496,21 +496,21 @@ def _spans(
         ends = start + length
         what = "samples" if wanted else "samples between others"
         for low, high in zip(start[:MOST_SPANS].tolist(), ends[:MOST_SPANS].tolist(), strict=True):
-            marks.append(Span(low, high, state, what))
-    marks += [Span(one.start, one.stop, "lost", one.why) for one in lost[:MOST_SPANS]]
+            marks.append(RepairedSpan(low, high, state, what))
+    marks += [RepairedSpan(one.start, one.stop, "lost", one.why) for one in lost[:MOST_SPANS]]
     marks += [
-        Span(one.start, one.stop, "structure", one.kind)
+        RepairedSpan(one.start, one.stop, "structure", one.kind)
         for one in stretches
         if one.kind not in ("mdat", "")
     ]
-    spans: list[Span] = []
+    spans: list[RepairedSpan] = []
     at = 0
     for span in sorted(marks):
         if span.start > at:
-            spans.append(Span(at, span.start, "lost", "in no sample"))
+            spans.append(RepairedSpan(at, span.start, "lost", "in no sample"))
         if span.stop > at:
             spans.append(span._replace(start=max(at, span.start)))
             at = span.stop
     if at < size:
-        spans.append(Span(at, size, "lost", "in no sample"))
+        spans.append(RepairedSpan(at, size, "lost", "in no sample"))
     return spans

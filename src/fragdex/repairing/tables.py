@@ -97,8 +97,8 @@ def fit(tracks: Sequence[Described], window: Window, shift: int) -> float:
 def _is_sample(syntax: Syntax, window: Window, at: int, size: int) -> bool:
     if at < 0 or size <= 0 or at + size > window.stop:
         return False
-    found = syntax.find(window, at, at + size)
-    return found is not None and found.stop == at + size
+    sample = syntax.find(window, at, at + size)
+    return sample is not None and sample.stop == at + size
 
 
 def has_proof(tracks: Sequence[Described]) -> bool:
@@ -195,14 +195,14 @@ class _Track:
         if self._syntax is not None:
             for row in np.flatnonzero(keep).tolist():
                 at, size = int(offset[row]), int(samples.size[row])
-                found = self._syntax.find(self._window, at, at + size)
-                if found is None or found.stop != at + size:
+                sample = self._syntax.find(self._window, at, at + size)
+                if sample is None or sample.stop != at + size:
                     keep[row] = False
                     self.lost.append(Lost(at, at + size, "not what the tables say"))
-                elif found.sync != sync[row]:
+                elif sample.sync != sync[row]:
                     # pictures that others recover at may be marked: only the others are wrong
                     self._marks += 1
-                    sync[row] = found.sync
+                    sync[row] = sample.sync
         columns = samples.columns() | {"offset": offset, "sync": sync}
         if self._unit:
             columns |= {"size": samples.size}

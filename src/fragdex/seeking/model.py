@@ -513,7 +513,7 @@ def _made_again(
     media: SourceLike | None,
 ) -> Index:
     """An index out of its parts; `own`: what its class adds."""
-    made = kind(
+    other = kind(
         file,
         how,
         periods,
@@ -524,5 +524,5 @@ def _made_again(
         media=media,
     )
     for name, value in own.items():
-        setattr(made, name, value)
-    return made
+        setattr(other, name, value)
+    return other

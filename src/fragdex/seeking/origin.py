@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import SourceChanged
+from fragdex.errors import SourceChanged, SourceNotFound
 from fragdex.fragments.track_info import SampleDefaults
-from fragdex.sources import SourceLike
+from fragdex.sources import Source, SourceLike, open_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,61 @@ class FileInfo:
     md5: str | None = None
     etag: str | None = None
     mtime_ns: int | None = None
+
+    @property
+    def path(self) -> str | None:
+        """Its name, where it can be opened by that; bytes and streams have none.
+
+        >>> FileInfo("movie.mp4").path, FileInfo("<bytes>").path
+        ('movie.mp4', None)
+        """
+        return None if self.name[:1] in ("", "<") else self.name
+
+    def media(
+        self, given: SourceLike | None, advice: str = "give the media with source="
+    ) -> SourceLike:
+        """The media that a user gave, or else the file's own name.
+
+        Raises:
+            SourceNotFound: nothing is given, and the file has no name; with this advice.
+
+        >>> FileInfo("movie.mp4").media(None)
+        'movie.mp4'
+        """
+        media = self.path if given is None else given
+        if media is None:
+            raise SourceNotFound(
+                "the index was not made from a file or URL that has a name", advice=advice
+            )
+        return media
+
+    @contextmanager
+    def opened(self, given: SourceLike | None = None) -> Iterator[Source]:
+        """The file for reading, and no other one; closed at the end, unless it was given open.
+
+        Args:
+            given: the media in any form that `fragdex.open_source` takes; None: by its name.
+
+        Raises:
+            SourceNotFound: as `media`, or there is no such file.
+            SourceChanged: it is not the file that was indexed; of remote ones reads say so.
+            SourceError: it cannot be opened.
+
+        >>> with FileInfo("", 3).opened(b"abc") as source:
+        ...     source.read(ByteRange(0, 2))
+        b'ab'
+        """
+        media = self.media(given)
+        source = open_source(media)
+        try:
+            self.refuse_other(
+                source.name, size=source.size, etag=source.etag, mtime_ns=source.mtime_ns
+            )
+            source.expect(self.size, self.etag)
+            yield source
+        finally:
+            if source is not media:
+                source.close()
 
     def refuse_other(
         self,
@@ -119,7 +176,4 @@ class Home(NamedTuple):
     @property
     def place(self) -> SourceLike | None:
         """The media, or their name; None where neither is known."""
-        if self.media is not None:
-            return self.media
-        # bytes and open files are named in angle brackets
-        return None if self.file.name[:1] in ("", "<") else self.file.name
+        return self.file.path if self.media is None else self.media

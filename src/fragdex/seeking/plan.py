@@ -12,13 +12,13 @@ from typing import Final, Protocol
 import numpy as np
 
 from fragdex.byterange import ByteRange, coalesce
-from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample, SourceNotFound
+from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import FragmentFlags, FragmentTable, Int64, SampleTable
 from fragdex.responses import Fields, Response, respond
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import Time, TimeLike, exact_time, floor_ticks
-from fragdex.sources import SourceLike, open_source
+from fragdex.sources import SourceLike
 
 __all__ = ["Plan", "Span", "plan", "span"]
 
@@ -124,17 +124,7 @@ class Span:
             range: bytes of the span, counted from 0; bytes after its end are left out.
             source: as of `read`; open until the last piece is taken, or `close()`.
         """
-        if source is None and self.file.name[:1] in ("", "<"):
-            raise SourceNotFound(
-                "the index was not made from a file or URL that has a name",
-                advice="give the media with source=",
-            )
-        opened = open_source(self.file.name if source is None else source)
-        try:
-            known = self.file
-            known.refuse_other(
-                opened.name, size=opened.size, etag=opened.etag, mtime_ns=opened.mtime_ns
-            )
+        with self.file.opened(source) as opened:
             at = 0
             for part in self:
                 wanted = range.intersection(part.shift(at - part.start))
@@ -143,9 +133,6 @@ class Span:
                     yield opened.read(piece.shift(part.start - at))
                     wanted = ByteRange(piece.stop, wanted.stop)
                 at += part.size
-        finally:
-            if opened is not source:
-                opened.close()
 
     def respond(
         self, method: str, headers: Fields, *, source: SourceLike | None = None

@@ -402,8 +402,8 @@ class Track:
         """
         if make not in self._derived:
             self._derived[make] = make(self)
-        made: T = self._derived[make]
-        return made
+        value: T = self._derived[make]
+        return value
 
     @property
     def rates(self) -> Rates:

@@ -124,8 +124,8 @@ class Window:
             SourceChanged: it is not the file that was indexed.
             SourceError: it cannot be read.
         """
-        made: bytes = self._form("mp4")(self, source, keep_times=keep_times, init=init)
-        return made
+        data: bytes = self._form("mp4")(self, source, keep_times=keep_times, init=init)
+        return data
 
     def annexb(self, source: Any = None, *, init: bytes | None = None) -> bytes:
         """An elementary stream of AVC, HEVC or VVC with start codes (Annex B of each).
@@ -134,8 +134,8 @@ class Window:
 
         Args, raises: as `mp4`; BuildError: the track is of another codec.
         """
-        made: bytes = self._form("annexb")(self, source, init=init)
-        return made
+        data: bytes = self._form("annexb")(self, source, init=init)
+        return data
 
     def obu(self, source: Any = None, *, init: bytes | None = None) -> bytes:
         """An elementary stream of AV1 in the low-overhead format (AV1 bitstream, 5.2).
@@ -144,16 +144,16 @@ class Window:
 
         Args, raises: as `mp4`; BuildError: the track is of another codec.
         """
-        made: bytes = self._form("obu")(self, source, init=init)
-        return made
+        data: bytes = self._form("obu")(self, source, init=init)
+        return data
 
     def packets(self, source: Any = None) -> list[Packet]:
         """The samples with their times, in decode order.
 
         Args, raises: as `mp4`.
         """
-        made: list[Packet] = self._form("packets")(self, source)
-        return made
+        packets: list[Packet] = self._form("packets")(self, source)
+        return packets
 
     def configuration(self, source: Any = None, *, init: bytes | None = None) -> bytes:
         """What sets up a decoder for `packets`: the payload of avcC, hvcC, vvcC, av1C or vpcC.
@@ -163,8 +163,8 @@ class Window:
 
         Args, raises: as `mp4`.
         """
-        made: bytes = self._form("configuration")(self, source, init=init)
-        return made
+        config: bytes = self._form("configuration")(self, source, init=init)
+        return config
 
     def _form(self, name: str) -> Callable[..., Any]:
         form: Callable[..., Any] = registry.offered("window_form")(name)
@@ -291,15 +291,15 @@ def _verified_runs(track: Track, pictures: _Pictures, wanted: Int64, source: Any
             return runs
         for sample in begins:
             time = track.presentation(int(pictures.samples.cts[sample]))
-            found = track.seek(time, verified=True, source=source).sample
-            if found is None or found > sample:
+            true_sync = track.seek(time, verified=True, source=source).sample
+            if true_sync is None or true_sync > sample:
                 raise NoSyncSample(
                     f"no decoder can start at any sample of track {track.id} before sample "
                     f"{sample + 1}",
                     advice="ask for later frames",
                 )
-            if found < sample:
-                starts.drop(found + 1, sample + 1)
+            if true_sync < sample:
+                starts.drop(true_sync + 1, sample + 1)
             else:
                 good.add(sample)
 

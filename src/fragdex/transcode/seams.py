@@ -173,10 +173,10 @@ def _least_psnr(data: bytes, frames: Frames) -> float:
     with av.open(io.BytesIO(data), "r") as container:
         decoded = container.decode(video=0)
         for original in frames():
-            made = next(decoded, None)
-            if made is None:
+            picture = next(decoded, None)
+            if picture is None:
                 return 0.0
-            least = min(least, psnr(original, made))
+            least = min(least, psnr(original, picture))
         if next(decoded, None) is not None:
             return 0.0
     return least

@@ -28,7 +28,6 @@ from fragdex.errors import BuildError, UndecodableMedia
 from fragdex.formats.clip_spans import ClipPart, Reader
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of, family_of
-from fragdex.seeking import registry
 from fragdex.seeking.sample_runs import reorder_depth
 from fragdex.transcode.seams import MOST_SETS, Seam, SeamSettings, encoded
 
@@ -353,6 +352,3 @@ def _with_lengths(sample: bytes, size: int) -> bytes:
         units.append(length.to_bytes(size, "big") + sample[at + 4 : at + 4 + length])
         at += 4 + length
     return b"".join(units)
-
-
-registry.offer("seamed", seamed)

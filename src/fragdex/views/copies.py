@@ -78,9 +78,9 @@ def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Cli
     blocks = cut_clip.blocks
     if cut.smart:
         # Another encoder gives other bytes.
-        made = [*blocks]
-        blocks = iter(made)
-        head = b"".join(block for block in made if isinstance(block, bytes))
+        parts = [*blocks]
+        blocks = iter(parts)
+        head = b"".join(block for block in parts if isinstance(block, bytes))
         recipe.append(hashlib.md5(head, usedforsecurity=False).hexdigest())
     return copied(index, blocks, recipe, cut_clip.tracks, cut_clip.left_out), cut_clip
 

@@ -82,7 +82,7 @@ def view(
     if kind not in Kind.__args__:  # type: ignore[attr-defined]
         raise ValueError(f"no kind {kind!r}: expected one of {', '.join(Kind.__args__)}")  # type: ignore[attr-defined]
     index, media = index_and_media(what, source, "view")
-    made = described(
+    view = described(
         index,
         kind,
         source=media,
@@ -90,7 +90,7 @@ def view(
         segment_duration=segment_duration,
         period=period,
     )
-    return made.with_media(lasting(what, media))
+    return view.with_media(lasting(what, media))
 
 
 def clip(
@@ -130,7 +130,7 @@ def clip(
     if smart and at_key_frame:
         raise TypeError("smart cuts hide no pictures: at_key_frame does not apply")
     index, media = index_and_media(what, source, "clip")
-    made = described(
+    view = described(
         index,
         "clip",
         smart=smart,
@@ -141,7 +141,7 @@ def clip(
         exact=not at_key_frame,
         period=period,
     )
-    return made.with_media(lasting(what, media))
+    return view.with_media(lasting(what, media))
 
 
 def join(
@@ -182,7 +182,7 @@ def join(
         index_and_media(what, media, "join") for what, media in zip(several, given, strict=True)
     ]
     media = [place for _, place in known]
-    made = described(
+    view = described(
         [index for index, _ in known],
         "timeline",
         source=media,
@@ -190,7 +190,7 @@ def join(
         segment_duration=segment_duration,
         starts=starts,
     )
-    return made.with_media(
+    return view.with_media(
         [lasting(what, place) for what, place in zip(several, media, strict=True)]
     )
 
