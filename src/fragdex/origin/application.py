@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-import numpy as np
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import (
@@ -25,7 +24,6 @@ from starlette.responses import (
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fragdex.byterange import ByteRange
 from fragdex.errors import (
     BudgetExceeded,
     FragdexError,
@@ -37,8 +35,6 @@ from fragdex.errors import (
     TrackNotFound,
     TruncatedInput,
 )
-from fragdex.fragments.table import Int64
-from fragdex.indexing import native
 from fragdex.lru_cache import LRUCache
 from fragdex.origin.addresses import (
     PREVIEW,
@@ -54,95 +50,8 @@ from fragdex.origin.previews import PreviewMaker, TooManyWaiting, package_file, 
 from fragdex.origin.titles import NotYet, ServedFilm, Titles
 from fragdex.responses import has_already
 from fragdex.serving.answers import answer
-from fragdex.views.view import Block, Scattered, SourceRange, Sources, View
-
-# Segments that wait for nothing: their boxes are made, their bytes are in the system's memory.
-#
-# Such a request costs one read into a buffer, and one copy of the samples out of it. It is answered
-# where it arrives, without a change of thread; all others take the general way.
-
-
-LARGEST: Final = 2 << 20
-"""Bytes that are read where requests arrive: half a millisecond at most."""
-_WASTE: Final = 4
-"""How many times the wanted bytes are read to have them at one go."""
-
-
-class PreparedSegment:
-    """A segment of a local file, ready to be answered at once.
-
-    Attributes:
-        film: that it is of.
-        view: what it is.
-        size: bytes that preparing it holds in memory.
-        headers: of its answer, as ASGI has them.
-    """
-
-    __slots__ = ("_known", "_lead", "_number", "_sizes", "_span", "_starts", "film", "headers",
-                 "size", "view")  # fmt: skip
-
-    def __init__(
-        self, film: ServedFilm, view: View, number: int, lead: bytes, places: Block,
-        headers: Sequence[tuple[bytes, bytes]],
-    ) -> None:  # fmt: skip
-        self.film, self.view, self.headers = film, view, headers
-        self._number, self._known = number, view.sources[0]
-        if isinstance(places, Scattered):
-            starts, sizes = places.start, places.size
-        else:
-            assert isinstance(places, SourceRange)
-            starts = np.array([places.range.start], np.int64)
-            sizes = np.array([places.range.size], np.int64)
-        self._span = ByteRange(int(starts.min()), int((starts + sizes).max()))
-        # made bytes stand in the same buffer, in front of what is read
-        self._lead = lead
-        moved = starts - self._span.start + len(lead)
-        self._starts: Int64 = np.concatenate([[0], moved]).astype(np.int64)
-        self._sizes: Int64 = np.concatenate([[len(lead)], sizes]).astype(np.int64)
-        self.size = len(lead) + self._starts.nbytes + self._sizes.nbytes + 1024
-
-    @classmethod
-    def of(
-        cls, film: ServedFilm, view: View, headers: Sequence[tuple[bytes, bytes]]
-    ) -> PreparedSegment | None:
-        """Prepare a segment; None: it is too large, or its samples are too far apart."""
-        if view.size > LARGEST or len(view.sources) != 1:
-            return None
-        number = film.package.sources.index(view.sources[0])
-        blocks = list(view.blocks())
-        if len(blocks) != 2 or not isinstance(blocks[0], bytes):
-            return None
-        if not isinstance(blocks[1], (Scattered, SourceRange)):
-            return None
-        segment = cls(film, view, number, blocks[0], blocks[1], headers)
-        wanted = view.size - len(blocks[0])
-        return segment if segment._span.size <= min(_WASTE * wanted, LARGEST) else None
-
-    def read(self, buffer: memoryview) -> bytes | None:
-        """Its bytes, if they are in memory, and of the file that was indexed.
-
-        Args:
-            buffer: to read into, of twice `LARGEST`.
-        """
-        try:
-            opened = self.film.idle.pop()
-        except IndexError:
-            return None
-        lead, span = len(self._lead), self._span
-        source = opened[self._number]
-        try:
-            there = source.read_resident(span, buffer[lead : lead + span.size])
-            if there:
-                with Sources([self._known], [source]) as sources:
-                    sources.source(0)  # is the one that was indexed
-        except FragdexError:
-            there = False  # the general way says what it is, in its words
-        self.film.give_back(opened)
-        if not there:
-            return None
-        buffer[:lead] = self._lead
-        return native.join(buffer, self._starts, self._sizes)
-
+from fragdex.serving.segments import LARGEST, PREPARED, PreparedSegment, decides
+from fragdex.views.view import View
 
 CORS: Final = {
     "Access-Control-Allow-Origin": "*",
@@ -156,14 +65,10 @@ GROWING_MAX_AGE: Final = 1
 """Seconds for which caches may keep what changes while a file grows: all but its segments."""
 _THREADS: Final = 32
 """Requests that are answered at a time; others wait."""
-_PREPARED: Final = 16 << 20
-"""Bytes of prepared segments, without their media."""
-_DECIDES: Final = frozenset((b"range", b"if-none-match", b"if-range"))
-"""Headers that decide what an answer is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class OriginSettings:
     """How an origin serves.
 
     Attributes:
@@ -232,13 +137,13 @@ class Origin:
         settings: None: the usual ones.
     """
 
-    def __init__(self, titles: Titles, settings: Settings | None = None) -> None:
-        self._titles, self._settings = titles, settings or Settings()
+    def __init__(self, titles: Titles, settings: OriginSettings | None = None) -> None:
+        self._titles, self._settings = titles, settings or OriginSettings()
         log, in_json = self._settings.log, self._settings.log_json
         self._serve = self._handle if log is None else AccessLog(self._handle, log, json=in_json)
         self._threads = ThreadPoolExecutor(_THREADS, "origin")
         self._previews = PreviewMaker()
-        self._prepared: LRUCache[PreparedSegment] = LRUCache(_PREPARED)
+        self._prepared: LRUCache[tuple[ServedFilm, int, PreparedSegment]] = LRUCache(PREPARED)
         self._buffer = memoryview(bytearray(2 * LARGEST))
         self._lifespan = Starlette(lifespan=self._life)
 
@@ -280,19 +185,27 @@ class Origin:
         """Headers and bytes of a segment, if nothing has to be waited for."""
         if scope["method"] != "GET" or not path.endswith(".m4s") or scope["query_string"]:
             return None
-        if any(name in _DECIDES for name, _ in scope["headers"]):
+        if decides(scope["headers"]):
             return None
         try:
             path = self._checked(path)
         except NotSigned:
             return None
-        segment = self._prepared.get(path)
-        if segment is None or self._titles.opened(segment.film.names) is not segment.film:
-            segment = self._prepare(path)
-        body = None if segment is None else segment.read(self._buffer)
-        return None if segment is None or body is None else (segment.headers, body)
+        prepared = self._prepared.get(path)
+        if prepared is None or self._titles.opened(prepared[0].names) is not prepared[0]:
+            prepared = self._prepare(path)
+        if prepared is None:
+            return None
+        film, number, segment = prepared
+        try:
+            opened = film.idle.pop()
+        except IndexError:
+            return None
+        body = segment.read(opened[number], self._buffer)
+        film.give_back(opened)
+        return None if body is None else (segment.headers, body)
 
-    def _prepare(self, path: str) -> PreparedSegment | None:
+    def _prepare(self, path: str) -> tuple[ServedFilm, int, PreparedSegment] | None:
         self._prepared.drop(path)
         address = parse_address(path)
         if address is None or address.action not in ("hls", "dash"):
@@ -302,16 +215,14 @@ class Origin:
             return None
         try:
             view = film.package[address.file]
-            fields = self._fields(address, film)
-            fields |= {"ETag": view.etag, "Accept-Ranges": "bytes"}
-            fields |= {"Content-Length": str(view.size), "Content-Type": view.media_type}
-            headers = [(k.lower().encode(), v.encode("latin-1")) for k, v in fields.items()]
-            segment = PreparedSegment.of(film, view, headers)
+            segment = PreparedSegment.of(view, self._fields(address, film))
         except (FragdexError, KeyError):
             return None  # the general way says why
-        if segment is not None:
-            self._prepared.put(path, segment, segment.size)
-        return segment
+        if segment is None:
+            return None
+        prepared = film, film.package.sources.index(view.sources[0]), segment
+        self._prepared.put(path, prepared, segment.size)
+        return prepared
 
     # -- everything else
 

@@ -58,6 +58,7 @@ from fragdex.service.web.events import Watcher
 from fragdex.service.web.front import Front
 from fragdex.service.web.in_process import InProcess
 from fragdex.service.web.prefix import Prefix
+from fragdex.service.web.routing import RouteTable
 from fragdex.service.webhooks import operations as webhook_operations
 from fragdex.service.webhooks import routes as webhooks
 from fragdex.service.webhooks import worker as delivering
@@ -134,12 +135,8 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     app.state.watcher = Watcher(context)
     app.state.running_uploads = RunningUploads()
     declared = [route for router in (*ROUTERS, *routers) for route in router.routes]
-    priority_routes = isobmff.router.routes
-    # not `include_router`, which looks at every route twice for each request; of two routes that
-    # match a path, the one declared first answers: only whole collections may change places
-    app.router.routes.extend(
-        [*priority_routes, *(one for one in declared if one not in priority_routes)]
-    )
+    # not `include_router`, which looks at every route twice for each request
+    app.router.routes.extend([RouteTable(declared), *declared])
     documents.install(app, declared)
     front.install_cors(app, context.settings)
     if context.settings.public_path:

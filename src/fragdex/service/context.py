@@ -25,16 +25,12 @@ from fragdex.service.jobs.engine import upgrade as upgrade_engine
 from fragdex.service.records import migrations
 from fragdex.service.records.database import Database
 from fragdex.service.store.composing import ComposingStore
-from fragdex.service.store.contract import Store
 from fragdex.service.store.disk_files import PRIVATE, Reserve, make_private, open_new
 from fragdex.service.store.opening import open_store
 
 if TYPE_CHECKING:
-    from fragdex.service.config import Settings
     from fragdex.service.jobs.api import Jobs
     from fragdex.service.metrics import Metrics
-    from fragdex.service.records.database import Database
-    from fragdex.service.store.contract import Store
     from fragdex.traces import Traces
 
 
@@ -51,7 +47,7 @@ class ServiceContext:
 
     settings: Settings
     database: Database
-    store: Store
+    store: ComposingStore
     jobs: Jobs
     _parts: dict[type[Any], Any] = field(default_factory=dict)
     # of folders of work that this process has made; names may be used again, by other threads
@@ -184,7 +180,7 @@ def _upgrade(database: Database) -> None:
     upgrade_engine(database)
 
 
-def store_of(settings: Settings) -> Store:
+def store_of(settings: Settings) -> ComposingStore:
     """The store that settings name; raises as `open_database`."""
     plain = open_store(
         settings.store_url,

@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -35,6 +38,12 @@ _FIELD_BYTES: Final = len(": \r\n")
 INTERIM: Final = "fragdex.interim"
 """The extension of ASGI by which a route sends interim responses (RFC 9110, 15.2): a function that
 is given status, reason and fields. It sends none where none may be sent any more."""
+SEND_FILE: Final = "http.response.zerocopysend"
+"""ASGI's extension by which the kernel sends bytes of an open file: `file` is its descriptor,
+`offset` and `count` say which bytes. The descriptor may be closed after `send`."""
+_SENDS_FILES: Final = sys.platform == "linux"
+_PROBE: Final = 128 << 10
+"""Bytes from one look at a file to the next: as many as the system reads ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,22 @@ class ConnectionLimits:
     head_seconds: float
     answer_seconds: float
     connections: int
+
+
+def is_resident(file: int, start: int, size: int) -> bool:
+    """Whether the system has bytes of a file in memory, as far as a look at some of them tells.
+
+    >>> is_resident(-1, 0, 1)
+    False
+    """
+    byte = bytearray(1)
+    try:
+        return all(
+            os.preadv(file, [byte], at, os.RWF_NOWAIT)
+            for at in (*range(start, start + size, _PROBE), start + size - 1)
+        )
+    except (OSError, AttributeError):  # not there, or this system cannot tell
+        return False
 
 
 class _Refused(Exception):
@@ -156,6 +181,9 @@ class BoundedConnection(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and cycle.scope is self.scope:
             extensions: dict[str, Any] = {INTERIM: partial(_send_interim, cycle)}
+            if _SENDS_FILES and self.scope["scheme"] == "http":
+                cycle.__class__ = _FileSendingCycle  # uvicorn names no class for it
+                extensions[SEND_FILE] = {}
             self.scope["extensions"] = extensions
 
     def _need_host(self) -> None:
@@ -256,6 +284,31 @@ class BoundedConnection(HttpToolsProtocol):
     def _abort(self) -> None:
         if not self.transport.is_closing():
             self.transport.abort()
+
+
+class _FileSendingCycle(RequestResponseCycle):
+    """A request whose answer may be bytes of a file, which the kernel sends."""
+
+    async def send(self, message: Any) -> None:
+        """Send a message of ASGI."""
+        if message["type"] != SEND_FILE:
+            await super().send(message)
+            return
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        file, at, left = message["file"], message["offset"], message["count"]
+        sent = 0
+        if not self.transport.get_write_buffer_size():
+            # what goes wrong here goes wrong below as well, where it is noticed
+            with suppress(OSError):
+                to = self.transport.get_extra_info("socket").fileno()
+                sent = os.sendfile(to, file, at, min(left, self.expected_content_length))
+        self.expected_content_length -= sent
+        rest = os.pread(file, left - sent, at + sent) if sent < left else b""
+        more = message.get("more_body", False)
+        await super().send({"type": "http.response.body", "body": rest, "more_body": more})
 
 
 def _send_interim(

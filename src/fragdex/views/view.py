@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import SourceNotFound
 from fragdex.fragments.table import Int64
 from fragdex.indexing import native
 from fragdex.responses import Fields, Response, respond
@@ -40,6 +39,7 @@ __all__ = [
     "SourceRange",
     "Sources",
     "View",
+    "check_same",
     "size_of",
     "sizes_of",
 ]
@@ -191,14 +191,9 @@ class Sources:
         """
         if number not in self._open:
             given, known = self._given[number], self._known[number]
-            # bytes and open files are named in angle brackets
-            if given is None and known.name[:1] in ("", "<"):
-                raise SourceNotFound(
-                    "the index was not made from a file or URL that has a name",
-                    advice="give the media with source=",
-                )
+            media = known.media(given)
             self._close_oldest()
-            opened = open_source(known.name if given is None else given)
+            opened = open_source(media)
             self._open[number] = opened
             if opened is not given:
                 self._mine.append(number)
@@ -292,13 +287,23 @@ class Sources:
 
     def _check(self, number: int) -> None:
         """A source that changed since it was indexed gives no bytes, not even right ones."""
-        source, known = self._open[number], self._known[number]
-        size, mtime_ns = source.size, source.mtime_ns
-        fd = source.fileno()
-        if fd is not None:
-            now = os.fstat(fd)
-            size, mtime_ns = now.st_size, now.st_mtime_ns
-        known.refuse_other(source.name, size=size, etag=source.etag, mtime_ns=mtime_ns)
+        check_same(self._known[number], self._open[number])
+
+
+def check_same(known: FileInfo, source: Source) -> None:
+    """Hold an open source to what was indexed; a local file as it is now.
+
+    Raises:
+        SourceChanged: it is another one.
+
+    >>> check_same(FileInfo("", 3), open_source(b"abc"))
+    """
+    size, mtime_ns = source.size, source.mtime_ns
+    fd = source.fileno()
+    if fd is not None:
+        now = os.fstat(fd)
+        size, mtime_ns = now.st_size, now.st_mtime_ns
+    known.refuse_other(source.name, size=size, etag=source.etag, mtime_ns=mtime_ns)
 
 
 def _start(span: tuple[ByteRange, bytes]) -> int:

@@ -13,6 +13,7 @@ from fragdex.errors import InvalidRange, SourceChanged, SourceError, SourceNotFo
 from fragdex.service.store.composing import ComposingStore, Composition
 from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.opening import open_store
+from fragdex.views.view import Scattered
 
 WHOLE = bytes(range(256)) * 40
 KEY = "composed/t/one"
@@ -69,6 +70,23 @@ def of_whole(**other):
     given |= {"source_size": len(WHOLE)} | other
     columns = [column(given[name]) for name in ("made_sizes", "counts", "starts", "sizes")]
     return Composition("blobs/whole", given["source_size"], given["made"], *columns)
+
+
+def test_bytes_of_others_are_located_in_the_plain_object(store):
+    store.delete(KEY)
+    store.write(KEY, [of_whole().built()])
+    places = Scattered(0, column([5, 10]), column([7, 2]))
+    assert store.located(KEY, places) is None  # its record was not read yet
+    data = b"".join(store.read(KEY, ByteRange(0, 16)))
+    located = store.located(KEY, places)
+    if store.path("blobs/whole") is None:
+        assert located is None
+        return
+    key, known, ranges = located
+    assert (key, known.size) == ("blobs/whole", len(WHOLE))
+    pieces = [b"".join(store.read(key, part.range)) for part in ranges.parts()]
+    assert b"".join(pieces) == data[5:12] + data[10:12]
+    assert store.located(KEY, Scattered(0, column([3]), column([4]))) is None  # 1 byte is made
 
 
 def test_it_is_a_file_only_as_a_copy_and_has_no_path(store):

@@ -1,10 +1,12 @@
 """The fast path of a route answers what the route answers, and leaves to it what is unusual."""
 
 import hashlib
+import re
 import time
 from pathlib import Path
 
 import pytest
+from starlette.routing import Match
 
 import fragdex
 from fragdex.service.app import ROUTERS
@@ -19,6 +21,7 @@ FAST = {
     f"{API}/isobmff_files/{{id}}/seek",
     f"{API}/isobmff_files/md5/{{md5}}",
     f"{API}/isobmff_tracks/{{file_id}}/{{track_id}}",
+    f"{API}/isobmff_files/{{id}}/hls/{{rendition}}/{{part}}",
 }
 """The routes that are asked below; other families have some by the same words."""
 
@@ -79,6 +82,15 @@ def requests(file_id):
         (f"{tracks}/9", {}),
         (f"{tracks}/01", {}),
         (f"{tracks}/9999999999", {}),
+        (f"{files}/hls/v1/1024.m4s", {}),
+        (f"{files}/hls/v1/1024.m4s?CMCD=bl%3D1", {}),
+        (f"{files}/hls/v1/1024.m4s?start=1", {}),
+        (f"{files}/hls/v1/1024.m4s", {"Range": "bytes=10-99"}),
+        (f"{files}/hls/v1/1024.m4s", {"If-None-Match": "*"}),
+        (f"{files}/hls/v1/1024.m4s", {"If-Match": '"other"'}),
+        (f"{files}/hls/v1/1.m4s", {}),
+        (f"{files}/hls/v1/init.mp4", {}),
+        (f"{API}/isobmff_files/{other}/hls/v1/1024.m4s", {}),
     ]
 
 
@@ -233,3 +245,11 @@ def test_of_two_routes_that_match_the_one_declared_first_answers(file):
         asked = served.app.routes
     for router in ROUTERS:
         assert [route for route in asked if route in router.routes] == router.routes
+    table, *declared = asked
+    below = [route for route in declared if getattr(route, "path", "").startswith(API)]
+    for route in below:
+        for method in ("GET", "HEAD", "DELETE", "POST"):
+            path = re.sub(r"\{\w+\}", "1", route.path)
+            scope = {"type": "http", "method": method, "path": path, "root_path": ""}
+            first = next((one for one in below if one.matches(scope)[0] is Match.FULL), None)
+            assert table.matches(scope)[1].get("route") is first, (method, path)

@@ -142,6 +142,40 @@ class ComposingStore:
         """Write, read and delete a small object."""
         self.plain.check()
 
+    def located(self, key: str, places: Scattered) -> tuple[str, FileInfo | None, Scattered] | None:
+        """The plain object on the local disk that holds bytes of an object, and where in it.
+
+        Args:
+            places: ranges of the object.
+
+        Returns: its key, what a record knows of it, and as many bytes in the same order; None:
+            it is elsewhere, some of the bytes are made, or the record was not read yet.
+        """
+        if not is_composed(key):
+            return None if self.plain.path(key) is None else (key, None, places)
+        opened = self._opened.get(key)
+        if opened is None:
+            return None
+        composition, view = opened
+        if self.plain.path(composition.source_key) is None:
+            return None
+        starts: list[Int64] = []
+        sizes: list[Int64] = []
+        for part in places.parts():
+            for block in view.blocks(part.range):
+                if isinstance(block, SourceRange):
+                    starts.append(np.array([block.range.start], np.int64))
+                    sizes.append(np.array([block.range.size], np.int64))
+                elif isinstance(block, Scattered):
+                    starts.append(block.start)
+                    sizes.append(block.size)
+                else:
+                    return None
+        if not starts:
+            return None
+        ranges = Scattered(0, np.concatenate(starts), np.concatenate(sizes))
+        return composition.source_key, view.sources[0], ranges
+
     def _composition(self, key: str) -> tuple[Composition, View]:
         """A record, and what it describes; an object never changes, so neither is ever stale."""
         opened = self._opened.get(key)

@@ -40,6 +40,7 @@ from fragdex.service.streaming import derivatives
 from fragdex.service.streaming.remote_titles import SCRUB, RemoteTitle, RemoteTitles
 from fragdex.service.streaming.stored_titles import (
     Playable,
+    StoredSegments,
     StoredTitle,
     Texts,
     media_of_file,
@@ -48,12 +49,13 @@ from fragdex.service.streaming.stored_titles import (
 )
 from fragdex.service.unprocessed.records import FAMILY as VIDEOS
 from fragdex.service.web.auth import Asking, InContext, bearer_of, own_origin
-from fragdex.service.web.fields import NO_NUL, ApiModel, RecordId
+from fragdex.service.web.fields import NO_NUL, ApiModel, RecordId, record_id
 from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import HTTP, answers, problem
 from fragdex.service.web.ranges import media_answers, media_of
-from fragdex.service.web.routing import PREFIX, api_router
+from fragdex.service.web.routing import PREFIX, FastPath, api_router, with_fast_path
 from fragdex.serving.answers import answer
+from fragdex.serving.segments import decides
 from fragdex.views.package import MANIFEST
 from fragdex.views.renditions import Rendition
 from fragdex.views.view import View
@@ -204,13 +206,36 @@ class Loudness(ApiModel):
     true_peak: float | None = Field(description="dBTP; null of silence")
 
 
-def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
+_FROM_PLAYERS: Final = re.compile(rb"(?:(?:token|CMCD)=[^&]*(?:&|$))*")
+"""Queries that change nothing of a segment."""
+
+
+def _sync_segment(find: FindStored) -> FastPath:
+    """Answers segments whose bytes are at hand; `find` gives the title."""
+
+    def sync_handler(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+        if decides(request.scope["headers"]):
+            raise BlockingIOError("parts and conditions are answered in a thread")
+        path = request.path_params
+        title = find(context, tenant_id, record_id(path["id"]))
+        name = f"{path['rendition']}/{path['part']}"
+        extensions = request.scope.get("extensions") or {}
+        fields = {"Cache-Control": BYTES}
+        return context.part(StoredSegments).response(title, name, fields, extensions)
+
+    return sync_handler
+
+
+def title_routes(
+    router: APIRouter, place: str, noun: str, find: Find, sync_find: FindStored | None = None
+) -> None:
     """The routes of a title: HLS, DASH, clips, pictures and sound to look at.
 
     Args:
         place: of the record, below the prefix, with `{id}`.
         noun: what it is called in the names of operations.
         find: its title.
+        sync_find: the same, where a stored one can be found without waiting.
     """
 
     def playlist(
@@ -237,6 +262,9 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
         except KeyError:
             raise RecordNotFound("the file has no such segment") from None
         return view_response(request, view, lambda: title.sources_of(view), BYTES)
+
+    if sync_find is not None:
+        with_fast_path(_sync_segment(sync_find), _FROM_PLAYERS)(segment)
 
     def fragmented(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
         title = find(context, caller.tenant_id, id)
@@ -467,7 +495,7 @@ for _place, _noun, _whole, _original in (
      _of_any_file(_original_of_isobmff_file)),
     ("/isobmff_files/{id}", "isobmff_file", _title_of_isobmff_file, _original_of_isobmff_file),
 ):  # fmt: skip
-    title_routes(router, _place, _noun, _whole)
+    title_routes(router, _place, _noun, _whole, _whole)
     _original_routes(router, _place, _noun, _original)
 
 

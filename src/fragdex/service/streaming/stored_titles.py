@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 import fragdex
 from fragdex import Index, Source, Track
-from fragdex.errors import NotReady, TrackNotFound
+from fragdex.errors import FragdexError, NotReady, TrackNotFound
 from fragdex.lru_cache import LRUCache, SingleFlightCache
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.opened import sampled_index, sampled_index_key
@@ -21,9 +21,16 @@ from fragdex.service.isobmff.operations import FILES, file_bytes
 from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks
+from fragdex.serving.segments import (
+    LARGEST,
+    PREPARED,
+    Located,
+    PreparedSegment,
+    SegmentResponse,
+)
 from fragdex.views.muxing import clip_of_several, muxed
 from fragdex.views.package import Package
-from fragdex.views.view import View
+from fragdex.views.view import Scattered, View
 
 _SAMPLES_IN_MEMORY: Final = 4_000_000
 """Of all packages that a process keeps: about 100 bytes each."""
@@ -219,6 +226,63 @@ class StoredTitles(SingleFlightCache[StoredTitle]):
         return self.get_once(media, _SAMPLES_IN_MEMORY, make, weight=lambda one: one.samples)
 
 
+class StoredSegments(LRUCache[PreparedSegment]):
+    """Segments of stored titles that a process has ready; for the event loop alone."""
+
+    def __init__(self) -> None:
+        super().__init__(PREPARED)
+        self._buffer = memoryview(bytearray(2 * LARGEST))
+
+    def response(
+        self,
+        title: StoredTitle,
+        name: str,
+        fields: Mapping[str, str],
+        extensions: Mapping[str, object],
+    ) -> SegmentResponse:
+        """The answer with a segment of a title.
+
+        Args:
+            name: of the segment in the package.
+            fields: of every answer.
+            extensions: of ASGI, that the server has.
+
+        Raises:
+            BlockingIOError: something has to be made or waited for, or there is no such segment.
+        """
+        key = title.key, name
+        segment = self.get(key)
+        if segment is None:
+            segment = _prepared(title, name, fields)
+            if segment is not None:
+                self.put(key, segment, segment.size)
+        if segment is not None:
+            with suppress(FragdexError), ExitStack() as stack:
+                source = stack.enter_context(title.context.store.source(segment.name))
+                response = segment.response(source, self._buffer, extensions)
+                if response is not None:
+                    stack.pop_all()  # the answer closes it
+                    return response
+        raise BlockingIOError("the segment has to be made or read in a thread")
+
+
+def _prepared(title: StoredTitle, name: str, fields: Mapping[str, str]) -> PreparedSegment | None:
+    """None: only a thread may make it."""
+    if "package" not in title.__dict__:
+        return None
+
+    def locate(places: Scattered) -> Located | None:
+        number = [index.file for index in title.indexes].index(view.sources[0])
+        place = title.context.store.located(title.media[number].store_key, places)
+        return None if place is None else Located(place[0], place[1] or view.sources[0], place[2])
+
+    try:
+        view = title.package[name]
+        return PreparedSegment.of(view, fields, locate)
+    except (FragdexError, KeyError):
+        return None  # the route says why
+
+
 class _Views(LRUCache[View]):
     """Clips and other views that a process keeps."""
 
@@ -241,10 +305,18 @@ def title_of(context: ServiceContext, tenant_id: str, media: Sequence[Blob]) -> 
     Raises:
         RecordNotFound: their bytes were deleted meanwhile.
         FragdexError: as `sampled_index`.
+        BlockingIOError: they are not indexed yet, and the context is `nonblocking`.
     """
-    return context.part(StoredTitles).title(context, tenant_id, tuple(media))
+    titles = context.part(StoredTitles)
+    if context.database.blocking:
+        return titles.title(context, tenant_id, tuple(media))
+    title = titles.get(tuple(media))
+    if title is None:
+        raise BlockingIOError("the title is not open yet")
+    return title
 
 
+# Without parameters of its own, so that it may be a fast read.
 _OWN_TRACKS = (
     sa.select(blobs.c.md5, blobs.c.sha256, blobs.c.byte_size, blobs.c.store_key)
     .select_from(isobmff_tracks)
@@ -253,8 +325,8 @@ _OWN_TRACKS = (
     .where(
         isobmff_tracks.c.tenant_id == sa.bindparam("tenant"),
         isobmff_tracks.c.file_id == sa.bindparam("file"),
-        isobmff_tracks.c.track_id >= 0,
-        isobmff_tracks.c.type.in_(("video", "audio")),
+        isobmff_tracks.c.track_id >= sa.literal_column("0"),
+        isobmff_tracks.c.type.in_((sa.literal_column("'video'"), sa.literal_column("'audio'"))),
     )
     .order_by(isobmff_tracks.c.track_id)
 )

@@ -114,7 +114,7 @@ class _Sent:
             message["headers"] = [*map(_public, longer or headers), *SAFETY, self._named]
         elif self._one_line and not message.get("more_body"):
             message["body"] = message.get("body", b"") + b"\n"
-        self.size += len(message.get("body", b""))
+        self.size += len(message.get("body", b"")) + message.get("count", 0)  # of a file
         await self._send(message)
 
 

@@ -22,7 +22,7 @@ from urllib.parse import quote
 from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
 from fragdex.errors import NotAcceptable
@@ -31,6 +31,7 @@ from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.store.contract import Store
 from fragdex.service.web.auth import the_context
 from fragdex.service.web.problems import HTTP, problem
+from fragdex.serving.connection import SEND_FILE, is_resident
 
 MAX_PARTS = 16
 """Ranges answered in one multipart answer; a request for more gets the whole (200)."""
@@ -159,6 +160,10 @@ class MediaResponse(Response):
             await send({"type": "http.response.body", "body": b""})
             return
         if self._single:
+            if SEND_FILE in (scope.get("extensions") or {}) and await self._sent_as_file(
+                send, start
+            ):
+                return
             data = await run_sync(self._read_at_once)
             await send(start)
             await send({"type": "http.response.body", "body": data})
@@ -179,6 +184,22 @@ class MediaResponse(Response):
                 await gone
             # cancelled or not, what is open is closed
             await asyncio.shield(run_sync(pieces.close))  # type: ignore[attr-defined]
+
+    async def _sent_as_file(self, send: Send, start: Message) -> bool:
+        """Have the kernel send a small answer, if nothing of it has to be waited for."""
+        try:
+            file = FileIO(self._path or "")
+        except OSError:
+            return False  # a thread says what it is
+        with file:
+            part, number = self._ranges[0], file.fileno()
+            if not is_resident(number, part.start, part.size):
+                return False
+            await send(start)
+            await send(
+                {"type": SEND_FILE, "file": number, "offset": part.start, "count": part.size}
+            )
+        return True
 
     def _read_at_once(self) -> bytes:
         """A small answer in one visit of a thread."""

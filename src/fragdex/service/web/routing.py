@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match, compile_path, get_name
+from starlette.routing import BaseRoute, Match, compile_path, get_name
 from starlette.types import Message, Receive, Scope, Send
 
 from fragdex.errors import (
@@ -217,6 +217,43 @@ class DeferredRoute(APIRoute):
 
 
 _OF_PATHS = frozenset({"path_regex", "path_format", "param_convertors"})
+
+
+_BELOW = f"{PREFIX}/"
+
+
+class RouteTable(BaseRoute):
+    """Finds the route of a path below `PREFIX` without a look at every one.
+
+    It stands before them, and knows them by their collection and how many segments they have. What
+    it does not find (another path, another method) is left to the routes themselves.
+    """
+
+    def __init__(self, routes: Sequence[BaseRoute]) -> None:
+        self._routes: dict[tuple[str, int], list[BaseRoute]] = {}
+        for route in routes:
+            path: str = getattr(route, "path", "")
+            if path.startswith(_BELOW):
+                self._routes.setdefault(_place_of(path), []).append(route)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """The first route that answers, in `child_scope`."""
+        path = scope.get("path", "")
+        if path.startswith(_BELOW):
+            for route in self._routes.get(_place_of(path), ()):
+                match, child_scope = route.matches(scope)
+                if match is Match.FULL:
+                    return match, child_scope
+        return Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer by the route that was found."""
+        await scope["route"].handle(scope, receive, send)
+
+
+def _place_of(path: str) -> tuple[str, int]:
+    """The collection of a path below `PREFIX`, and how many slashes it has."""
+    return path[len(_BELOW) :].partition("/")[0], path.count("/")
 
 
 class HeadRoute(DeferredRoute):
