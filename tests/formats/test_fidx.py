@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -53,6 +54,8 @@ def test_what_is_written_is_read_back(index: Index, samples: bool) -> None:
     assert same(index, fidx.read(data), samples=samples)
     fidx.verify(data)
     assert fidx.write(fidx.read(data), samples=samples) == data
+    with mock.patch.object(fidx, "FEW", -1):
+        assert fidx.write(index, samples=samples) == data
 
 
 @given(indexes(max_periods=1, max_tracks=1), st.data())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import os
@@ -12,14 +13,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.data import VideoSet, film_listing, set_parts, write_set
-from fragdex.data.set_parts import groups_of
+from fragdex.data.film_listing import ListedFilm
+from fragdex.data.set_parts import groups_of, small_init
 from fragdex.errors import DamagedIndex, FragdexError, SourceChanged, SourceNotFound
+from fragdex.indexing.making import index_source
+from fragdex.indexing.reading import Head
 from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.sample_runs import SyncStarts
+from fragdex.sources import open_source
 from fragdex.testing import RangeServer
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -59,6 +66,36 @@ def test_frames_of_a_remote_film_outlive_their_set(tmp_path, way):
         gc.collect()
         with frames:
             assert [number_in(one[..., 0]) for one in frames[[0, 11]].data] == [0, 11]
+
+
+def test_an_initialization_segment_is_that_of_a_parse_of_its_own():
+    """For every fixture: the moov that was parsed for the index gives the same bytes."""
+    seen = 0
+    for path in sorted(FIXTURES.iterdir()):
+        with (
+            contextlib.suppress(FragdexError, StopIteration, IsADirectoryError),
+            open_source(path) as source,
+        ):
+            index = index_source(source, exact=True, head=(head := Head()))
+            track = next(one for one in index.tracks if one.kind == "video")
+            expected = small_init(index, track, source, Head())
+            assert small_init(index, track, source, head) == expected, path
+            seen += head.moov is not None and expected is not None
+    assert seen > 20
+
+
+@given(
+    st.lists(st.tuples(st.none() | st.integers(0, 9 << 20), st.none() | st.just(1)), max_size=80),
+    st.integers(1, 4),
+)
+def test_small_local_films_are_indexed_together(films, workers):
+    work = [(str(n), ListedFilm(str(n), one[0], None, one[1])) for n, one in enumerate(films)]
+    batches = list(set_parts._batches(work, workers))
+    assert [one for batch in batches for one in batch] == work
+    several = [[film for _, film in batch] for batch in batches if len(batch) > 1]
+    assert all(film.mtime_ns and film.size is not None for batch in several for film in batch)
+    assert all(sum(film.size for film in batch) <= 16 << 20 for batch in several)
+    assert len(work) < 4 * workers or len(batches) >= 4 * workers
 
 
 def test_groups_are_where_decoding_begins():

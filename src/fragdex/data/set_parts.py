@@ -6,19 +6,21 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, NamedTuple, Unpack
 
 import numpy as np
 
+from fragdex.boxes import Box, find, parse
+from fragdex.byterange import ByteRange
 from fragdex.data.film_listing import ListedFilm, listed
 from fragdex.decoding.open_track import TrackSetup
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import BuildError, DamagedIndex, FragdexError, MissingExtra, UndecodableMedia
-from fragdex.formats.clip_movie import clip_init
+from fragdex.formats.clip_movie import clip_init, traks_of
 from fragdex.formats.fidx import write
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.making import index_source
@@ -162,13 +164,30 @@ def row_of(
 
 def small_init(index: Index, track: Track, source: Source, head: Head) -> bytes | None:
     """Ftyp and moov without samples; None where the samples say which sample entry they have."""
-    init = plain_init(head.read_again(source, index.periods[track.period].init))
+    ranges = index.periods[track.period].init
+    init = plain_init(head.read_again(source, ranges))
     try:
-        if TrackSetup(init, track.id).entries(track, len(track.samples), source) is not None:
-            return None
-        return b"".join(clip_init(init, {track.id}, delays=False, from_samples=True))
+        boxes = _boxes(init, ranges, head)
+        trak = traks_of(boxes).get(track.id) if find(boxes, "moov") is not None else None
+        stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
+        if stsd is not None and len(stsd.children) > 1:
+            entries = TrackSetup(init, track.id).entries(track, len(track.samples), source)
+            if entries is not None:
+                return None
+        pieces = clip_init(init, {track.id}, delays=False, from_samples=True, boxes=boxes)
+        return b"".join(pieces)
     except BuildError:
         return None
+
+
+def _boxes(init: bytes, ranges: Sequence[ByteRange], head: Head) -> tuple[Box, ...]:
+    """The boxes of an initialization segment; a moov that the scan has parsed is taken over."""
+    if head.moov is not None and ranges:
+        place, moov = head.moov
+        # The moov is the last box, and plain: a compressed one has another size.
+        if ranges[-1].stop == place + moov.size:
+            return *parse(init[: len(init) - moov.size]), moov
+    return parse(init)
 
 
 def _track(track: Track, size: int | None) -> dict[str, Any]:
@@ -421,7 +440,11 @@ class _Sink:
 
 
 _AHEAD: Final = 4
-"""Videos a thread that wait for their turn."""
+"""Batches a thread that wait for their turn."""
+_BATCH_FILMS: Final = 16
+"""Videos that are handed to another process together: a message costs as much as a short one."""
+_BATCH_BYTES: Final = 16 << 20
+"""Bytes of them at most; rows of a batch stand in memory together."""
 
 
 @dataclass(slots=True)
@@ -512,7 +535,7 @@ def write_set(
         run = executor or own
         assert run is not None
         try:
-            ordered = _in_order(run, work, known, options, _AHEAD * workers)
+            ordered = _in_order(run, _batches(work, workers), known, options, _AHEAD * workers)
             for name, (row, error) in ordered:
                 if row is not None:
                     summary.indexed += 1
@@ -533,33 +556,58 @@ def write_set(
 
 
 Result = tuple[dict[str, Any] | None, str | None]
+Named = tuple[str, ListedFilm]
+"""The name that a row has, and its video."""
+
+
+def _batches(work: Sequence[Named], workers: int) -> Iterator[list[Named]]:
+    """Small local videos together, if each worker still gets several batches; others alone."""
+    most = min(_BATCH_FILMS, len(work) // (_AHEAD * workers))
+    batch: list[Named] = []
+    size = 0
+    for name, film in work:
+        weight = film.size if film.mtime_ns is not None and film.size is not None else _BATCH_BYTES
+        if batch and (len(batch) >= most or size + weight > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append((name, film))
+        size += weight
+    if batch:
+        yield batch
 
 
 def _in_order(
     run: Executor,
-    work: list[tuple[str, ListedFilm]],
+    work: Iterator[list[Named]],
     known: dict[str, Known],
     options: SourceOptions,
     ahead: int,
 ) -> Iterator[tuple[str, Result]]:
-    waiting: list[tuple[str, Future[Result]]] = []
-    left = iter(work)
+    waiting: deque[tuple[list[Named], Future[list[Result]]]] = deque()
     try:
         while True:
-            while len(waiting) < ahead and (one := next(left, None)) is not None:
-                name, film = one
-                job = partial(_indexed, film, known.get(name), name, options)
-                waiting.append((name, run.submit(job)))
+            while len(waiting) < ahead and (batch := next(work, None)) is not None:
+                films = [(film, known.get(name), name) for name, film in batch]
+                waiting.append((batch, run.submit(_indexed, films, options)))
             if not waiting:
                 return
-            name, future = waiting.pop(0)
-            yield name, future.result()
+            batch, future = waiting.popleft()
+            for (name, _), result in zip(batch, future.result(), strict=True):
+                yield name, result
     finally:
         for _, future in waiting:
             future.cancel()
 
 
-def _indexed(film: ListedFilm, known: Known | None, name: str, options: SourceOptions) -> Result:
+def _indexed(
+    films: list[tuple[ListedFilm, Known | None, str]], options: SourceOptions
+) -> list[Result]:
+    return [_row_or_error(*film, options) for film in films]
+
+
+def _row_or_error(
+    film: ListedFilm, known: Known | None, name: str, options: SourceOptions
+) -> Result:
     try:
         return row_of(film, known, name, options), None
     except (FragdexError, OSError) as error:

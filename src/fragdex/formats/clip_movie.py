@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from math import ceil, floor
 from typing import Any, Final
 
@@ -69,6 +70,7 @@ def clip_init(
     delays: bool,
     from_samples: bool,
     span: tuple[Fraction, Fraction] | None = None,
+    boxes: Sequence[Box] | None = None,
 ) -> list[bytes]:
     """The boxes of an initialization segment, made fit for a part of the movie.
 
@@ -80,13 +82,14 @@ def clip_init(
             is made.
         span: seconds of the source's presentation that become the clip, which begins at 0; None:
             the times of chapters stay.
+        boxes: of the segment, where they are known; places of all but the moov count in it.
 
     A box that needs no change is given back byte for byte.
 
     Raises:
         BuildError: there is no moov.
     """
-    boxes = parse(init)
+    boxes = parse(init) if boxes is None else boxes
     if find(boxes, "moov") is None:
         raise BuildError("the initialization segment has no moov")
     pieces = []
@@ -184,6 +187,11 @@ def with_next_id(moov: Box) -> Box:
     if all(new is old for new, old in zip(children, moov.children, strict=True)):
         return moov
     return moov.replace(children=children)
+
+
+@cache
+def _empty(code: str) -> Box:
+    return make_box(code)
 
 
 def _trex(number: int) -> Box:
@@ -305,5 +313,5 @@ def _stbl(stbl: Box, from_samples: bool) -> Box:
         return stbl
     stsd = stbl.find("stsd")
     children = [] if stsd is None else [stsd]
-    empty = [make_box(code) for code in ("stts", "stsc", "stsz", "stco")]
-    return stbl.replace(children=children + empty)
+    children += [_empty(code) for code in ("stts", "stsc", "stsz", "stco")]
+    return stbl.replace(children=children)

@@ -75,28 +75,29 @@ class ColumnWriter:
     """
 
     def __init__(self) -> None:
-        self._arrays: list[npt.NDArray[Any]] = []
+        self._arrays: list[memoryview] = []
         self.size = 0
 
     def add(self, table: Table) -> dict[str, Any]:
         """Place the columns of a table; give what the JSON part says of it."""
         places = []
-        for declared in table.schema():
-            dtype = np.dtype(declared.dtype).newbyteorder("<")
-            array = getattr(table, declared.name)
+        forms = _forms(type(table)).values()
+        for form, array in zip(forms, table.columns().values(), strict=True):
+            dtype = form.written
             if array.dtype != dtype or not array.flags.c_contiguous:
                 array = np.ascontiguousarray(array, dtype)
-            places.append([declared.stored, dtype.str, self.size, zlib.crc32(_bytes_of(array))])
-            self._arrays.append(array)
-            self.size += aligned(array.nbytes)
+            data = _bytes_of(array)
+            places.append([form.name, form.stored, self.size, zlib.crc32(data)])
+            self._arrays.append(data)
+            self.size += aligned(data.nbytes)
         return {"rows": len(table), "columns": places}
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """The bytes of all columns with what fills up between them; no column is copied."""
-        for array in self._arrays:
-            if array.nbytes:
-                yield _bytes_of(array)
-                yield bytes(-array.nbytes % ALIGNMENT)
+        for data in self._arrays:
+            if data.nbytes:
+                yield data
+                yield bytes(-data.nbytes % ALIGNMENT)
 
 
 def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
@@ -120,9 +121,11 @@ class PlacedColumn(NamedTuple):
 
 
 class ColumnForm(NamedTuple):
-    """How a column is stored: the dtype that it is shown in, and the name of the stored one."""
+    """How a column is stored: its name, the dtype that it is shown in, and the stored one."""
 
+    name: str
     dtype: np.dtype[Any]
+    written: np.dtype[Any]
     stored: str
     itemsize: int
 
@@ -308,14 +311,14 @@ def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) 
 
 def _forms(kind: type[Table]) -> dict[str, ColumnForm]:
     if kind not in _FORMS:
-        _FORMS[kind] = {
-            c.stored: ColumnForm(
-                np.dtype(c.dtype),
-                np.dtype(c.dtype).newbyteorder("<").str,
-                np.dtype(c.dtype).itemsize,
+        forms = {}
+        for declared in kind.schema():
+            dtype = np.dtype(declared.dtype)
+            written = dtype.newbyteorder("<")
+            forms[declared.stored] = ColumnForm(
+                declared.stored, dtype, written, written.str, dtype.itemsize
             )
-            for c in kind.schema()
-        }
+        _FORMS[kind] = forms
     return _FORMS[kind]
 
 

@@ -51,15 +51,29 @@ def to_plain(value: Any) -> Any:
     >>> to_plain(Edit(duration=0, media_time=1024))
     {'duration': 0, 'media_time': 1024}
     """
-    if is_dataclass(value):
-        return {
-            f.name: to_plain(getattr(value, f.name))
-            for f in fields(value)
-            if f.default is MISSING or getattr(value, f.name) != f.default
-        }
+    kind = type(value)
+    if kind in _VALUES:
+        return value
+    if is_dataclass(kind):
+        plain = {}
+        for name, default in _fields(kind):
+            given = getattr(value, name)
+            if default is MISSING or given != default:
+                plain[name] = given if type(given) in _VALUES else to_plain(given)
+        return plain
     if isinstance(value, tuple):
         return [to_plain(element) for element in value]
     return value
+
+
+_VALUES: Final = frozenset((int, str, bool, float, NoneType))
+"""Types of what is plain as it is."""
+
+
+@cache
+def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """Name and default of each field of a dataclass."""
+    return tuple((field.name, field.default) for field in fields(kind))
 
 
 def from_plain(kind: type[T], value: Any, pointer: str = "") -> T:

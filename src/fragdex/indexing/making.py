@@ -123,7 +123,7 @@ def index_source(
     Args:
         init: the moov of an initialization segment.
         exact, strict, partial: as in `index`.
-        head: remembers what is read of the start.
+        head: remembers what is read of the start, and the first moov.
     """
     defaults = None
     if init is not None:
@@ -138,6 +138,7 @@ def index_source(
         if embedded is not None:
             return embedded
     read_on(source, scan)
+    head.moov = scan.moov
     return finished(scan, source, init=init, strict=strict, partial=partial, known=head.doubts)
 
 

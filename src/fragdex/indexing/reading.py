@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
 from fragdex.fragments.findings import Finding
 from fragdex.indexing import headers, native
@@ -31,10 +32,12 @@ class Head:
     Attributes:
         pieces: (offset, bytes) of what was read, in order.
         doubts: why a sidx or mfra was not believed.
+        moov: the first one and its place, as the scan parsed it (see `ScanState`).
     """
 
     pieces: list[tuple[int, bytes | memoryview]] = field(default_factory=list)
     doubts: tuple[Finding, ...] = ()
+    moov: tuple[int, Box] | None = None
 
     def read(self, source: Source, scan: Scan) -> None:
         """Read until the first fragment, media data or the end is met."""

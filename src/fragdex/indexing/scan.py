@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.box_header import read_header
+from fragdex.boxes import Box
 from fragdex.boxes.limits import MAX_PERIODS
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
@@ -67,6 +68,7 @@ class ScanState:
         captured: ftyp, moov, sidx and mfra boxes, in file order.
         brands: those of them that are ftyp.
         movies: each moov as it was captured, and its values.
+        moov: the first one and its place in the file, if it is neither compressed nor damaged.
         sections: fragments, grouped by the moov that governs them.
         shapes: of the fragments, as far as they are known.
         size: of the file, where it is known: memory is reserved by it.
@@ -91,6 +93,7 @@ class ScanState:
         self.captured: list[Captured] = []
         self.brands: list[Captured] = []
         self.movies: list[tuple[Captured, Movie]] = []
+        self.moov: tuple[int, Box] | None = None
         self.sections = [Section(-1, states or {})]
         self.damaged: list[int] = []
         self.damaged_tracks: list[FormatError] = []
@@ -212,6 +215,8 @@ class ScanState:
         data = self._plain(moov)
         box, errors, lost = read_moov(data, moov.offset, self.findings)
         self.damaged_tracks += errors
+        if not number and not errors and data is moov.data:
+            self.moov = moov.offset, box
         movie = read_movie(box)
         lost |= audit_tracks(box, self.findings, lost)
         stbls = {track: stbl for track, stbl in sample_tables(box).items() if track not in lost}
@@ -299,6 +304,13 @@ class ScanState:
     def last_moof_size(self) -> int:
         """Bytes of the last moof that was met, or 0."""
         return int(self._moofs[-1][1][-1]) if self._moofs else 0
+
+    @property
+    def last_moof(self) -> tuple[int, memoryview]:
+        """Place in the file and bytes of the last moof that was met; there must be one."""
+        (buffer, places), (offsets, sizes) = self._blobs[-1], self._moofs[-1]
+        at = int(places[-1])
+        return int(offsets[-1]), buffer[at : at + int(sizes[-1])]
 
     @property
     def moof_count(self) -> int:
