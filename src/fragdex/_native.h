@@ -1,7 +1,7 @@
 /* What the parts of the C extension share.
  *
  * A part uses only parts before it: _native_arguments.c, _native_runs.c, _native_programs.c,
- * _native_shapes.c, _native_walk.c, _native_file.c, and _native_tables.c behind the programs;
+ * _native_shapes.c, _native_samples.c, _native_walk.c, _native_file.c, and _native_tables.c behind the programs;
  * _native_columns.c and _native_chunks.c need the arguments alone. What a part lends to others
  * stands in the header of its name. _native_module.c names what Python may call; no part uses it.
  *
@@ -152,6 +152,7 @@ PyObject *walk(PyObject *self, PyObject *args);
 PyObject *join(PyObject *self, PyObject *args);
 PyObject *columns(PyObject *self, PyObject *args);
 PyObject *fit(PyObject *self, PyObject *args);
+PyObject *samples(PyObject *self, PyObject *args);
 PyObject *sums(PyObject *self, PyObject *args);
 PyObject *join_sync(PyObject *self, PyObject *args);
 PyObject *lay_out(PyObject *self, PyObject *args);

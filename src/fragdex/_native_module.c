@@ -1,6 +1,6 @@
 /* The loops that Python is slow at: walking over box headers (_native_walk.c, _native_file.c),
  * reading fragments that look alike as they are passed (_native_shapes.c, _native_programs.c) and
- * making their tables (_native_tables.c, _native_sync.c), reading big-endian integers that stand at
+ * making their tables (_native_tables.c, _native_sync.c) and samples (_native_samples.c), reading big-endian integers that stand at
  * the same place in many boxes (_native_columns.c), summing up rows of samples (_native_runs.c) and
  * laying them out in chunks (_native_chunks.c).
  *
@@ -23,6 +23,9 @@ static PyMethodDef methods[] = {
      "fit(buffer, offsets, sizes, shapes, learn) -> "
      "(shown, missed, odd, wide, met, ((trafs, points, doubted), ...)), or None where there is no shape"},
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
+    {"samples", samples, METH_VARARGS,
+     "samples(buffer, sizes, shapes, slot, moofs, dts) -> columns one behind the other, or None "
+     "where a fragment has none of the shapes"},
     {"sums", sums, METH_VARARGS,
      "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
     {"lay_out", lay_out, METH_VARARGS, "lay_out(rows, moof, mdat, lead) -> (moofs, mdats)"},

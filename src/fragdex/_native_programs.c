@@ -60,11 +60,6 @@ int slots_for(tracks_t *tracks, const traf_t *trafs, Py_ssize_t count)
     return 0;
 }
 
-static uint32_t said(const uint8_t *box, int64_t at, int64_t otherwise)
-{
-    return at < 0 ? (uint32_t)otherwise : word_at(box + at);
-}
-
 /* Evenly spaced samples of which none, the first, the others or all are sync: one row at most. */
 static int note_even(const run_t *run, int64_t number, int first, int rest, rows_t *points)
 {

@@ -42,6 +42,12 @@ typedef struct {
     int odd;        /* a number was such as programs leave to others */
 } tracks_t;
 
+/* A number of a box, or what holds where it is missing. */
+static inline uint32_t said(const uint8_t *box, int64_t at, int64_t otherwise)
+{
+    return at < 0 ? (uint32_t)otherwise : word_at(box + at);
+}
+
 /* NULL, or why a program is refused for boxes of so many bytes. */
 const char *program_refusal(const traf_t *trafs, Py_ssize_t count, int64_t size);
 /* Room for the rows of its tracks. 0, or -1: no memory. */

@@ -88,25 +88,33 @@ static int fits(const shape_t *shape, const uint8_t *box)
     return !differ;
 }
 
+shape_t *shapes_find(shapes_t *shapes, const uint8_t *box, int64_t size)
+{
+    int at = shapes->last;
+    for (int i = 0; i < shapes->count; i++) {
+        shape_t *one = &shapes->shape[at];
+        if (one->size == size && fits(one, box)) {
+            shapes->last = at;
+            return one;
+        }
+        at = at + 1 < shapes->count ? at + 1 : 0;
+    }
+    return NULL;
+}
+
 int shapes_show(shapes_t *shapes, const uint8_t *box, int64_t size)
 {
     if (!shapes->count && !shapes->learning && !shapes->shown)
         return 0;
     int64_t number = shapes->shown++;
-    int at = shapes->last;
-    shapes->lost = 0;
-    for (int i = 0; i < shapes->count; i++) {
-        shape_t *one = &shapes->shape[at];
-        if (one->size == size && fits(one, box)) {
-            shapes->last = at;
-            one->met++;
-            return run_program(&shapes->tracks, one->trafs, one->n_trafs, box, number);
-        }
-        at = at + 1 < shapes->count ? at + 1 : 0;
+    shape_t *one = shapes_find(shapes, box, size);
+    shapes->lost = !one;
+    if (!one) {
+        shapes->missed++;
+        return 0;
     }
-    shapes->lost = 1;
-    shapes->missed++;
-    return 0;
+    one->met++;
+    return run_program(&shapes->tracks, one->trafs, one->n_trafs, box, number);
 }
 
 int shapes_learn(shapes_t *shapes, PyObject *asked, const uint8_t *box, int64_t size)

@@ -32,6 +32,8 @@ typedef struct {
 /* Takes a tuple of shapes; more are learned where `asked` is not None. 0, or -1: an error is
  * raised. */
 int shapes_from(PyObject *given, PyObject *asked, shapes_t *shapes);
+/* The shape that a box has, or NULL. */
+shape_t *shapes_find(shapes_t *shapes, const uint8_t *box, int64_t size);
 /* Runs the program of the shape that a box has. 0, or -1: no memory. */
 int shapes_show(shapes_t *shapes, const uint8_t *box, int64_t size);
 /* Whether the shape of the box that was shown last is to be asked for. */

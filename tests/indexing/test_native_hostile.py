@@ -93,6 +93,7 @@ CALLS = {
     "walk": (BYTES, NUMBERS, *[CODES] * 3, NUMBERS, CODES, SHAPES, st.none()),
     "columns": (BYTES, INT64, PLACES.map(lambda p: int64(sum(p, ())))),
     "fit": (BYTES, INT64, INT64, SHAPES, st.none() | st.just(lambda box: None)),
+    "samples": (BYTES, INT64, SHAPES, st.integers(0, 3) | NUMBERS, INT64, INT64),
     "lay_out": (
         st.lists(WORDS, max_size=12).map(lambda n: int64(n).tobytes()),
         *[st.integers(0, 3) | NUMBERS] * 2,
@@ -331,6 +332,10 @@ LEAKS = {
     "fit, impossible": lambda: C.fit(bytes(20), *AT_ZERO, (LONG, (b"a", b"a", READ[2])), None),
     "fit, lengths": lambda: C.fit(b"abc", int64([0]), int64([]), (LONG,), None),
     "fit outside": lambda: C.fit(b"abc", int64([9]), int64([9]), (LONG, READ), None),
+    "samples": lambda: C.samples(bytes(20), int64([20]), (READ,), 0, *[int64([0])] * 2),
+    "samples, none": lambda: C.samples(bytes(20), int64([20]), (LONG,), 0, *[int64([0])] * 2),
+    "samples, lengths": lambda: C.samples(b"a", int64([1]), (READ,), 0, *[int64([])] * 2),
+    "samples outside": lambda: C.samples(b"a", int64([9]), (READ,), 0, *[int64([0])] * 2),
     "lay_out": lambda: C.lay_out(int64([0, 8, 1] * 2).tobytes(), 1, 2, b""),
     "lay_out, cut off": lambda: C.lay_out(b"a", 1, 2, b""),
     "settle": lambda: C.settle(int64([0] * 10), int64([]), int64([0] * 8), 0, 0, 0, 0),

@@ -48,6 +48,7 @@ CALLS = {
     ),
     "columns": lambda: C.columns(MOVIE, zeros, place),
     "fit": lambda: C.fit(MOVIE, zeros, ones + 19, (), learn),
+    "samples": lambda: C.samples(bytes(20), ones[:1] + 19, (shape,), 0, zeros[:1], zeros[:1]),
     "lay_out": lambda: C.lay_out(layout[:6].tobytes(), 99, 0, b""),
     "settle": lambda: C.settle(trafs, zeros[:6], layout, 0, 0, -(2**63), -(2**63)),
     "join": lambda: C.join(MOVIE, zeros, ones),
@@ -86,4 +87,4 @@ def test_every_allocation_may_fail():
         [sys.executable, "-c", CHILD], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 12
+    assert len(done.stdout.splitlines()) == 13

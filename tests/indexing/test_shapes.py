@@ -23,6 +23,7 @@ from fragdex.indexing import fragment_batches, headers, native, positions, shape
 from fragdex.indexing.headers import code
 from fragdex.indexing.positions import MOOF
 from fragdex.indexing.resolve import TrackState, regular_tables, track_tables
+from fragdex.indexing.samples import MoofDecoder, samples_of
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
@@ -138,6 +139,21 @@ def test_programs_read_in_passing_what_python_reads_behind_it(made):
     # Known from before, and looked for behind the walk.
     for found in (native.walk(view, shapes=known.programs).shaped, None):
         assert rows(shapes.by_shape(view, at, sizes, TREX, known, found)) == true
+
+
+@needs_native
+@given(alike(), st.integers(0, 24), st.integers(1, 24))
+def test_samples_are_written_out_as_they_are_decoded(made, first, count):
+    for track in fragdex.index(made.data, exact=True).tracks:
+        load = track._load
+        rows = load.fragments.rows(slice(first, first + count))
+        written = load.moofs.by_shape(track.id, rows, load.defaults)
+        event("written out" if written is not None else "decoded")
+        if written is not None:
+            decoder = MoofDecoder(load.moofs._moof_bytes)
+            decoded = samples_of(track.id, rows, decoder, load.defaults)
+            assert written == decoded
+            assert all(column.flags.writeable for column in written.columns().values())
 
 
 numbers = st.integers(-9, 99) | st.sampled_from([2**31, -(2**31), 2**61 + 1, 2**63 - 1, -(2**63)])

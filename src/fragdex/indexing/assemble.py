@@ -180,6 +180,7 @@ def assemble(
         findings,
         stbls,
         Expansion.of(scan.whole_bytes),
+        scan.shapes.known,
     )
     sections = [s for s in scan.sections if s.moov >= 0 or not s.empty] or [Section(-1)]
     if len(sections) > 1 and sections[0].moov < 0 and init is None:

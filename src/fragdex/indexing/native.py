@@ -25,6 +25,7 @@ from fragdex.indexing.headers import (
     WHOLE,
     Extents,
     Int64,
+    Mask,
     Programs,
     RowColumns,
     Rows,
@@ -178,6 +179,32 @@ def fit(
     at, lengths = (np.ascontiguousarray(column, np.int64) for column in (offsets, sizes))
     fitted = compiled.fit(buffer, at, lengths, shapes, _learner(learn))
     return None if fitted is None else Shaped(*fitted)
+
+
+def samples(
+    buffer: memoryview | bytes, sizes: Int64, shapes: Programs, slot: int, moofs: Int64, dts: Int64
+) -> tuple[Int64, Mask] | None:
+    """The samples of one track in fragments of known shapes; only with the compiled loops.
+
+    Args:
+        buffer: holds the moofs one after the other.
+        sizes: bytes of each; moofs: where each stands in the file.
+        shapes: as in `walk`.
+        slot: number that programs give to the track.
+        dts: decode time of the first sample of each.
+
+    Returns: columns of a sample table from offset to duration, and whether each is a sync sample;
+    None where a fragment has none of the shapes, or no samples with rows of the track. Boxes must
+    lie inside the buffer (ValueError).
+    """
+    columns = (np.ascontiguousarray(column, np.int64) for column in (moofs, dts))
+    lengths = np.ascontiguousarray(sizes, np.int64)
+    written = compiled.samples(buffer, lengths, shapes, slot, *columns)
+    if written is None:
+        return None
+    count = len(written) // 41
+    table = np.frombuffer(written, np.int64, 5 * count).reshape(5, count)
+    return table, np.frombuffer(written, np.bool_, count, 40 * count)
 
 
 def join(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:

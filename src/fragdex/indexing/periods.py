@@ -35,6 +35,7 @@ from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.runs import DECIDING, DEPENDS, DEPENDS_AND_SYNC, column_of, fixed_fields
 from fragdex.indexing.samples import BothSamples, FragmentSamples, MoofBytes, MoofDecoder
 from fragdex.indexing.scan import Captured, Scan
+from fragdex.indexing.shapes import KnownShapes
 from fragdex.indexing.sync import Expansion, merged
 from fragdex.seeking.model import Period, SampleLoader, Track
 
@@ -230,6 +231,7 @@ class Rules:
         findings: odd things are noted here.
         tables: sample tables of all moovs.
         expansion: bounds what is written out of sync samples that overlap.
+        shapes: of most moofs.
         short: set where a moov names samples past the end of the file.
         decoder: of moofs, for samples that are requested later.
     """
@@ -242,11 +244,12 @@ class Rules:
     findings: Findings
     tables: int = 1
     expansion: Expansion = field(default_factory=Expansion)
+    shapes: KnownShapes | None = None
     short: bool = False
     decoder: MoofDecoder = field(init=False)
 
     def __post_init__(self) -> None:
-        self.decoder = MoofDecoder(self.source)
+        self.decoder = MoofDecoder(self.source, self.shapes)
 
 
 @dataclass(frozen=True, slots=True)

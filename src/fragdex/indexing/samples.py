@@ -36,6 +36,7 @@ from fragdex.indexing.movie import sample_tables
 from fragdex.indexing.positions import chained, run_starts
 from fragdex.indexing.progressive import SampleRuns, read_sample_runs
 from fragdex.indexing.runs import NON_SYNC, RunDetails, column_of
+from fragdex.indexing.shapes import KnownShapes
 from fragdex.seeking.model import SampleLoader
 from fragdex.sources import Source, give_back
 
@@ -129,10 +130,15 @@ class MoofDecoder:
     """Decodes moofs, and keeps the last ones where others are likely to ask for them.
 
     Pickled, it takes along what it reads from, and nothing that it has decoded.
+
+    Args:
+        moof_bytes: gives them.
+        shapes: of most of them, as far as they are known.
     """
 
-    def __init__(self, moof_bytes: MoofBytes) -> None:
+    def __init__(self, moof_bytes: MoofBytes, shapes: KnownShapes | None = None) -> None:
         self._moof_bytes = moof_bytes
+        self._shapes = shapes
         self._last: tuple[bytes, Mapping[int, SampleDefaults], DecodedMoofs] | None = None
 
     def __call__(self, offsets: Int64, defaults: Mapping[int, SampleDefaults]) -> DecodedMoofs:
@@ -144,6 +150,24 @@ class MoofDecoder:
         keep = decoded.size <= FEW_BYTES or decoded.tracks > MANY_TRACKS
         self._last = (key, defaults, decoded) if keep else None
         return decoded
+
+    def by_shape(
+        self, track: int, fragments: FragmentTable, defaults: Mapping[int, SampleDefaults]
+    ) -> SampleTable | None:
+        """Samples of some rows of a track, in one pass; None where the moofs must be decoded."""
+        shapes = self._shapes
+        if shapes is None or native.compiled is None or shapes.defaults != defaults:
+            return None
+        slot = shapes.slots.get(track)
+        if slot is None:
+            return None
+        data, sizes = self._moof_bytes(fragments.moof_offset)
+        places = fragments.moof_offset, fragments.dts
+        written = native.samples(data, sizes, shapes.programs, slot, *places)
+        if written is None:
+            return None
+        (offset, size, dts, cts, duration), sync = written
+        return SampleTable(offset, size, dts, cts, duration, sync)
 
     def __reduce__(self) -> tuple[object, ...]:
         return MoofDecoder, (self._moof_bytes,)
@@ -170,10 +194,11 @@ def samples_of(
             of the moofs stand for, and `MAX_WITHOUT_BYTES` besides.
     """
     room = _Room.of(fragments)
-    parts = [
-        _samples(track, fragments.rows(slice(at, at + AT_ONCE)), decoder, defaults, room)
-        for at in range(0, len(fragments), AT_ONCE)
-    ]
+    parts = []
+    for at in range(0, len(fragments), AT_ONCE):
+        rows = fragments.rows(slice(at, at + AT_ONCE))
+        part = decoder.by_shape(track, rows, defaults)
+        parts.append(_samples(track, rows, decoder, defaults, room) if part is None else part)
     return SampleTable.concat(parts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,6 +123,20 @@ FEW = 4
 """Fragments of a stretch below which looking for shapes costs more than it spares."""
 
 
+class KnownShapes(NamedTuple):
+    """Programs by which samples are written out.
+
+    Attributes:
+        programs: of the shapes of a file.
+        slots: track_ID → number that programs give to the track.
+        defaults: that they were written with.
+    """
+
+    programs: Programs
+    slots: Mapping[int, int]
+    defaults: Mapping[int, SampleDefaults]
+
+
 @dataclass(slots=True)
 class Shapes:
     """The shapes of a file's fragments that are known so far, at most `MAX_SHAPES`."""
@@ -156,6 +170,11 @@ class Shapes:
     def programs(self) -> Programs:
         """What a walk needs to read fragments of these shapes as it passes them."""
         return tuple(self._programs)
+
+    @property
+    def known(self) -> KnownShapes:
+        """The shapes that are known by now."""
+        return KnownShapes(self.programs, dict(self._slots), self._defaults or {})
 
     @property
     def learner(self) -> native.Learn | None:
