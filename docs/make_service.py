@@ -103,19 +103,21 @@ def settings() -> str:
 
 def commands() -> str:
     """Every command of the service and its options, as `--help` tells them."""
-    found = {name.__name__: (name, line) for name, line in SERVICE_COMMANDS.items()}
+    found = dict(SERVICE_COMMANDS)
     for group, (_, members) in SERVICE_GROUPS.items():
         found |= {f"{group} {word}": member for word, member in members.items()}
     rows = []
-    for name, (function, line) in found.items():
+    for name, command in found.items():
         options = []
-        for parameter in inspect.signature(function).parameters.values():
+        for parameter in inspect.signature(command.function).parameters.values():
             text = str(parameter.annotation)
             if "Argument" in text:
                 options.append(parameter.name.upper())
             else:
                 options.append(f"--{parameter.name.replace('_', '-')}")
-        rows.append(f"| `fragdex {name}` | {line} | {' '.join(f'`{one}`' for one in options)} |")
+        rows.append(
+            f"| `fragdex {name}` | {command.line} | {' '.join(f'`{one}`' for one in options)} |"
+        )
     return "| Command | | Takes |\n|---|---|---|\n" + "\n".join(rows)
 
 

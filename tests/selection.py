@@ -216,12 +216,10 @@ def _commands():
     tree = ast.parse((ROOT / "src/fragdex/cli/app.py").read_bytes())
     found = {}
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("fragdex.cli."):
-            found |= {alias.name: node.module for alias in node.names}
-        elif isinstance(node, ast.AnnAssign) and node.target.id == "SERVICE_GROUPS":
+        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict):
             for name, members in zip(node.value.keys, node.value.values, strict=True):
-                homes = [one.id for one in ast.walk(members) if isinstance(one, ast.Name)]
-                found[name.value] = f"fragdex.cli.{homes[0]}"
+                calls = (one for one in ast.walk(members) if isinstance(one, ast.Call))
+                found[name.value] = next(calls).args[0].value
     return found
 
 

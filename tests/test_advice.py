@@ -103,11 +103,11 @@ del path, tree
 
 def commands():
     """What a user types → the function behind it."""
-    for command in COMMANDS | SERVICE_COMMANDS:
-        yield command.__name__, command
+    for word, command in (COMMANDS | SERVICE_COMMANDS).items():
+        yield word, command.function
     for group, (_, members) in SERVICE_GROUPS.items():
-        for word, (command, _) in members.items():
-            yield f"{group} {word}", command
+        for word, command in members.items():
+            yield f"{group} {word}", command.function
 
 
 WHOLE = typer.main.get_command(app_of())

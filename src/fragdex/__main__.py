@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False  # as in typing, whose import takes longer than most answers
@@ -9,6 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["main"]
+
+QUICK = frozenset(
+    ("index", "seek", "plan", "info", "dump", "md5", "verify", "extract", "view", "package")
+)
+"""Commands that multiply no matrices: the threads that numpy starts for those are half of what
+its import costs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = seek(given)
         if code is not None:
             return code
+    if given and given[0] in QUICK:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from fragdex.cli.app import run
     except ModuleNotFoundError as error:

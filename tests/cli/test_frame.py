@@ -38,7 +38,8 @@ def test_help_imports_neither_numpy_nor_construct_nor_rich(run):
     program = (
         "import sys; sys.argv = ['fragdex', '--help']\n"
         "from fragdex.__main__ import main; code = main()\n"
-        "heavy = {'numpy', 'construct', 'rich', 'httpx', 'matplotlib'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'construct', 'rich', 'httpx', 'matplotlib', 'fragdex.cli.index'}\n"
+        "heavy &= set(sys.modules)\n"
         "print(code, sorted(heavy), file=sys.stderr)"
     )
     done = subprocess.run(
@@ -46,10 +47,10 @@ def test_help_imports_neither_numpy_nor_construct_nor_rich(run):
     )
     assert done.stderr.splitlines()[-1] == "0 []"
     for command in COMMANDS:
-        assert f"\n  {command.__name__} " in done.stdout
+        assert f"\n  {command} " in done.stdout
 
 
-@pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
+@pytest.mark.parametrize("command", [*COMMANDS])
 def test_every_command_explains_itself_with_an_example(call, command):
     ran = call(command, "--help")
     assert ran.code == 0
@@ -61,9 +62,7 @@ def test_every_command_explains_itself_with_an_example(call, command):
         assert "-o" in ran.out
 
 
-@pytest.mark.parametrize(
-    "command", [*(one.__name__ for one in COMMANDS | SERVICE_COMMANDS), *SERVICE_GROUPS]
-)
+@pytest.mark.parametrize("command", [*COMMANDS, *SERVICE_COMMANDS, *SERVICE_GROUPS])
 def test_a_command_that_is_made_alone_is_the_same(command):
     whole, alone = (typer.main.get_command(app_of(first)) for first in ("", command))
     assert list(alone.commands) == [command]
@@ -75,6 +74,15 @@ def test_a_command_that_is_made_alone_is_the_same(command):
             helps.append((part.get_help(own), part.get_usage(own)))
     assert helps[0] == helps[1]
     assert len(whole.commands) > len(alone.commands)
+
+
+def test_the_list_of_commands_needs_none_of_them():
+    lists = []
+    for named_only in (False, True):
+        app = typer.main.get_command(app_of(named_only=named_only))
+        with app.make_context("fragdex", [], resilient_parsing=True) as context:
+            lists.append(app.get_help(context))
+    assert lists[0] == lists[1]
 
 
 def test_without_a_command_the_help_comes_on_stderr(call):
@@ -109,7 +117,7 @@ def test_every_command_and_option_is_in_the_docs(root):
     text = (root / "docs" / "cli.md").read_text("utf-8")
     section = re.compile(r"^## fragdex (\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
     sections = dict(section.findall(text))
-    assert list(sections) == [command.__name__ for command in COMMANDS]
+    assert list(sections) == [*COMMANDS]
     for command, section in sections.items():
         named = set(re.findall(r"`(--?[a-z][a-z0-9-]*)`", section))
         missing = options_of(command) - named - {"-h", "--help"}

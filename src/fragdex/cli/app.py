@@ -8,93 +8,176 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, NamedTuple
 
 import typer
 
-from fragdex.cli import admin
-from fragdex.cli import remote as webhook
-from fragdex.cli.compare import compare
-from fragdex.cli.doctor import doctor
-from fragdex.cli.dump import dump
-from fragdex.cli.index import index
-from fragdex.cli.info import info
-from fragdex.cli.origin import origin
 from fragdex.cli.output import complain, exit_code, system_message
-from fragdex.cli.pictures_and_sound import loudness, peaks, storyboard, thumbnail
-from fragdex.cli.plot import plot
-from fragdex.cli.remote import pull, push, status
-from fragdex.cli.render import render
-from fragdex.cli.render_fields import declare_options
-from fragdex.cli.repair import repair
-from fragdex.cli.seek import plan, seek
-from fragdex.cli.serve import config, serve, worker
-from fragdex.cli.transcribe import transcribe
-from fragdex.cli.verify import md5, verify
-from fragdex.cli.view import extract, package, view
 from fragdex.errors import FragdexError
 from fragdex.renamed import renewed_options
 
-COMMANDS: dict[Callable[..., int], str] = {
-    index: "Write the index of files, in any form.",
-    seek: "Find the bytes for a moment.",
-    plan: "Show what a seek would read, and why.",
-    info: "Show tracks, codecs, times and findings.",
-    dump: "Print the tree of boxes.",
-    md5: "Print or check md5 digests, as md5sum does.",
-    verify: "Check an index against its file.",
-    plot: "Plot fragments, bit rate, key frames and interleaving.",
-    extract: "Cut out a playable clip without re-encoding.",
-    origin: "Serve a folder or bucket of MP4s as HLS, DASH and clips.",
-    view: "Write a file in fragments, as a clip, or with its moov first.",
-    package: "Write HLS and DASH of one or several files.",
-    repair: "Repair a file whose index is lost or wrong.",
-    thumbnail: "Make a picture at a time.",
-    storyboard: "Make sheets of small pictures for a player's timeline.",
-    peaks: "Write the waveform of a track, as players draw it.",
-    loudness: "Measure how loud a track is (EBU R 128).",
-    render: "Render a web page to a video or a picture, frame by frame.",
-    compare: "Find the frames and samples in which two files differ.",
-    transcribe: "Turn speech into words with times, and captions.",
-    push: "Send files to a service.",
-    status: "Show what a service has, and the progress of its work.",
-    pull: "Download files, videos and captions from a service.",
-}
-"""Each command and its line in the list of commands."""
 
-SERVICE_COMMANDS: dict[Callable[..., int], str] = {
-    serve: "Serve media over HTTP, in one process.",
-    worker: "Run the service's jobs in another process.",
-    config: "Show the service's settings, and where each comes from.",
-    doctor: "Check which parts work on this machine, and how to get the others.",
+class Command(NamedTuple):
+    """A command: the module and the name of its function, and its line in the list of commands.
+
+    >>> COMMANDS["seek"].function.__name__
+    'seek'
+    """
+
+    module: str
+    name: str
+    line: str
+
+    @property
+    def function(self) -> Callable[..., int]:
+        """What runs it; its module is imported, with the options that it declares."""
+        function: Callable[..., int] = getattr(import_module(self.module), self.name)
+        return function
+
+    def add(self, app: typer.Typer, word: str, *, named_only: bool) -> None:
+        """Add it to an application under a word.
+
+        Args:
+            named_only: without options and arguments, which only a call or its own help need.
+        """
+        function: Callable[..., int] = _nothing if named_only else self.function
+        if function.__name__ == "render":
+            from fragdex.cli.render_fields import declare_options
+
+            declare_options(function)
+        app.command(word, help=_help_of(function), short_help=self.line)(function)
+
+
+def _nothing() -> int:
+    """Stand for a command in a list of them."""
+    return 0
+
+
+COMMANDS: dict[str, Command] = {
+    "index": Command("fragdex.cli.index", "index", "Write the index of files, in any form."),
+    "seek": Command("fragdex.cli.seek", "seek", "Find the bytes for a moment."),
+    "plan": Command("fragdex.cli.seek", "plan", "Show what a seek would read, and why."),
+    "info": Command("fragdex.cli.info", "info", "Show tracks, codecs, times and findings."),
+    "dump": Command("fragdex.cli.dump", "dump", "Print the tree of boxes."),
+    "md5": Command("fragdex.cli.verify", "md5", "Print or check md5 digests, as md5sum does."),
+    "verify": Command("fragdex.cli.verify", "verify", "Check an index against its file."),
+    "plot": Command(
+        "fragdex.cli.plot", "plot", "Plot fragments, bit rate, key frames and interleaving."
+    ),
+    "extract": Command(
+        "fragdex.cli.view", "extract", "Cut out a playable clip without re-encoding."
+    ),
+    "origin": Command(
+        "fragdex.cli.origin", "origin", "Serve a folder or bucket of MP4s as HLS, DASH and clips."
+    ),
+    "view": Command(
+        "fragdex.cli.view", "view", "Write a file in fragments, as a clip, or with its moov first."
+    ),
+    "package": Command(
+        "fragdex.cli.view", "package", "Write HLS and DASH of one or several files."
+    ),
+    "repair": Command(
+        "fragdex.cli.repair", "repair", "Repair a file whose index is lost or wrong."
+    ),
+    "thumbnail": Command(
+        "fragdex.cli.pictures_and_sound", "thumbnail", "Make a picture at a time."
+    ),
+    "storyboard": Command(
+        "fragdex.cli.pictures_and_sound",
+        "storyboard",
+        "Make sheets of small pictures for a player's timeline.",
+    ),
+    "peaks": Command(
+        "fragdex.cli.pictures_and_sound",
+        "peaks",
+        "Write the waveform of a track, as players draw it.",
+    ),
+    "loudness": Command(
+        "fragdex.cli.pictures_and_sound", "loudness", "Measure how loud a track is (EBU R 128)."
+    ),
+    "render": Command(
+        "fragdex.cli.render", "render", "Render a web page to a video or a picture, frame by frame."
+    ),
+    "compare": Command(
+        "fragdex.cli.compare", "compare", "Find the frames and samples in which two files differ."
+    ),
+    "transcribe": Command(
+        "fragdex.cli.transcribe", "transcribe", "Turn speech into words with times, and captions."
+    ),
+    "push": Command("fragdex.cli.remote", "push", "Send files to a service."),
+    "status": Command(
+        "fragdex.cli.remote", "status", "Show what a service has, and the progress of its work."
+    ),
+    "pull": Command(
+        "fragdex.cli.remote", "pull", "Download files, videos and captions from a service."
+    ),
 }
-SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]] = {
+"""Each command; a module is imported when its command is called, since some are large."""
+
+SERVICE_COMMANDS: dict[str, Command] = {
+    "serve": Command("fragdex.cli.serve", "serve", "Serve media over HTTP, in one process."),
+    "worker": Command("fragdex.cli.serve", "worker", "Run the service's jobs in another process."),
+    "config": Command(
+        "fragdex.cli.serve", "config", "Show the service's settings, and where each comes from."
+    ),
+    "doctor": Command(
+        "fragdex.cli.doctor",
+        "doctor",
+        "Check which parts work on this machine, and how to get the others.",
+    ),
+}
+SERVICE_GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
     "key": (
         "Create, list, rotate and revoke API keys.",
         {
-            "create": (admin.create_key, "Create a key; it is printed once."),
-            "list": (admin.list_keys, "List keys, without their secrets."),
-            "rotate": (admin.rotate_key, "Replace the secret of a key; it is printed once."),
-            "revoke": (admin.revoke_key, "Revoke a key."),
+            "create": Command(
+                "fragdex.cli.admin", "create_key", "Create a key; it is printed once."
+            ),
+            "list": Command("fragdex.cli.admin", "list_keys", "List keys, without their secrets."),
+            "rotate": Command(
+                "fragdex.cli.admin",
+                "rotate_key",
+                "Replace the secret of a key; it is printed once.",
+            ),
+            "revoke": Command("fragdex.cli.admin", "revoke_key", "Revoke a key."),
         },
     ),
     "webhook": (
         "Receive webhooks, to try them.",
-        {"listen": (webhook.listen, "Show deliveries as they arrive, and check their signatures.")},
+        {
+            "listen": Command(
+                "fragdex.cli.remote",
+                "listen",
+                "Show deliveries as they arrive, and check their signatures.",
+            )
+        },
     ),
     "tenant": (
         "List tenants, set their limits, delete one.",
         {
-            "list": (admin.list_tenants, "List the tenants, and what they store."),
-            "limits": (admin.tenant_limits, "Show and set the limits of a tenant."),
-            "delete": (admin.delete_tenant, "Delete a tenant and all its data."),
+            "list": Command(
+                "fragdex.cli.admin", "list_tenants", "List the tenants, and what they store."
+            ),
+            "limits": Command(
+                "fragdex.cli.admin", "tenant_limits", "Show and set the limits of a tenant."
+            ),
+            "delete": Command(
+                "fragdex.cli.admin", "delete_tenant", "Delete a tenant and all its data."
+            ),
         },
     ),
     "db": (
         "Migrate the database, check the store against it.",
         {
-            "upgrade": (admin.upgrade_database, "Migrate the database to this version."),
-            "check": (admin.check_store, "Check that the store has what the database names."),
+            "upgrade": Command(
+                "fragdex.cli.admin", "upgrade_database", "Migrate the database to this version."
+            ),
+            "check": Command(
+                "fragdex.cli.admin",
+                "check_store",
+                "Check that the store has what the database names.",
+            ),
         },
     ),
 }
@@ -141,14 +224,15 @@ def fragdex(
         raise typer.Exit(2)
 
 
-def app_of(first: str = "") -> typer.Typer:
+def app_of(first: str = "", *, named_only: bool = False) -> typer.Typer:
     """The command line.
 
     Args:
         first: the first word after the program's name; where it is a command or a group of them,
             nothing else is made: typer takes longer over all of them than most commands run.
+        named_only: make commands without their options, for a list of them.
     """
-    commands = {one.__name__: (one, line) for one, line in (COMMANDS | SERVICE_COMMANDS).items()}
+    commands = COMMANDS | SERVICE_COMMANDS
     whole = first not in commands and first not in SERVICE_GROUPS
     # Rich help would be half of the start-up time; progress bars import it when they are drawn.
     app = typer.Typer(
@@ -159,19 +243,23 @@ def app_of(first: str = "") -> typer.Typer:
         add_completion=whole,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    for name, (command, line) in commands.items():
-        if whole or name == first:
-            if command is render:
-                declare_options(render)
-            app.command(name, help=_help_of(command), short_help=line)(command)
+    named_only &= whole
+    for word, command in commands.items():
+        if whole or word == first:
+            command.add(app, word, named_only=named_only)
     for name, (what, members) in SERVICE_GROUPS.items():
         if whole or name == first:
             group = typer.Typer(rich_markup_mode=None, help=what, short_help=what)
-            for word, (command, line) in members.items():
-                group.command(word, help=_help_of(command), short_help=line)(command)
+            for word, command in members.items():
+                command.add(group, word, named_only=named_only)
             app.add_typer(group, name=name)
     app.callback(help=_help_of(fragdex), invoke_without_command=True)(fragdex)
     return app
+
+
+def _lists(first: str) -> bool:
+    """Whether no command can follow: help, the version, a word that is no command."""
+    return first != "--" and "_FRAGDEX_COMPLETE" not in os.environ
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -182,7 +270,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given, advice = renewed_options(sys.argv[1:] if arguments is None else arguments)
     for sentence in advice:
         print(f"fragdex: {sentence}", file=sys.stderr)
-    command = typer.main.get_command(app_of(*given[:1]))
+    first = given[0] if given else ""
+    command = typer.main.get_command(app_of(first, named_only=_lists(first)))
     try:
         result = command.main(args=given, prog_name="fragdex", standalone_mode=False)
         sys.stdout.flush()
