@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from fragdex.formats.verifying import verify
     from fragdex.fragments.findings import Finding
     from fragdex.frames.frames import Frames
-    from fragdex.indexing import Indexer, index
+    from fragdex.indexing.growing import Indexer
+    from fragdex.indexing.making import index
     from fragdex.repairing.repair import Repair, repair
     from fragdex.seeking.model import Index, Track
     from fragdex.seeking.plan import Plan, Span
@@ -56,7 +57,7 @@ _HOMES = {
     "Hit": "seeking.seek",
     "Hits": "seeking.seek",
     "Index": "seeking.model",
-    "Indexer": "indexing",
+    "Indexer": "indexing.growing",
     "Package": "views.package",
     "Plan": "seeking.plan",
     "Repair": "repairing.repair",
@@ -69,7 +70,7 @@ _HOMES = {
     "View": "views.view",
     "Window": "seeking.window",
     "clip": "views.kinds",
-    "index": "indexing",
+    "index": "indexing.making",
     "join": "views.kinds",
     "open_index": "formats.fidx",
     "open_source": "sources",

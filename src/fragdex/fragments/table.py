@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments import FAR, FARTHEST, NULL
-from fragdex.fragments.arrow_capsule import array_capsules, schema_capsule, stream_capsule
 from fragdex.renamed import OldName
 
 __all__ = [
@@ -178,14 +177,20 @@ class Table:
 
     def __arrow_c_schema__(self) -> object:
         """The columns as an Arrow schema capsule (Arrow PyCapsule interface)."""
+        from fragdex.fragments.arrow_capsule import schema_capsule
+
         return schema_capsule(self.schema())
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """Schema and columns as Arrow capsules; values are not copied, NULL becomes null."""
+        from fragdex.fragments.arrow_capsule import array_capsules
+
         return array_capsules(self.schema(), list(self.columns().values()), null=NULL)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as an Arrow stream capsule: what pandas, polars and duckdb ask for."""
+        from fragdex.fragments.arrow_capsule import stream_capsule
+
         return stream_capsule(self.schema(), list(self.columns().values()), null=NULL)
 
     def __eq__(self, other: object) -> bool:

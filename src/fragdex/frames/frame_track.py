@@ -14,8 +14,8 @@ from fragdex.errors import InexactIndex, UndecodableMedia
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.frames.decode_runs import Coding
 from fragdex.frames.decoders import DecoderPool, Decoders
-from fragdex.indexing import index as index_of
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
+from fragdex.indexing.making import index as index_of
 from fragdex.indexing.making import index_source, read_init
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head

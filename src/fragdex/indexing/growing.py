@@ -32,6 +32,7 @@ from fragdex.sources import Source, SourceLike, open_source
 if TYPE_CHECKING:
     from fragdex.digest import Md5
 
+__all__ = ["Indexer", "exact_part", "extend"]
 
 AT_ONCE = 1 << 12
 """Bytes of small pieces that are gathered: to read one fragment costs as much as to read ten."""

@@ -24,6 +24,8 @@ from fragdex.sources import Source, SourceLike, SourceOptions, check_options, op
 if TYPE_CHECKING:
     from fragdex.digest import Digest
 
+__all__ = ["finished", "index", "index_source", "read_init"]
+
 
 def index(
     what: SourceLike,

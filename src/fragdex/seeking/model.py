@@ -14,14 +14,17 @@ from fragdex.fragments.findings import Finding
 from fragdex.fragments.pieces import PieceDigests
 from fragdex.fragments.track_info import KINDS, Movie, SampleGroup, TrackKind
 from fragdex.renamed import OldName
-from fragdex.seeking import plan, registry
+from fragdex.seeking import registry
 from fragdex.seeking.forms import Exporting
 from fragdex.seeking.origin import FileInfo, Home, How
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import SampleLoader, Track
-from fragdex.seeking.window import Window, window_at, window_of
 from fragdex.sources import Source, SourceLike, open_source
+
+if TYPE_CHECKING:
+    from fragdex.seeking.plan import Plan, Span
+    from fragdex.seeking.window import Window
 
 __all__ = [
     "FileInfo",
@@ -340,7 +343,7 @@ class Index(Exporting):
         *,
         tracks: Iterable[int] | None = None,
         max_gap: int = 0,
-    ) -> plan.Span:
+    ) -> Span:
         """The bytes that play a span of presentation time.
 
         Args:
@@ -356,18 +359,22 @@ class Index(Exporting):
 
         Raises: as `Track.seek`; ValueError where stop lies before start.
         """
+        from fragdex.seeking.plan import span
+
         chosen = self._chosen(tracks)
         periods = {track.period for track in chosen}
         beside = [track for track in self.tracks if track.period in periods]
-        return plan.span(chosen, self._inits(chosen), start, stop, max_gap, beside, file=self.file)
+        return span(chosen, self._inits(chosen), start, stop, max_gap, beside, file=self.file)
 
-    def plan(self, time: TimeLike, *, tracks: Iterable[int] | None = None) -> plan.Plan:
+    def plan(self, time: TimeLike, *, tracks: Iterable[int] | None = None) -> Plan:
         """What a seek would read: requests, bytes, samples to decode, and why.
 
         Raises: as `Track.seek`.
         """
+        from fragdex.seeking.plan import plan
+
         chosen = self._chosen(tracks)
-        return plan.plan(chosen, self._inits(chosen), time)
+        return plan(chosen, self._inits(chosen), time)
 
     def window(
         self,
@@ -402,6 +409,8 @@ class Index(Exporting):
         >>> [str(part) for part in window.ranges], window.wanted.tolist()
         (['[1117, 1439)'], [2, 3, 4, 5])
         """
+        from fragdex.seeking.window import window_of
+
         return window_of(self._one(track), first, stop, verified=verified, source=source)
 
     def window_at(
@@ -421,6 +430,8 @@ class Index(Exporting):
 
         Raises: as `window`; ValueError: `stop` does not lie after `start`, or a time is NaN.
         """
+        from fragdex.seeking.window import window_at
+
         return window_at(self._one(track), start, stop, verified=verified, source=source)
 
     def _one(self, track: int | TrackKind | Track) -> Track:

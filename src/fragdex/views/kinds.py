@@ -250,7 +250,7 @@ def described(
         IndexError: there is no such segment.
         SourceError: the source cannot be read, or changed since it was indexed.
 
-    >>> from fragdex.indexing import index
+    >>> from fragdex.indexing.making import index
     >>> from fragdex.testing import movie
     >>> data = movie(8, samples=5, fps=5)
     >>> described(index(data), source=data).media_type
