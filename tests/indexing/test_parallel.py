@@ -53,6 +53,9 @@ def eager():
             "FIRST_GUESS": 8,
             "ENOUGH_KNOWN": 1,
             "FRAGMENTS_EACH": 1,
+            "FIRST_PASSES": 1,
+            "FROM_END": 1,
+            "MOST_UNEVEN": 1 << 20,
             "WINDOWS": (16, 64),
             "LEAST_PART": 64,
             "SOME_WASTE": 1 << 12,
@@ -202,6 +205,44 @@ def test_few_requests_where_the_server_answers_several_ranges(data):
         same(found, true)
         assert len(server.requests) <= alone.requests / 5
         assert server.bytes_sent == found.how.bytes_read
+
+
+def test_passes_are_aimed_where_the_first_fragments_agree():
+    data = film_named("steady")
+    alone, together = Remote(data, connections=1), Remote(data)
+    same(indexed(together), indexed(alone))
+    assert together.rounds <= alone.rounds / 16
+    assert together.bytes_read <= alone.bytes_read + 200_000
+
+
+def numbered_anew(data, numbers):
+    """The same moofs with other sequence numbers."""
+    data, at = bytearray(data), 0
+    for number in numbers:
+        at = data.find(SIGNATURE, at) + len(SIGNATURE)
+        data[at + 4 : at + 8] = number.to_bytes(4, "big")
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        lambda n: n if n < 8 else 0,
+        lambda n: n if n < 8 else 2**32 - n,
+        lambda n: n if n < 8 else 7 + (n - 7) // 3,
+        lambda n: n if n < 8 else 7 + (n - 7) * 3,
+        lambda n: n if n < 8 else 7 + (n - 7) * 2654435761 % 2**32,
+    ],
+    ids=["zero", "falling", "slow", "fast", "any"],
+)
+def test_numbers_that_do_not_count_moofs_cost_little(number):
+    steady = film_named("steady")
+    honest = Remote(steady)
+    indexed(honest)
+    source = Remote(numbered_anew(steady, [number(n) for n in range(400)]))
+    same(indexed(source), indexed(source.data))
+    assert source.requests <= 1.2 * honest.requests
+    assert source.bytes_read <= honest.bytes_read + 1_000_000
 
 
 def test_fragments_of_a_frame_are_read_in_windows():

@@ -9,6 +9,7 @@ was wrong costs bytes, and changes nothing.
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 
@@ -167,6 +168,18 @@ ENOUGH_KNOWN = 3
 """Fragments whose distance is measured before passes are planned by it."""
 MOST_PASSES = 64
 """Passes at once; a round of them is a few requests."""
+FIRST_PASSES = 4
+"""Passes that are begun without aim, where the others can be aimed by them."""
+MOST_UNEVEN = 1.5
+"""How much farther than others moofs may be apart where passes are aimed."""
+FROM_END = 4
+"""Distances between moofs from the end of the file at which one more of those begins."""
+FIRST_MISS, LEAST_MISS, MOST_MISS = 1 / 8, 1 / 64, 1 / 4
+"""How far moofs may be from where they are expected, in distances between two: at first, bounds."""
+SOME_MISS = 1 / 8
+"""Part of those that are aimed and still must be searched for."""
+MISSES = 16
+"""Passes by which that is measured."""
 FRAGMENTS_EACH = 8
 """Fragments, at least, for which a pass of its own is worth its search."""
 SEARCH_OF_HEADS = 0.25
@@ -215,20 +228,72 @@ def moof_in(data: bytes | bytearray, largest: int = 1 << 20) -> int | None:
     return None
 
 
+class Numbered(NamedTuple):
+    """A moof: its place, and its sequence_number (8.8.5), which mostly counts moofs."""
+
+    offset: int
+    number: int
+
+    @classmethod
+    def of(cls, offset: int, moof: bytes | bytearray | memoryview) -> Numbered:
+        """Of the bytes of a moof.
+
+        >>> Numbered.of(7, bytes(23) + b"*")
+        Numbered(offset=7, number=42)
+        """
+        return cls(offset, int.from_bytes(moof[20:24], "big"))
+
+
+_NOWHERE = Numbered(-1, -1)
+
+
+class Aim(NamedTuple):
+    """Where a moof is expected between two that are known.
+
+    Attributes:
+        moof: what is expected.
+        pitch: bytes from one moof to the next.
+        miss: how far it may be from there, in bytes.
+    """
+
+    moof: Numbered
+    pitch: float
+    miss: int
+
+    @classmethod
+    def between(cls, left: Numbered, right: Numbered, miss: float, stride: float) -> Aim | None:
+        """At the moof in the middle; None where they do not agree on how far moofs are apart.
+
+        >>> Aim.between(Numbered(1000, 3), Numbered(41_000, 43), 0.125, 990.0)
+        Aim(moof=Numbered(offset=21000, number=23), pitch=1000.0, miss=125)
+        """
+        count = right.number - left.number
+        if count < 2 * FRAGMENTS_EACH:
+            return None
+        pitch = (right.offset - left.offset) / count
+        if not stride / 2 < pitch < 2 * stride:
+            return None
+        moof = Numbered(left.offset + int(count // 2 * pitch), left.number + count // 2)
+        return cls(moof, pitch, int(miss * pitch))
+
+
 class Ahead(Scan):
     """A pass that begins at a moof in the middle of the file, which may be wrong.
 
     Args:
         target: from here on its beginning is searched for.
         pace: of the fragments elsewhere in the file.
+        aim: where that is expected; None: anywhere.
 
     Attributes:
         begin: where it began; None while that is searched for.
         limit: where the next pass begins, or is searched for.
+        first, last: moofs that it has met.
     """
 
-    def __init__(self, target: int, pace: Pace) -> None:
+    def __init__(self, target: int, pace: Pace, aim: Aim | None = None) -> None:
         super().__init__(target)
+        self.aim, self.first, self.last = aim, _NOWHERE, _NOWHERE
         self.target = self.limit = target
         self.begin: int | None = None
         self.pace, self._elsewhere = Pace(pace), Pace(pace)
@@ -236,7 +301,8 @@ class Ahead(Scan):
         self._spent = 0
         self._looked = target
         self._searched = bytearray()
-        self._window = int(min(max(pace.stride / 4, WINDOWS[0]), WINDOWS[1]))
+        window = 2 * aim.miss + pace.head if aim is not None else pace.stride / 4
+        self._window = int(min(max(window, WINDOWS[0]), WINDOWS[1]))
         self._longest = int(LONGEST_SEARCH * pace.stride) + SOME_WASTE
         self._largest = MOST_BOX * pace.head + SOME_BOX
         self._kept: list[bytes | bytearray] = []
@@ -249,6 +315,12 @@ class Ahead(Scan):
         self._kept.append(kept)
         self._tops.append(top)
         self.pace.note(top)
+        whole = top[top["whole"] != 0]
+        behind = np.cumsum(whole["size"])
+        for row in np.flatnonzero(whole["type"] == MOOF)[[0, -1]].tolist() if len(whole) else ():
+            start = int(behind[row] - whole["size"][row])
+            self.last = Numbered.of(int(whole["offset"][row]), kept[start : start + 24])
+            self.first = self.last if self.first is _NOWHERE else self.first
 
     @property
     def wants(self) -> ByteRange | None:
@@ -278,6 +350,21 @@ class Ahead(Scan):
         return self.target if self.begin is None else self.begin
 
     @property
+    def is_searching(self) -> bool:
+        """Whether its first moof is still to come."""
+        return self.first is _NOWHERE and self.wants is not None
+
+    @property
+    def due(self) -> float:
+        """Bytes that the search for its beginning is likely to read yet."""
+        if self.begin is not None or self.lost:
+            return 0.0
+        anywhere = SEARCH_COST * self._elsewhere.stride
+        if self.aim is not None and self._looked == self.target:
+            return self._window + SOME_MISS * anywhere
+        return anywhere
+
+    @property
     def lost(self) -> bool:
         """Whether nothing was found to begin at."""
         return self.begin is None and (self._over or self._looked >= self.limit)
@@ -296,6 +383,8 @@ class Ahead(Scan):
         return 0
 
     def _search(self, data: bytes) -> None:
+        if self.aim is not None and self._looked > self.target:
+            self._window = int(min(max(self._elsewhere.stride / 4, WINDOWS[0]), WINDOWS[1]))
         self._searched += data
         self._looked += len(data)
         offset = moof_in(self._searched, self._largest)
@@ -328,8 +417,9 @@ class _Passes:
         self.source, self.scan = source, scan
         self.pace = Pace()
         self.ahead: list[Ahead] = []
-        self.most = 0
+        self.most = self.most_aimed = 0
         self.search_left = 0.0
+        self._misses, self._hits = deque([FIRST_MISS / 1.5], MISSES), deque([True], MISSES)
         self.planned = source.connections < 2
         self._noted = 0
         self._note()
@@ -397,11 +487,31 @@ class _Passes:
         most = min(MOST_PASSES, rest / stride / FRAGMENTS_EACH, search * (1 - KEPT_BACK) / cost)
         if self.pace.dense:
             most = min(most, self.source.connections, rest / LARGEST_WINDOW)
-        if most >= 2 and self._affords(rest, search, most):
-            self.most, self.search_left = int(most), search
-            step = rest // self.most
-            self.ahead = [Ahead(at + n * step, self.pace) for n in range(1, self.most)]
-            self._limit()
+        aimed = 0
+        if most > FIRST_PASSES and not self.pace.dense and self._agree():
+            aimed = int(min(MOST_PASSES, rest / stride / FRAGMENTS_EACH))
+        if most < 2 or not self._affords(rest, search, max(most, aimed)):
+            return
+        self.most, self.most_aimed, self.search_left = int(most), aimed, search
+        begun = FIRST_PASSES if aimed else self.most
+        step = rest // begun
+        targets = [at + n * step for n in range(1, begun)]
+        if aimed:
+            # One at the end, so that all others are between two that are known.
+            targets.append(max(targets[-1] if targets else at, size - int(FROM_END * stride)))
+        self.ahead = [Ahead(target, self.pace) for target in targets]
+        self._limit()
+
+    def _agree(self) -> bool:
+        """Whether the first moofs are about equally far apart, and their numbers count them."""
+        offsets, buffers = self.scan.moofs()[0], self.scan.moof_bytes()
+        if len(offsets) < max(ENOUGH_KNOWN, 2):
+            return False
+        pitch = np.diff(offsets)
+        buffer, places = buffers[0]
+        first = Numbered.of(int(offsets[0]), buffer[int(places[0]) :])
+        counted = Numbered.of(*self.scan.last_moof).number - first.number == len(pitch)
+        return counted and int(pitch.max()) <= MOST_UNEVEN * int(pitch.min())
 
     def _affords(self, rest: int, search: float, passes: float) -> bool:
         """Whether the budget holds all that is read ahead of what one pass would read."""
@@ -420,6 +530,8 @@ class _Passes:
     def _settle(self) -> None:
         """Let the scan take what was met from where it is now; drop what began at no moof."""
         self._note()
+        for one in self.ahead:
+            self._measure(one)
         self.ahead = [one for one in self.ahead if not one.lost]
         while self.ahead and (begin := self.ahead[0].begin) is not None:
             if begin > self.scan.position:
@@ -437,20 +549,75 @@ class _Passes:
             one.limit = limit
             limit = one.edge
 
+    def _measure(self, one: Ahead) -> None:
+        """Learn from a pass how well it was aimed."""
+        if one.aim is None or one.is_searching:
+            return
+        moof, pitch, _ = one.aim
+        is_hit = one.first.number == moof.number
+        self._hits.append(is_hit)
+        if is_hit:
+            self._misses.append(abs(one.first.offset - moof.offset) / pitch)
+        one.aim = None
+
+    @property
+    def _miss(self) -> float:
+        """How far most moofs are from where they are expected, in distances between two."""
+        usual = sorted(self._misses)[int(0.9 * (len(self._misses) - 1))]
+        return max(1.5 * usual, LEAST_MISS)
+
+    @property
+    def _aims(self) -> bool:
+        """Whether passes can be aimed: numbers count moofs, and most are where they should be."""
+        hits = sum(self._hits) * 2 >= len(self._hits)
+        return self.most_aimed > 0 and hits and self._miss <= MOST_MISS
+
     def _begin_more(self) -> None:
-        """Halve the longest stretches that are left where passes have ended."""
+        """Halve the longest stretches that are left where passes have ended, or can be aimed."""
         cost = SEARCH_COST * self.pace.stride
-        while self.busy < self.most and self.search_left > cost:
+        while (busy := self.busy) < max(self.most, self.most_aimed):
+            if self.search_left - sum(one.due for one in self.ahead) < cost:
+                return
             size = self.source.size or 0
             stops = [*(one.edge for one in self.ahead), size]
             places = [self.scan.position, *(one.position for one in self.ahead)]
             rests = [stop - at for at, stop in zip(places, stops, strict=True)]
-            longest = max(range(len(rests)), key=rests.__getitem__)
-            if rests[longest] < 2 * FRAGMENTS_EACH * self.pace.stride:
+            least = 2 * FRAGMENTS_EACH * self.pace.stride
+            gap, aim = self._gap_to_halve([rest if rest >= least else 0 for rest in rests], busy)
+            if gap is None:
                 return
-            middle = places[longest] + rests[longest] // 2
-            self.ahead.insert(longest, Ahead(middle, self.pace))
+            target = places[gap] + rests[gap] // 2 if aim is None else aim.moof.offset - aim.miss
+            self.ahead.insert(gap, Ahead(target, self.pace, aim))
             self._limit()
+
+    def _aim(self, gap: int) -> Aim | None:
+        """At the middle of a stretch that is left; None where nothing tells where moofs are."""
+        if not self._aims or gap == len(self.ahead):
+            return None
+        left = self.ahead[gap - 1].last if gap else Numbered.of(*self.scan.last_moof)
+        right = self.ahead[gap].first
+        if _NOWHERE in (left, right):
+            return None
+        aim = Aim.between(left, right, self._miss, self.pace.stride)
+        position = self.ahead[gap - 1].position if gap else self.scan.position
+        if aim is None or not position < aim.moof.offset - aim.miss < right.offset - aim.pitch:
+            return None
+        return aim
+
+    def _gap_to_halve(self, rests: list[int], busy: int) -> tuple[int | None, Aim | None]:
+        """The longest of some stretches; None where it is not known yet how, or none is long."""
+        is_searching = self._aims and any(one.is_searching for one in self.ahead)
+        for gap in sorted(range(len(rests)), key=rests.__getitem__, reverse=True):
+            if not rests[gap]:
+                break
+            aim = self._aim(gap)
+            if aim is not None:
+                return gap, aim
+            if is_searching:
+                break  # what is found will tell how to halve it
+            if busy < self.most:
+                return gap, None
+        return None, None
 
     @property
     def busy(self) -> int:
