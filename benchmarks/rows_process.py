@@ -5,13 +5,16 @@ from __future__ import annotations
 import compileall
 import shutil
 import sys
+from concurrent.futures import Executor, Future
 from pathlib import Path
+from typing import Any
 
 import peers
 from clock import in_process, process
 from rows import Row, Setting, Want, median, ratio, run
 
 import fragdex
+from fragdex.testing import movie
 
 MD5, BOTH = "fragdex.sources.md5", "fragdex.index, md5=True"
 OPENSSL, EMPTY = "openssl md5", "openssl md5 of nothing"
@@ -78,6 +81,62 @@ def command_line(setting: Setting) -> Row:
         [
             Want("< 0.5 s", ours and ours / 1e9, 0.5, at_most=True, unit="s"),
             Want("≤ 1/5 of ffprobe's packet listing", ratio(ours, theirs), 0.2, at_most=True),
+        ],
+    )
+
+
+CLIPS = 100
+CLIPS_ALONE, CLIPS_SET = f"fragdex.index of {CLIPS} clips", f"write_set of {CLIPS} clips"
+
+
+class _AtOnce(Executor):
+    """Does what it is given at once: one processor, no message to another process."""
+
+    def submit(self, work: Any, /, *args: Any, **options: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(work(*args, **options))
+        return done
+
+
+def clips(setting: Setting) -> Row:
+    """A set of short clips: index, row and Parquet, beside the indexes alone."""
+    folder = peers.BUILD / "clips"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    made = [
+        movie(seconds, samples=25, fps=25, tracks=2, fragmented=fragmented)
+        for seconds in (8, 12, 16, 20)
+        for fragmented in (True, False)
+    ]
+    paths = [folder / f"{number:03}.mp4" for number in range(CLIPS)]
+    for number, path in enumerate(paths):
+        path.write_bytes(made[number % len(made)])
+    written = peers.BUILD / "clips.parquet"
+
+    def alone() -> None:
+        for path in paths:
+            fragdex.index(path, exact=True)
+
+    def as_set() -> None:
+        written.unlink(missing_ok=True)
+        fragdex.data.write_set(folder, written, executor=_AtOnce())
+
+    contenders = [in_process(CLIPS_ALONE, alone), in_process(CLIPS_SET, as_set)]
+    f = run(contenders, setting.rounds)
+    whole = median(f, CLIPS_SET)
+    each = whole and whole / 1e6 / CLIPS
+    return Row(
+        "clips",
+        f"a set of {CLIPS} clips of 8 to 20 s, with their samples, on one processor",
+        f,
+        [
+            Want("≤ 1 ms a clip", each, 1, at_most=True, unit="ms"),
+            Want(
+                "≤ 2.5 × their indexes alone",
+                ratio(whole, median(f, CLIPS_ALONE)),
+                2.5,
+                at_most=True,
+            ),
         ],
     )
 

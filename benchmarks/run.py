@@ -35,6 +35,7 @@ ROWS: dict[str, Callable[[Setting], Row]] = {
     "build-sidx": rows_build.build_sidx,
     "build-progressive": rows_build.build_progressive,
     "build-short": rows_build.build_short,
+    "clips": rows_process.clips,
     "digests": rows_build.digests,
     "memory": rows_memory.memory,
     "open-saved": rows_seek.open_saved,
