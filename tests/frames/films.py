@@ -65,6 +65,13 @@ FILMS = {
         {"auto-alt-ref": "1", "lag-in-frames": "16", "g": "20", "deadline": "realtime",
          "cpu-used": "8", "b": "200k"},
     ),
+    "vp9 layers": (
+        "libvpx-vp9",
+        {"error-resilient": "default", "lag-in-frames": "0", "g": "20", "deadline": "realtime",
+         "cpu-used": "8", "b": "200k", "ts-parameters": "ts_number_layers=2:"
+         "ts_target_bitrate=100,200:ts_rate_decimator=2,1:ts_periodicity=2:ts_layer_id=0,1:"
+         "ts_layering_mode=2"},
+    ),
     "av1 film grain": (
         "libsvtav1",
         {"preset": "12", "g": "16", "svtav1-params": "film-grain=20:lp=1", "fragmented": True},

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragdex
+from fragdex.frames.references import References
 from frames.films import FILMS, made
 from frames.linear import linear, same
 
@@ -57,6 +58,58 @@ def test_each_frame_alone_is_that_of_a_linear_decode(name):
         assert len(frames) == len(expected) == 60
         for number in np.random.default_rng(2).permutation(60).tolist():
             assert same(frames[number].data, expected[number]), number
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x264 b-pyramid", "x265 open gop", "x265 layers, 10 bit", "av1 film grain", "vp9 layers"],
+)
+def test_pictures_that_no_other_refers_to_are_left_out(name):
+    data, _ = made(name)
+    with opened(data, cache=0, order="decode") as frames:
+        last = int(frames.key_frames[1]) - 1
+        frames[last]
+        assert frames.decoded < 0.9 * frames.plan(last).decoded
+
+
+SEI_OF_GRAIN = "00000005 06 13 01 80 80"
+
+
+@pytest.mark.parametrize(
+    ("format", "after", "may"),
+    [
+        ("avc1", "00000002 0188", True),
+        ("avc1", "00000002 4188", False),
+        ("avc1", "00000002 0188 00000002 4188", False),
+        ("avc1", "00000002 0188 00000002 6742", False),  # a parameter set
+        ("avc1", SEI_OF_GRAIN + "00000002 0188", False),  # H.274: may hold for what follows
+        ("avc1", "00000003 0188", False),
+        ("hvc1", "00000003 020180", False),  # TRAIL_R
+        ("hvc1", "00000003 000180", True),  # TRAIL_N
+        ("hvc1", "00000003 000180 00000003 440180", False),
+        ("hvc1", "00000006 4e0113018080 00000003 000180", False),
+        ("vp09", "86", False),
+        ("vp08", "30", False),
+    ],
+)
+def test_what_may_be_left_out(format, after, may):
+    assert References([None, bytes.fromhex(after)], format, 4).may_be_skipped(1) is may
+
+
+def test_a_layer_is_needed_by_the_next_one():
+    samples = [bytes.fromhex(f"00000003 {head}80") for head in ("2601", "0001", "0002", "0202")]
+    skipped = References(samples, "hvc1", 4)
+    assert [skipped.may_be_skipped(place) for place in range(4)] == [False, False, True, False]
+
+
+@given(
+    st.lists(st.binary(max_size=40), min_size=1, max_size=3), st.sampled_from([None, 0, 1, 2, 4]),
+    st.sampled_from(["avc1", "hvc1", "av01", "vp09"]), st.sampled_from([b"", b"\x0a\x0b", b"\x32"]),
+)  # fmt: skip
+def test_any_bytes_may_be_left_out_or_not(samples, size, format, before):
+    references = References([before + sample for sample in samples], format, size)
+    for place in range(len(samples)):
+        assert references.may_be_skipped(place) in (True, False)
 
 
 @settings(max_examples=12, deadline=None)

@@ -1,7 +1,4 @@
-"""Runs of samples: the reads for them, and their pictures.
-
-Samples that no other picture refers to need not be decoded unless they are wanted.
-"""
+"""Runs of samples: the reads for them, and their pictures."""
 
 from __future__ import annotations
 
@@ -17,50 +14,8 @@ from fragdex.decoding.codec import is_short_of_memory, packet_of
 from fragdex.decoding.video_track import ParameterSets, sets_of
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.frames.decoders import Decoders
+from fragdex.frames.references import References
 from fragdex.seeking.sample_runs import FrameRun
-
-_AVC: Final = ("avc1", "avc2", "avc3", "avc4")
-_MOST_UNITS: Final = 512
-
-
-def may_be_skipped(data: bytes, format: str, length_size: int | None) -> bool:
-    """Whether the pixels of all other pictures are the same if a sample is not decoded.
-
-    Args:
-        data: its bytes.
-        format: four-letter code of its sample entry.
-        length_size: bytes of the length in front of each NAL unit; None: 4.
-
-    AVC: nal_ref_idc is 0 in every slice (ISO/IEC 14496-10, 7.4.1). Of other codecs, of samples
-    with parameter sets, and of damage: False.
-
-    >>> may_be_skipped(bytes.fromhex("00000002 0188"), "avc1", 4)
-    True
-    >>> may_be_skipped(bytes.fromhex("00000002 4188"), "avc1", 4)
-    False
-    """
-    if format not in _AVC:
-        return False
-    size = length_size or 4
-    at, end, slices = 0, len(data), 0
-    for _ in range(_MOST_UNITS):
-        if at + size >= end:
-            break
-        length = int.from_bytes(data[at : at + size], "big")
-        at += size
-        if not length or at + length > end:
-            return False
-        head = data[at]
-        kind = head & 31
-        if 1 <= kind <= 5:
-            if head & 0x60:
-                return False
-            slices += 1
-        elif kind in (7, 8, 13, 15):  # parameter sets that later samples need
-            return False
-        at += length
-    return slices > 0 and at == end
-
 
 REMOTE_GAP: Final = 32 << 10
 """Bytes between samples of a remote file that are read for nothing rather than requested twice."""
@@ -202,6 +157,7 @@ class _Work:
     ) -> None:
         self._run, self._data, self._decoders, self._coding = run, data, decoders, coding
         self._give, self._threads, self._trusted, self._skip = give, threads, trusted, skip
+        self._references = References(data, coding.format, coding.length_size)
         self._entry, self._context = 0, None
         # Parameter sets that the context has met; None: several, one after the other.
         self._met: ParameterSets | None = ()
@@ -218,11 +174,7 @@ class _Work:
                 continue
             if not data:
                 continue  # a sample of no bytes: what is shown before it stays
-            if (
-                self._skip
-                and sample not in wanted
-                and may_be_skipped(data, coding.format, coding.length_size)
-            ):
+            if self._skip and sample not in wanted and self._references.may_be_skipped(place):
                 continue
             entry = 1 if coding.entries is None else int(coding.entries[sample])
             sets = sets_of(data, coding.format, coding.length_size)
@@ -273,9 +225,7 @@ class _Work:
         return None
 
     def _alone(self, sample: int) -> bool:
-        data = self._data[sample - self._run.start]
-        coding = self._coding
-        return bool(data) and may_be_skipped(data or b"", coding.format, coding.length_size)
+        return self._references.may_be_skipped(sample - self._run.start)
 
     def _note(self, sample: int, reason: str) -> None:
         self._bad.setdefault(sample, reason)

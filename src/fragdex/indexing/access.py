@@ -197,6 +197,21 @@ def _avc(sample: SampleBytes, length_size: int) -> Access:
 
 def is_recovery_point(sei: bytes) -> bool:
     """Whether an SEI has a recovery point with recovery_frame_cnt 0, in its first bytes."""
+    for kind, body in sei_messages(sei):
+        if kind == RECOVERY_POINT:
+            # ue(v): a leading 1 is the number 0.
+            return body[:1] >= b"\x80"
+    return False
+
+
+def sei_messages(sei: bytes) -> Iterator[tuple[int, bytes]]:
+    r"""Kind (payloadType) and payload of the messages of an SEI, in its first bytes.
+
+    ISO/IEC 14496-10, 7.3.2.3.1, and ISO/IEC 23008-2, 7.3.5; without the header of the NAL unit.
+
+    >>> list(sei_messages(b"\x06\x01\xc4\x80"))
+    [(6, b'\xc4')]
+    """
     data = sei.replace(b"\0\0\3", b"\0\0")  # emulation prevention
     at = 0
     while at + 2 <= len(data):
@@ -206,14 +221,11 @@ def is_recovery_point(sei: bytes) -> bool:
             while at < len(data) and data[at] == 0xFF:
                 number, at = number + 255, at + 1
             if at == len(data):
-                return False
+                return
             number, at = number + data[at], at + 1
             numbers.append(number)
-        if numbers[0] == RECOVERY_POINT:
-            # ue(v): a leading 1 is the number 0.
-            return at < len(data) and bool(data[at] & 0x80)
+        yield numbers[0], data[at : at + numbers[1]]
         at += numbers[1]
-    return False
 
 
 def _hevc(sample: SampleBytes, length_size: int) -> Access:

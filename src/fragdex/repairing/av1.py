@@ -13,7 +13,7 @@ from fragdex.repairing.syntax import Found, Syntax, Window
 
 SEQUENCE, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY = range(1, 8)
 _KNOWN: Final = (SEQUENCE, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY)
-KEY, SWITCH = 0, 3
+KEY, INTRA_ONLY, SWITCH = 0, 2, 3
 METADATA_TYPES: Final = range(1, 6)
 """metadata_type: light levels, colour volume, scalability, ITU-T T.35, timecode (6.7.1)."""
 MOST_UNITS: Final = 256
