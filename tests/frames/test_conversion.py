@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import sys
 
@@ -12,6 +11,7 @@ import pytest
 from av.video.reformatter import VideoReformatter
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 import fragdex
 from decoding.filming import numbered
@@ -21,53 +21,23 @@ from fragdex.frames import frames
 from fragdex.frames.arrays import (
     ArrayConverter,
     ArrayGathering,
+    IntegerConverter,
+    NumpyArrays,
     TorchArrays,
-    coefficients,
-    gray_of,
     library_of,
-    rgb_of,
 )
+from fragdex.frames.conversion import Scaler, coefficients, gray_of, rgb_of, taps
 from fragdex.frames.pixels import Converter
 
 MATRICES = {"ITU601": 6, "ITU709": 1, "BT2020": 9}
 FORMATS = ("rgb", "gray", "rgb16", "gray16", "yuv")
 
 
-class NumpyArrays:
+class ArraysElsewhere(NumpyArrays):
     """What a library of arrays on a device does, by numpy: this machine has no device."""
-
-    def whole(self, array):
-        return array.astype(np.int32)
-
-    def bytes(self, array):
-        return array.clip(0, 255).astype(np.uint8)
-
-    def words(self, array):
-        return array.astype(np.uint16)
-
-    def least(self, array, most):
-        return np.minimum(array, most)
-
-    def stacked(self, parts, axis):
-        return np.stack(parts, axis)
-
-    def repeated(self, array):
-        return array.repeat(2, 0).repeat(2, 1)
-
-    def taken(self, plane):
-        return np.from_dlpack(plane)
 
     def sent(self, array):
         return array.copy()
-
-    def copied(self, array):
-        return array.copy()
-
-    def turned(self, array, orientation):
-        return orientation.of(array)
-
-    def in_order(self):
-        return contextlib.nullcontext()
 
     def hand_over(self):
         self.handed_over = True
@@ -108,8 +78,8 @@ def both(planes, *, matrix=6, full=False):
 def test_whole_numbers_make_the_colours_of_swscale(planes, matrix, full):
     luma, cb, cr = planes
     frame, _ = both(planes, matrix=MATRICES[matrix], full=full)
-    lib = NumpyArrays()
-    colours = rgb_of(lib, luma, np.stack([cb, cr], 2), coefficients(matrix, full_range=full))
+    lib = ArraysElsewhere()
+    colours = rgb_of(lib, luma, cb, cr, coefficients(matrix, full_range=full))
     np.testing.assert_array_equal(colours, Converter("rgb").pixels(frame)[0])
     if matrix == "ITU601":
         gray = gray_of(lib, luma, full_range=full)
@@ -130,7 +100,7 @@ def test_every_number_is_tried():
                 cr = np.full_like(cb, value)
                 frame, _ = both((luma, cb, cr), matrix=number, full=full)
                 known = coefficients(matrix, full_range=full)
-                colours = rgb_of(NumpyArrays(), luma, np.stack([cb, cr], 2), known)
+                colours = rgb_of(ArraysElsewhere(), luma, cb, cr, known)
                 np.testing.assert_array_equal(colours, Converter("rgb").pixels(frame)[0])
 
 
@@ -144,7 +114,7 @@ def test_what_a_device_decodes_looks_as_what_the_processor_decodes(
     own, stored = both(planes, matrix=matrix, full=full)
     wanted = Converter(format, size).pixels(own)
     fetched = Converter(format, size).pixels(stored)
-    stays = ArrayConverter(NumpyArrays(), format, size).pixels(stored)
+    stays = ArrayConverter(ArraysElsewhere(), format, size).pixels(stored)
     for found in (fetched, stays):
         assert len(found) == len(wanted)
         for one, other in zip(found, wanted, strict=True):
@@ -161,11 +131,85 @@ def test_ten_bits(planes, format):
     wanted = Converter(format).pixels(own)
     for found in (
         Converter(format).pixels(stored),
-        ArrayConverter(NumpyArrays(), format, None).pixels(stored),
+        ArrayConverter(ArraysElsewhere(), format, None).pixels(stored),
     ):
         for one, other in zip(found, wanted, strict=True):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
+
+
+@given(
+    pictures(40), st.sampled_from(["rgb", "gray", "yuv"]), st.booleans(), st.booleans(),
+    st.none() | st.tuples(st.integers(1, 60), st.integers(1, 60)), st.sampled_from([1, 6, 9]),
+)  # fmt: skip
+def test_integers_are_the_same_of_what_a_device_decodes(planes, format, deep, full, size, matrix):
+    if deep:
+        planes = [plane.astype("<u2") * 4 + 3 for plane in planes]
+        luma, cb, cr = planes
+        own = filled("yuv420p10le", planes, matrix=matrix, full=full)
+        interleaved = [luma << 6, np.stack([cb, cr], 2) << 6]
+        stored = filled("p010le", interleaved, matrix=matrix, full=full)
+    else:
+        own, stored = both(planes, matrix=matrix, full=full)
+    wanted = IntegerConverter(NumpyArrays(), format, size).pixels(own)
+    found = IntegerConverter(ArraysElsewhere(), format, size).pixels(stored)
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype == other.dtype == (np.uint16 if deep and format == "yuv" else np.uint8)
+        np.testing.assert_array_equal(one, other)
+    if size is not None:
+        assert wanted[0].shape[:2] == size[::-1]
+    elif format == "rgb" and not deep:
+        np.testing.assert_array_equal(wanted[0], Converter("rgb").pixels(own)[0])
+    elif format == "gray":
+        shades = [planes[0], *(np.full_like(plane, 512 if deep else 128) for plane in planes[1:])]
+        neutral = filled(own.format.name, shades, matrix=matrix, full=full)
+        colours = IntegerConverter(NumpyArrays(), "rgb", None).pixels(neutral)[0]
+        assert (colours == wanted[0]).all()
+
+
+@given(st.integers(1, 200), st.integers(1, 200))
+def test_each_pixel_is_a_mean_of_those_at_its_place(before, after):
+    total = np.zeros(after, np.int64)
+    middle = np.zeros(after)
+    for places, weights in taps(before, after):
+        assert (places >= 0).all()
+        assert (places < before).all()
+        assert (weights >= 0).all()
+        total += weights
+        middle += weights / 16384 * places
+    assert (total == 16384).all()
+    wanted = (np.arange(after) + 0.5) * before / after - 0.5
+    inside = (wanted > before / after) & (wanted < before - 1 - before / after)
+    np.testing.assert_allclose(middle[inside], wanted[inside], atol=0.51)
+    if before == after:
+        assert [places.tolist() for places, _ in taps(before, after)] == [list(range(before))]
+
+
+@given(st.integers(0, 1 << 30), st.tuples(*[st.integers(1, 90)] * 4))
+def test_sizes_are_those_of_another_library(seed, sides):
+    high, wide, height, width = sides
+    noise = np.random.default_rng(seed).integers(0, 256, (high, wide), np.uint8)
+    found = Scaler(NumpyArrays()).scaled(noise, height, width, 8)
+    theirs = Image.fromarray(noise).resize((width, height), Image.Resampling.BILINEAR)
+    # It rounds to 8 bits between the directions.
+    assert np.abs(found - np.asarray(theirs).astype(np.int32)).max() <= 1
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(("matrix", "red", "blue"), [(6, 0.299, 0.114), (1, 0.2126, 0.0722)])
+def test_ten_bits_become_the_colours_of_the_standard(matrix, red, blue, full):
+    """ITU-T H.273, 8.3, in real numbers."""
+    luma, cb, cr = np.meshgrid(*[np.arange(64, 961, 28)] * 3, indexing="ij")
+    luma, cb, cr = (one.reshape(1, -1).astype("<u2") for one in (luma, cb, cr))
+    frame = filled("yuv444p10le", [luma, cb, cr], matrix=matrix, full=full)
+    (found,) = IntegerConverter(NumpyArrays(), "rgb", None).pixels(frame)
+    y = luma / 1023 if full else (luma - 64.0) / 876
+    b, r = ((one - 512.0) / (1023 if full else 896) for one in (cb, cr))
+    colours = [y + 2 * (1 - red) * r, None, y + 2 * (1 - blue) * b]
+    colours[1] = (y - red * colours[0] - blue * colours[2]) / (1 - red - blue)
+    wanted = np.clip(np.stack(colours, -1), 0, 1) * 255
+    assert np.abs(found - wanted).max() < 3  # of green three numbers are cut off, as by swscale
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +220,7 @@ def film():
 @pytest.fixture
 def on_a_device(monkeypatch):
     """Pictures come as a device stores them, and stay as arrays of a library."""
-    lib = NumpyArrays()
+    lib = ArraysElsewhere()
     monkeypatch.setattr(frames, "library_of", lambda output, device: lib)
     give = ArrayGathering.give
 
@@ -203,6 +247,19 @@ def test_answers_are_those_of_the_processor(film, on_a_device, format):
     for number, planes in enumerate(wanted):
         for one, other in zip(data, planes, strict=True):
             np.testing.assert_array_equal(one[number], other[0])
+
+
+def test_integers_everywhere(film, on_a_device):
+    for format, size in (("gray", (100, 30)), ("yuv", (64, 8)), ("rgb", (512, 64)), ("rgb", None)):
+        options = {"format": format, "size": size, "conversion": "integer"}
+        there = fragdex.Frames(film, output="torch", **options)[[9, 30]].data
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(frames, "library_of", lambda output, device: None)
+            here = fragdex.Frames(film, **options)[[9, 30]].data
+        assert format == "yuv" or here.shape[1:3] == (size or (512, 64))[::-1]
+        for one, other in zip(there, here, strict=True):
+            for mine, theirs in zip(one, other, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
 
 
 def test_frames_that_are_damaged_are_blank(on_a_device):
@@ -234,6 +291,10 @@ def test_what_is_no_output(film, monkeypatch):
         fragdex.Frames(film, output="jax")
     with pytest.raises(ValueError, match="stays on CUDA or in main memory, not on vaapi"):
         fragdex.Frames(film, output="torch", device="vaapi")
+    with pytest.raises(ValueError, match="conversion is one of swscale, integer, not 'float'"):
+        fragdex.Frames(film, conversion="float")
+    with pytest.raises(ValueError, match="makes rgb, gray and yuv, not rgb16"):
+        fragdex.Frames(film, conversion="integer", format="rgb16")
     with pytest.raises(ValueError, match='needs device="cuda"'):
         fragdex.Frames(film, output="cupy")
     for name in ("torch", "cupy"):
@@ -251,6 +312,18 @@ class TestTorch:
         own, stored = both(planes, full=full)
         wanted = Converter(format).pixels(own)
         found = ArrayConverter(TorchArrays(None), format, None).pixels(stored)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one.numpy(), other)
+
+    @given(
+        pictures(), st.sampled_from(["rgb", "gray", "yuv"]), st.booleans(),
+        st.tuples(st.integers(1, 60), st.integers(1, 60)),
+    )  # fmt: skip
+    def test_integers_are_those_of_numpy(self, planes, format, full, size):
+        pytest.importorskip("torch")
+        own, stored = both(planes, full=full)
+        wanted = IntegerConverter(NumpyArrays(), format, size).pixels(own)
+        found = IntegerConverter(TorchArrays(None), format, size).pixels(stored)
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(one.numpy(), other)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import struct
 import sys
 import warnings
 
@@ -15,6 +16,9 @@ from PIL import Image
 
 import fragdex.data
 from decoding.filming import number_in, numbered
+from fragdex.decoding import codec
+from fragdex.decoding.codec import TrackCodec
+from fragdex.frames import FrameCache
 from fragdex.frames.pixels import Converter
 
 
@@ -75,6 +79,73 @@ def test_without_the_device_the_processor_decodes(film, device):
         assert re.search(r"this build of PyAV has no|device cannot be opened", str(one.message))
     else:  # a machine that has it
         assert (frames.device, told) == (device, [])
+
+
+def test_what_a_device_cannot_decode_the_processor_does_and_says_so_once(film, monkeypatch):
+    """FFmpeg opens the decoder of a device, and finds out later that the device cannot do it."""
+    opened = []
+
+    def on_device(self, av, device):
+        opened.append(device)
+        return self._opened(av).streams[0].codec_context, ""
+
+    monkeypatch.setattr(TrackCodec, "_on_device", on_device)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        cache = FrameCache(0)
+        for _ in range(2):
+            frames = fragdex.Frames(film, format="gray", device="cuda", cache=cache, threads=2)
+            assert [number_in(one[..., 0]) for one in frames[[50, 4, 30]].data] == [50, 4, 30]
+            assert frames.device is None
+    assert len(opened) == 1
+    assert [str(one.message) for one in told] == [
+        "track 1 is decoded by the processor, not by cuda: it has no decoder for this coding"
+    ]
+
+
+class Driver:
+    """CUDA's driver as far as it says how many engines there are."""
+
+    def __init__(self, engines):
+        self.engines, self.current = engines, 0
+
+    def cuInit(self, flags):
+        return 0
+
+    def cuDevicePrimaryCtxSetFlags_v2(self, number, flags):
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, context, number):
+        return int(number > 0)
+
+    def cuCtxPushCurrent_v2(self, context):
+        self.current += 1
+        return 0
+
+    def cuCtxPopCurrent_v2(self, context):
+        self.current -= 1
+        return 0
+
+    def cuvidGetDecoderCaps(self, caps):
+        assert self.current == 1
+        kind, chroma, deeper = struct.unpack_from("<3I", bytes(caps))
+        assert (chroma, deeper) == (1, 0)
+        # bIsSupported and nNumNVDECs, after the codec, chroma, depth and three reserved numbers
+        struct.pack_into("<2B", caps, 24, kind in (4, 8), self.engines)
+        return 0
+
+
+@pytest.mark.parametrize(("engines", "decoders"), [(1, 2), (3, 6), (7, 14), (20, 16), (0, 4)])
+def test_a_device_has_two_decoders_for_each_engine(film, monkeypatch, engines, decoders):
+    driver = Driver(engines)
+    monkeypatch.setattr(codec.ctypes, "CDLL", lambda name: driver)
+    codec.engines_of.cache_clear()
+    frames = fragdex.Frames(film)
+    frames._opened.decoders.device = "cuda"
+    frames._opened.decoders.stays = True
+    assert frames._usual_threads() == decoders
+    assert (codec.engines_of(0, "av1"), codec.engines_of(1, "h264"), driver.current) == (0, 0, 0)
+    codec.engines_of.cache_clear()
 
 
 def test_windows_of_a_set_are_decoded_on_a_device(film, tmp_path):

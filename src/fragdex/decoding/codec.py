@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import io
 import warnings
 from fractions import Fraction
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -130,7 +132,7 @@ class TrackCodec:
                 advice="give it with init=",
             ) from error
         self._init, self._track, self.device = b"".join(boxes), track, device
-        self._stays = stays
+        self._stays, self._lock = stays, Lock()
         self.skip = 0
         self.wide = codec in _WIDE
         context = self._unused = self._made()
@@ -167,12 +169,7 @@ class TrackCodec:
             context, why = self._on_device(av, self.device)
             if context is not None:
                 return self._set_up(context)
-            warnings.warn(
-                f"track {self._track} is decoded by the processor, not by {self.device}: {why}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            self.device = None
+            self.leave_device(why)
         try:
             context = self._opened(av).streams[0].codec_context
         except (av.FFmpegError, IndexError, ValueError, UnicodeError) as error:
@@ -186,6 +183,18 @@ class TrackCodec:
         if context is None:
             raise self._unknown()
         return self._set_up(context)
+
+    def leave_device(self, why: str) -> None:
+        """Let the processor decode from now on; a RuntimeWarning says so, once."""
+        with self._lock:
+            device, self.device = self.device, None
+        if device is not None:
+            self._unused = None
+            warnings.warn(
+                f"track {self._track} is decoded by the processor, not by {device}: {why}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _opened(self, av: Any, **options: Any) -> Any:
         # Nothing but these bytes is read: another file would need a name.
@@ -251,3 +260,49 @@ def _share_context(number: int) -> None:
         driver = ctypes.CDLL("libcuda.so.1")
         driver.cuInit(0)
         driver.cuDevicePrimaryCtxSetFlags_v2(number, _BLOCKING_SYNC)
+
+
+_CUVID_CODECS: Final = {
+    "mpeg1video": 0, "mpeg2video": 1, "mpeg4": 2, "vc1": 3, "h264": 4, "mjpeg": 5, "hevc": 8,
+    "vp8": 9, "vp9": 10, "av1": 11,
+}  # fmt: skip
+"""cudaVideoCodec of NVIDIA's Video Codec SDK."""
+_CAPS_BYTES: Final = 256
+"""More than CUVIDDECODECAPS has in any version."""
+_IS_SUPPORTED, _ENGINES = 24, 25
+"""Offsets of bIsSupported and nNumNVDECs in it."""
+
+
+@functools.lru_cache
+def engines_of(number: int, codec: str) -> int:
+    """How many engines of a CUDA device decode a codec, as its driver says; 0: it does not say.
+
+    Args:
+        number: of the device.
+        codec: FFmpeg's name.
+
+    The first call keeps the primary context of the device, which decoders share, until the process
+    ends.
+
+    >>> engines_of(0, "gif")
+    0
+    """
+    kind = _CUVID_CODECS.get(codec)
+    if kind is None:
+        return 0
+    caps = (ctypes.c_ubyte * _CAPS_BYTES)()
+    ctypes.c_int.from_buffer(caps).value = kind
+    ctypes.c_int.from_buffer(caps, 4).value = 1  # 4:2:0, of 8 bits
+    try:
+        driver, cuvid = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libnvcuvid.so.1")
+        _share_context(number)
+        context = ctypes.c_void_p()
+        if driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), number):
+            return 0
+        if driver.cuCtxPushCurrent_v2(context):
+            return 0
+        failed = cuvid.cuvidGetDecoderCaps(caps)
+        driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+    except (OSError, AttributeError):
+        return 0
+    return 0 if failed or not caps[_IS_SUPPORTED] else caps[_ENGINES]

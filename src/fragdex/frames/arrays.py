@@ -1,9 +1,10 @@
 """Pictures as arrays of torch or CuPy, on the device that decoded them.
 
 What a decoder on CUDA gives lies in the memory of the device as NV12 or P010: DLPack hands the
-planes over without a copy, and the same whole numbers as on the processor make colours of them
-(`conversion`). Everything else (other formats, sizes that are requested, odd sides) goes through
-the processor, so that pixels are the same everywhere.
+planes over without a copy, and the same whole numbers as on the processor make colours of them.
+Where these are swscale's (`conversion="swscale"`), everything else (other formats, sizes that are
+requested, odd sides) goes through the processor. `conversion="integer"` is defined by whole numbers
+alone (`IntegerConverter`), so that every library and device makes the same of all of it.
 """
 
 from __future__ import annotations
@@ -11,126 +12,37 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from threading import Lock
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from fragdex.decoding.pictures import Orientation, matrix_of, orientation_of
 from fragdex.errors import MissingExtra
+from fragdex.frames.conversion import (
+    MOST_DEPTH,
+    Arrays,
+    Scaler,
+    brightness_of,
+    coefficients,
+    gray_of,
+    rgb_of,
+)
 from fragdex.frames.pixels import (
+    PLANAR,
     Converter,
     Gathering,
     Pixels,
     check_alike,
     is_full_range,
+    plane_of,
     stored_format,
 )
 
-# Planes of 4:2:0 with 8 bits to red, green, blue and gray, in whole numbers.
-#
-# FFmpeg's libswscale does it on the processor; this is the same arithmetic for arrays that lie
-# elsewhere, held to it bit by bit (tests/frames/test_conversion.py). Chroma is repeated for the
-# four pixels that share it (ISO/IEC 23091-2 tells where it lies; swscale does not look), products
-# are cut off after 16 bits, and the sum is clipped. Only `+`, `*`, `>>` and indexing are asked of
-# an array, so that numpy, torch and CuPy give the same.
-
-
-# 65,536 times what a step of chroma adds, of limited range (ITU-T H.273, 8.3): Cr to red, Cb to
-# blue, Cb and Cr from green; rounded as libswscale rounds them.
-_MATRICES: Final = {
-    "ITU601": (104597, 132201, 25675, 53279),
-    "ITU709": (117489, 138438, 13975, 34925),
-    "BT2020": (110013, 140363, 12277, 42626),
-}
-_ONE: Final = 1 << 13
-_MOST_LUMA: Final = 30189
-"""Of limited range with 7 bits more: what is above becomes white."""
-
-
-class Arrays(Protocol):
-    """What a library of arrays does that operators do not."""
-
-    def whole(self, array: Any) -> Any:
-        """The same numbers as int32."""
-
-    def bytes(self, array: Any) -> Any:
-        """uint8; numbers outside of 0 to 255 become the nearest."""
-
-    def least(self, array: Any, most: int) -> Any:
-        """Numbers above `most` become `most`."""
-
-    def stacked(self, arrays: list[Any], axis: int) -> Any:
-        """Arrays of one shape along a new axis."""
-
-    def repeated(self, array: Any) -> Any:
-        """Each number of (height, width) twice in each direction."""
-
-
-class Coefficients(NamedTuple):
-    """What a step of luma and chroma adds, times 65,536 / 8; black is times 8."""
-
-    luma: int
-    black: int
-    red_of_cr: int
-    green_of_cb: int
-    green_of_cr: int
-    blue_of_cb: int
-
-
-def coefficients(matrix: str, *, full_range: bool) -> Coefficients:
-    """Of a matrix, by swscale's name for it.
-
-    Raises:
-        KeyError: it is not one of ITU601, ITU709 and BT2020.
-
-    >>> coefficients("ITU601", full_range=False)
-    Coefficients(luma=9539, black=128, red_of_cr=13075, green_of_cb=-3209, green_of_cr=-6660, \
-blue_of_cb=16525)
-    """
-    red, blue, cb, cr = _MATRICES[matrix]
-    if full_range:
-        red, blue, cb, cr = (each * 224 // 255 for each in (red, blue, cb, cr))
-    luma = 1 << 16 if full_range else (255 << 16) // 219
-
-    def rounded(value: int) -> int:
-        return (value * _ONE + (1 << 15)) >> 16
-
-    return Coefficients(
-        rounded(luma), 0 if full_range else 16 * 8,
-        rounded(red), rounded(-cb), rounded(-cr), rounded(blue),
-    )  # fmt: skip
-
-
-def rgb_of(lib: Arrays, luma: Any, chroma: Any, of: Coefficients) -> Any:
-    """Red, green and blue of a picture.
-
-    Args:
-        luma: uint8 of shape (height, width); both are even.
-        chroma: uint8 of shape (height / 2, width / 2, 2): Cb and Cr.
-
-    Returns: uint8 of shape (height, width, 3).
-    """
-    y = (8 * lib.whole(luma) - of.black) * of.luma >> 16
-    both = 8 * (lib.whole(chroma) - 128)
-    cb, cr = both[..., 0], both[..., 1]
-    parts = (
-        cr * of.red_of_cr >> 16,
-        (cb * of.green_of_cb >> 16) + (cr * of.green_of_cr >> 16),
-        cb * of.blue_of_cb >> 16,
-    )
-    return lib.stacked([lib.bytes(y + lib.repeated(part)) for part in parts], -1)
-
-
-def gray_of(lib: Arrays, luma: Any, *, full_range: bool) -> Any:
-    """Gray of the full range of a picture by BT.601: uint8 of shape (height, width, 1)."""
-    if not full_range:
-        wide = lib.least(lib.whole(luma) << 7, _MOST_LUMA)
-        luma = lib.bytes((((wide * 19077 - 39057361) >> 14) + 64) >> 7)
-    return luma[..., None]
-
-
 OutputLibrary = Literal["numpy", "torch", "cupy"]
 LIBRARIES: Final = ("numpy", "torch", "cupy")
+Conversion = Literal["swscale", "integer"]
+CONVERSIONS: Final = ("swscale", "integer")
 
 
 def _of_the_user(name: str) -> Any:
@@ -141,6 +53,65 @@ def _of_the_user(name: str) -> Any:
         raise MissingExtra(
             f'output="{name}" needs {name}', advice=f"install {name} as its own documentation says"
         ) from error
+
+
+class NumpyArrays(Arrays):
+    """numpy's arrays, in main memory.
+
+    >>> NumpyArrays().repeated(np.arange(2)[None], 1, 2).tolist()
+    [[0, 0, 1, 1]]
+    """
+
+    def whole(self, array: Any) -> Any:
+        """The same numbers as int32."""
+        return array.astype(np.int32)
+
+    def bytes(self, array: Any) -> Any:
+        """uint8; numbers outside of 0 to 255 become the nearest."""
+        return array.clip(0, 255).astype(np.uint8)
+
+    def words(self, array: Any) -> Any:
+        """The same numbers as uint16."""
+        return array.astype(np.uint16)
+
+    def least(self, array: Any, most: int) -> Any:
+        """Numbers above `most` become `most`."""
+        return np.minimum(array, most)
+
+    def stacked(self, arrays: list[Any], axis: int) -> Any:
+        """Arrays of one shape along a new axis."""
+        return np.stack(arrays, axis)
+
+    def repeated(self, array: Any, down: int, right: int) -> Any:
+        """Each number of (height, width) so many times in each direction."""
+        return array.repeat(down, 0).repeat(right, 1)
+
+    def gathered(self, array: Any, places: Any, axis: int) -> Any:
+        """What stands at places of an axis."""
+        return array.take(places, axis)
+
+    def taken(self, plane: Any) -> Any:
+        """The array of a plane of PyAV's, which has to be copied before its picture goes."""
+        return np.from_dlpack(plane)
+
+    def sent(self, array: Any) -> Any:
+        """An array of numpy's."""
+        return array
+
+    def copied(self, array: Any) -> Any:
+        """A copy, without gaps."""
+        return array.copy(order="C")
+
+    def turned(self, array: Any, orientation: Orientation) -> Any:
+        """An array of shape (height, width, …), as it is shown."""
+        return orientation.of(array)
+
+    def in_order(self) -> contextlib.AbstractContextManager[Any]:
+        """Nothing: what is done here is done in order."""
+        return contextlib.nullcontext()
+
+    def hand_over(self) -> None:
+        """Nothing: it is the caller's."""
 
 
 class TorchArrays(Arrays):
@@ -178,9 +149,13 @@ class TorchArrays(Arrays):
         """Arrays of one shape along a new axis."""
         return self._torch.stack(arrays, axis)
 
-    def repeated(self, array: Any) -> Any:
-        """Each number of (height, width) twice in each direction."""
-        return array.repeat_interleave(2, 0).repeat_interleave(2, 1)
+    def repeated(self, array: Any, down: int, right: int) -> Any:
+        """Each number of (height, width) so many times in each direction."""
+        return array.repeat_interleave(down, 0).repeat_interleave(right, 1)
+
+    def gathered(self, array: Any, places: Any, axis: int) -> Any:
+        """What stands at places of an axis."""
+        return array.index_select(axis, places)
 
     def taken(self, plane: Any) -> Any:
         """The array of a plane of PyAV's, which has to be copied before its picture goes."""
@@ -251,9 +226,13 @@ class CupyArrays(Arrays):
         """Arrays of one shape along a new axis."""
         return self._cupy.stack(arrays, axis)
 
-    def repeated(self, array: Any) -> Any:
-        """Each number of (height, width) twice in each direction."""
-        return array.repeat(2, 0).repeat(2, 1)
+    def repeated(self, array: Any, down: int, right: int) -> Any:
+        """Each number of (height, width) so many times in each direction."""
+        return array.repeat(down, 0).repeat(right, 1)
+
+    def gathered(self, array: Any, places: Any, axis: int) -> Any:
+        """What stands at places of an axis."""
+        return array.take(places, axis)
 
     def taken(self, plane: Any) -> Any:
         """The array of a plane of PyAV's, which has to be copied before its picture goes."""
@@ -341,14 +320,90 @@ class ArrayConverter:
             return planes
         matrix = matrix_of(frame)[0]
         # Of another matrix swscale makes gray by way of colours, with the weights of BT.601.
-        known = ("rgb", "gray") if matrix == "ITU601" else ("rgb",)
-        if stored != "nv12" or self._format not in known:
+        formats = ("rgb", "gray") if matrix == "ITU601" else ("rgb",)
+        if stored != "nv12" or self._format not in formats:
             return None
         full = is_full_range(frame)
         luma, chroma = (self._lib.taken(plane) for plane in frame.planes)
         if self._format == "gray":
             return (gray_of(self._lib, luma, full_range=full),)
-        return (rgb_of(self._lib, luma, chroma, coefficients(matrix, full_range=full)),)
+        known = coefficients(matrix, full_range=full)
+        return (rgb_of(self._lib, luma, chroma[..., 0], chroma[..., 1], known),)
+
+
+class IntegerConverter(ArrayConverter):
+    """Makes arrays of decoded pictures by whole numbers, the same in every library and device.
+
+    Planes are scaled by a triangle (`conversion.taps`), before colours are made of them; without
+    another size, chroma is repeated. Gray is the luma of the picture over the full range, whatever
+    its matrix. Of pictures that are no planes of luma and chroma, or have more than 12 bits,
+    swscale makes colours first.
+
+    Args:
+        lib: whose arrays.
+        format: `rgb`, `gray` or `yuv`.
+        size, rotate: as `Converter` takes them.
+
+    Raises:
+        ValueError: another format.
+    """
+
+    def __init__(
+        self, lib: Any, format: str, size: tuple[int, int] | None, *, rotate: bool = True
+    ) -> None:
+        super().__init__(lib, format, size, rotate=rotate)
+        if format not in ("rgb", "gray", "yuv"):
+            raise ValueError(f'conversion="integer" makes rgb, gray and yuv, not {format}')
+        self._unscaled, self._scaler = Converter(format, rotate=False), Scaler(lib)
+
+    def _converted(self, frame: Any) -> tuple[Any, ...]:
+        lib, format = self._lib, self._format
+        planes, depth = self._planes(frame)
+        high, wide = frame.height, frame.width
+        if planes is None:
+            arrays = tuple(map(lib.sent, self._unscaled.pixels(frame)))
+            return tuple(lib.bytes(self._sized(frame, one, high, wide, 8)) for one in arrays)
+        if format == "gray":
+            planes = planes[:1]
+        luma, *chroma = (self._sized(frame, one, high, wide, depth) for one in planes)
+        if format == "yuv":
+            as_stored = lib.bytes if depth == 8 else lib.words
+            return tuple(as_stored(lib.whole(one)) for one in (luma, *chroma))
+        known = coefficients(matrix_of(frame)[0], full_range=is_full_range(frame))
+        if format == "gray" or not chroma:
+            y = lib.bytes(brightness_of(lib, luma, known, depth))
+            return (lib.stacked([y] * (1 if format == "gray" else 3), -1),)
+        cb, cr = chroma
+        return (rgb_of(lib, luma, cb, cr, known, depth=depth),)
+
+    def _sized(self, frame: Any, array: Any, high: int, wide: int, depth: int) -> Any:
+        """A plane of a picture of so many pixels in the size that is requested."""
+        if self._size is None:
+            return array
+        width, height = self._size
+        if self._rotate and orientation_of(frame).transposed:
+            width, height = height, width
+        if (height, width) == (high, wide):
+            return array
+        if self._format == "yuv":  # chroma stays as much smaller as it is
+            height = -(-height // -(-high // array.shape[0]))
+            width = -(-width // -(-wide // array.shape[1]))
+        return self._scaler.scaled(array, height, width, depth)
+
+    def _planes(self, frame: Any) -> tuple[list[Any] | None, int]:
+        """Luma and chroma, if there is any, and how many bits they have; None: RGB or others."""
+        lib, stored = self._lib, stored_format(frame)
+        if stored in ("nv12", "p010le"):
+            luma, chroma = (lib.taken(plane) for plane in frame.planes)
+            planes = [luma, chroma[..., 0], chroma[..., 1]]
+            if stored == "nv12":
+                return planes, 8
+            return [lib.whole(one) >> 6 for one in planes], 10
+        frame = self._unscaled.as_the_processor_decodes(frame)
+        depth = max(part.bits for part in frame.format.components)
+        if not PLANAR.fullmatch(frame.format.name) or depth > MOST_DEPTH:
+            return None, 8
+        return [lib.sent(plane_of(plane, 1, deep=depth > 8)) for plane in frame.planes], depth
 
 
 class ArrayGathering(Gathering):
@@ -363,6 +418,7 @@ class ArrayGathering(Gathering):
     ) -> None:
         super().__init__(samples, converters, make)
         self._lib, self._samples = lib, samples
+        self._lock = Lock()
         self._pixels: dict[int, Pixels] = {}
 
     def _keep(self, sample: int, pixels: Pixels) -> None:

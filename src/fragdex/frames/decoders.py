@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 from threading import Lock
 from typing import Any, Final, Protocol
 
-from fragdex.decoding.codec import TrackCodec, hold_back
+from fragdex.decoding.codec import TrackCodec, engines_of, hold_back
 from fragdex.decoding.open_track import TrackSetup
 from fragdex.decoding.video_track import ParameterSets
 
@@ -43,6 +43,9 @@ if hasattr(os, "register_at_fork"):
 
 MOST_WAITING: Final = 16
 MOST_CODECS: Final = 64
+USUAL_SIDE_BY_SIDE: Final = 4
+MOST_SIDE_BY_SIDE: Final = 16
+"""Decoders of a device, which has to hold the pictures of each."""
 
 
 class DecoderPool:
@@ -180,6 +183,17 @@ class Decoders:
     def decode_alike(self, one: int, other: int) -> bool:
         """Whether the decoder of one sample entry decodes samples of another."""
         return self._setup.decode_alike(one, other)
+
+    def leave_device(self, entry: int, why: str) -> None:
+        """Let the processor decode, this track and those that are coded alike."""
+        self._codec_of(entry).leave_device(why)
+        self.device = None
+
+    def side_by_side(self) -> int:
+        """How many decoders keep the device busy: twice its engines, if it says how many it has."""
+        kind, _, place = (self.device or "").partition(":")
+        engines = engines_of(int(place or 0), self._codec_of(1).name) if kind == "cuda" else 0
+        return min(2 * engines, MOST_SIDE_BY_SIDE) or USUAL_SIDE_BY_SIDE
 
     def give_back(self, entry: int, threads: int, context: Any, met: ParameterSets) -> None:
         """A decoder that is not needed now, and the parameter sets that it has met."""

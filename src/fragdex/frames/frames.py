@@ -18,7 +18,16 @@ from fragdex.decoding.audio import audio
 from fragdex.errors import UndecodableMedia
 from fragdex.formats.fidx import open_index
 from fragdex.fragments.table import Int64
-from fragdex.frames.arrays import ArrayConverter, ArrayGathering, OutputLibrary, library_of
+from fragdex.frames.arrays import (
+    CONVERSIONS,
+    ArrayConverter,
+    ArrayGathering,
+    Conversion,
+    IntegerConverter,
+    NumpyArrays,
+    OutputLibrary,
+    library_of,
+)
 from fragdex.frames.decode_runs import (
     FramePlan,
     Give,
@@ -30,7 +39,7 @@ from fragdex.frames.decode_runs import (
 from fragdex.frames.decoders import CachePart, FrameCache
 from fragdex.frames.frame_batch import Frame, FrameBatch, LazyArray
 from fragdex.frames.frame_track import FrameTrack
-from fragdex.frames.pixels import Converter, Gathering, PixelFormat
+from fragdex.frames.pixels import Converter, Gathering, PixelFormat, Rows, is_of_device
 from fragdex.renamed import OldName
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Order
@@ -80,6 +89,7 @@ class FrameReader:
         self._count = Lock()
         self.decoded = 0
         self._last = -1  # the last wanted sample of the last call
+        self._ahead: dict[int, Parts] = {}
         self._picture_bytes = 0
 
     def plan(self, samples: Iterable[int]) -> FramePlan:
@@ -100,6 +110,24 @@ class FrameReader:
 
         Raises: what reading the source raises.
         """
+        try:
+            return self._read(samples, give)
+        finally:
+            self._ahead.clear()
+
+    def read_ahead(self, samples: Iterable[int]) -> None:
+        """Read the bytes that `read` of the same samples needs, and hold them for it.
+
+        Nothing, if that is more than is read at once.
+        """
+        wanted = {sample for sample in samples if self._cache.get(sample) is None}
+        runs = runs_of(wanted, self._track.starts)
+        portions = list(self._portions([(run, None) for run in runs]))
+        if len(portions) == 1:
+            starts = (run.start for run in runs)
+            self._ahead = dict(zip(starts, self._bytes(runs), strict=True))
+
+    def _read(self, samples: Iterable[int], give: Give) -> dict[int, str]:
         left = set()
         for sample in sorted(set(samples)):
             cached = self._cache.get(sample)
@@ -122,6 +150,7 @@ class FrameReader:
     def forget(self) -> None:
         """Give back what is held; the next call continues nowhere."""
         self._cache.clear()
+        self._ahead.clear()
         self._last = -1
 
     def _pass(self, runs: list[FrameRun], give: Give) -> tuple[dict[int, str], set[int]]:
@@ -156,16 +185,20 @@ class FrameReader:
             watched = replace(run, wanted=tuple(sorted({*wanted, *range(ready.kept, run.stop)})))
         decoded = 0
         cached: dict[int, Any] = {}
+        track = self._track
 
         def take(sample: int, picture: Any) -> None:
             nonlocal decoded
             decoded += 1
+            if track.decoders.device is not None and not is_of_device(picture):
+                coding = track.coding
+                entry = 1 if coding.entries is None else int(coding.entries[sample])
+                track.decoders.leave_device(entry, "it has no decoder for this coding")
             if sample in wanted:
                 give(sample, picture)
             if ready.kept is not None and sample >= ready.kept:
                 cached[sample] = picture
 
-        track = self._track
         # One decoder of a device keeps it busy: threads of its own would each open another one.
         alone = run.stop - run.start < LONG or track.decoders.device is not None
         threads = 1 if alone else threads
@@ -270,7 +303,7 @@ class FrameReader:
         return gathered
 
     def _cached_bytes(self, run: FrameRun) -> Parts:
-        return self._cache.get(("bytes", run.start)) or ()
+        return self._ahead.get(run.start) or self._cache.get(("bytes", run.start)) or ()
 
     def _placed(self, run: FrameRun, parts: Parts) -> tuple[FrameRun, Parts, bool] | None:
         """A run from the last place on where a decoder can begin; None: there is none in it."""
@@ -296,7 +329,7 @@ MOST_FRAMES = 1 << 20
 MOST_THREADS = 8
 THREADS_OF_DEVICE = 4
 """Decoders side by side on a device where pictures are fetched from it: more cost more than they
-bring. Where they stay, each of its engines may work: MOST_THREADS."""
+bring."""
 PIXELS_AT_ONCE = 64 << 20
 """Bytes of pixels that iteration decodes ahead."""
 
@@ -323,7 +356,7 @@ class Frames(LazyArray):
         hidden: whether frames that the edit list hides are numbered as well.
         damaged: `raise` UndecodableMedia, or `blank`: pixels of 0, named by `batch.missing`.
         threads: that decode; None: one a processor, 8 at most; 4 on a device whose pictures come to
-            main memory.
+            main memory, and two for each of its engines where they stay (16 at most).
         cache: bytes of pictures and samples that are held for the next call, or a `FrameCache`
             (`fragdex.frames`) that several share, and decoders with it.
         device: hardware that decodes, `cuda`, `vaapi` or `videotoolbox`; None: the processor.
@@ -331,6 +364,10 @@ class Frames(LazyArray):
         output: whose arrays the pixels are: `numpy`; or `torch`, `cupy`: with `device="cuda"` they
             stay on it, in the CUDA context of that library and ordered before what its current
             stream does next. The same pixels, whichever decodes.
+        conversion: `swscale`: colours, gray and sizes as FFmpeg's library makes them on the
+            processor (bicubic); `integer`: by whole numbers that are the same on every device, so
+            that 10 bits, sizes and gray stay on it as well. Sizes are bilinear then, without
+            aliases, and gray is the luma of the picture; `rgb`, `gray` and `yuv` only.
         init: the initialization segment of a segment without moov.
         max_bytes, max_requests: budget of the reads, as of `open_source`.
         options: passed on to `open_source`.
@@ -376,6 +413,7 @@ class Frames(LazyArray):
         cache: int | FrameCache = CACHE,
         device: str | None = None,
         output: OutputLibrary = "numpy",
+        conversion: Conversion = "swscale",
         init: bytes | None = None,
         max_bytes: int | None = None,
         max_requests: int | None = None,
@@ -387,6 +425,7 @@ class Frames(LazyArray):
             ("order", order, ("presentation", "decode")),
             ("damaged", damaged, ("raise", "blank")),
             ("device", (device or DEVICES[0]).partition(":")[0], DEVICES),
+            ("conversion", conversion, CONVERSIONS),
         ):
             if value not in known:
                 raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
@@ -400,11 +439,10 @@ class Frames(LazyArray):
         self._order: Order = order
         self._hidden, self._blank = hidden, damaged == "blank"
         self._lib = library_of(output, device)
-        self._output = output
-        usual = min(_processors(), MOST_THREADS)
-        if device is not None:
-            usual = THREADS_OF_DEVICE if self._lib is None else MOST_THREADS
-        self._threads = threads or usual
+        self._output, self._conversion = output, conversion
+        if conversion == "integer":
+            IntegerConverter(NumpyArrays(), format, size)
+        self._threads = threads
         self._cache, self._device = frame_cache, device
         self._is_cache_shared = frame_cache is cache
         self._budget = {"max_bytes": max_bytes, "max_requests": max_requests}
@@ -425,9 +463,16 @@ class Frames(LazyArray):
                 source.close()
             raise
         self._index = self._opened.index
-        self._reader = FrameReader(self._opened, threads=self._threads, cache=self._cache)
+        threads = self._threads or self._usual_threads()
+        self._reader = FrameReader(self._opened, threads=threads, cache=self._cache)
         self._converters: list[Any] = []
         self._rests = False
+
+    def _usual_threads(self) -> int:
+        decoders = self._opened.decoders
+        if decoders.device is None:
+            return min(_processors(), MOST_THREADS)
+        return decoders.side_by_side() if decoders.stays else THREADS_OF_DEVICE
 
     def _source(self) -> Source:
         return open_source(self._what, **self._budget, **self._options)
@@ -556,6 +601,47 @@ class Frames(LazyArray):
         chosen, _ = self._numbers(numbers)
         return self._reader.plan(self._awake().numbering.sample[chosen].tolist())
 
+    def fill(self, rows: Rows, places: Sequence[int], numbers: Any) -> FrameBatch:
+        """Decode frames into rows of arrays that several calls or videos fill.
+
+        Args:
+            rows: the arrays (`fragdex.frames.Rows`), of numpy's.
+            places: the row of each frame.
+            numbers: of the frames, as `[]` takes them.
+
+        Returns: the batch; its `data` are all rows.
+
+        Raises:
+            ValueError: frames are arrays of another library (`output=`).
+            UndecodableMedia: frames have another size than the rows.
+            And as `[]`.
+
+        >>> import fragdex
+        >>> rows = fragdex.frames.Rows(3)
+        >>> frames = fragdex.Frames("fixtures/open-gop.mp4")
+        >>> batch = frames.fill(rows, [2, 0], [7, 9])
+        >>> batch.numbers.tolist(), rows.arrays[0].shape
+        ([7, 9], (3, 48, 64, 3))
+        """
+        if self._lib is not None:
+            raise ValueError(f"rows are arrays of numpy, and frames are of {self._output}")
+        return self._batch(self._numbers(numbers)[0], rows, places)
+
+    def read_ahead(self, numbers: Any) -> None:
+        """Read the bytes of frames, for the next call, which decodes them.
+
+        Raises: what reading raises.
+
+        >>> import fragdex
+        >>> frames = fragdex.Frames("fixtures/open-gop.mp4")
+        >>> frames.read_ahead([40, 41])
+        >>> frames.source.requests, frames[[40, 41]].numbers.tolist(), frames.source.requests
+        (2, [40, 41], 2)
+        """
+        with self._lock:
+            opened = self._awake()
+            self._reader.read_ahead(opened.numbering.sample[self._numbers(numbers)[0]].tolist())
+
     def __iter__(self) -> Iterator[Frame]:
         """Every frame in order, decoded ahead by some."""
         info = self.track.info
@@ -571,12 +657,14 @@ class Frames(LazyArray):
 
     # -- how
 
-    def _batch(self, numbers: Int64) -> FrameBatch:
+    def _batch(
+        self, numbers: Int64, rows: Rows | None = None, places: Sequence[int] | None = None
+    ) -> FrameBatch:
         with self._lock:
             opened = self._awake()
             numbering, info = opened.numbering, opened.track.info
             wanted = numbering.sample[numbers].tolist()
-            gathering = self._gathering(wanted)
+            gathering = self._gathering(wanted, rows, places)
             missing = self._reader.read(wanted, gathering.give)
             reasons = {n: missing[sample] for n, sample in enumerate(wanted) if sample in missing}
             if reasons and not self._blank:
@@ -591,16 +679,21 @@ class Frames(LazyArray):
             reasons,
         )
 
-    def _gathering(self, samples: list[int]) -> Gathering:
+    def _gathering(
+        self, samples: list[int], rows: Rows | None, places: Sequence[int] | None
+    ) -> Gathering:
         format, size, rotate, lib = self._format, self._size, self._rotate, self._lib
+
+        def made() -> Any:
+            if self._conversion == "integer":
+                return IntegerConverter(lib or NumpyArrays(), format, size, rotate=rotate)
+            if lib is None:
+                return Converter(format, size, rotate=rotate)
+            return ArrayConverter(lib, format, size, rotate=rotate)
+
         if lib is None:
-            return Gathering(
-                samples, self._converters, lambda: Converter(format, size, rotate=rotate)
-            )
-        return ArrayGathering(
-            lib, samples, self._converters,
-            lambda: ArrayConverter(lib, format, size, rotate=rotate),
-        )  # fmt: skip
+            return Gathering(samples, self._converters, made, rows, places)
+        return ArrayGathering(lib, samples, self._converters, made)
 
     def _undecodable(self, numbers: Int64, reasons: dict[int, str]) -> UndecodableMedia:
         bad = sorted({int(numbers[n]) for n in reasons})
@@ -668,7 +761,7 @@ class Frames(LazyArray):
 
 _OWN = (
     "format", "size", "rotate", "period", "order", "hidden", "damaged", "threads", "cache",
-    "device", "output", "init",
+    "device", "output", "conversion", "init",
 )  # fmt: skip
 
 

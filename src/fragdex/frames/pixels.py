@@ -19,7 +19,7 @@ Pixels = tuple[npt.NDArray[Any], ...]
 
 _NAMES: Final = {"rgb": "rgb24", "gray": "gray", "rgb16": "rgb48le", "gray16": "gray16le"}
 _CHANNELS: Final = {"rgb": 3, "gray": 1, "rgb16": 3, "gray16": 1}
-_PLANAR: Final = re.compile(r"(yuvj?4\d\dp|gray)(\d*)(le)?")
+PLANAR: Final = re.compile(r"(yuvj?4\d\dp|gray)(\d*)(le)?")
 _OF_DEVICES: Final = {"nv12": "yuv420p", "p010le": "yuv420p10le", "nv16": "yuv422p"}
 """What hardware decodes into, and the same with its chroma in two planes."""
 _FULL_RANGE: Final = 2
@@ -65,20 +65,20 @@ class Converter:
     def pixels(self, frame: Any) -> Pixels:
         """The arrays of a picture: views that are to be copied before it is used again."""
         orientation = orientation_of(frame) if self._rotate else Orientation()
-        frame = self._as_the_processor_decodes(frame)
+        frame = self.as_the_processor_decodes(frame)
         width, height = self._size or (None, None)
         if orientation.transposed:
             width, height = height, width
         if self._format == "yuv":
-            name = None if _PLANAR.fullmatch(frame.format.name) else "yuv444p"
+            name = None if PLANAR.fullmatch(frame.format.name) else "yuv444p"
             planes = [
-                _plane(plane, 1, _is_deep(frame, name))
+                plane_of(plane, 1, deep=_is_deep(frame, name))
                 for plane in self._reformatted(frame, width, height, name).planes
             ]
         else:
             ready = self._reformatted(frame, width, height, _NAMES[self._format])
             deep = self._format.endswith("16")
-            planes = [_plane(ready.planes[0], _CHANNELS[self._format], deep)]
+            planes = [plane_of(ready.planes[0], _CHANNELS[self._format], deep=deep)]
             planes = [plane.reshape(ready.height, ready.width, -1) for plane in planes]
         return tuple(map(orientation.of, planes))
 
@@ -92,7 +92,7 @@ class Converter:
         kind = np.uint16 if self._format.endswith("16") else np.uint8
         return tuple(np.zeros(shape, kind) for shape in shapes)
 
-    def _as_the_processor_decodes(self, frame: Any) -> Any:
+    def as_the_processor_decodes(self, frame: Any) -> Any:
         """What hardware decoded, in planes: swscale makes other colours of NV12 as it is.
 
         A frame that lies on a device is fetched from it.
@@ -138,6 +138,15 @@ def stored_format(frame: Any) -> str:
     return own
 
 
+def is_of_device(frame: Any) -> bool:
+    """Whether a picture can be of hardware, and not of the processor that took over from it.
+
+    Hardware gives its own format, chroma that is interleaved, or as much of it as of luma.
+    """
+    name: str = frame.format.name
+    return not PLANAR.fullmatch(name) or name.startswith("yuv444")
+
+
 def is_full_range(frame: Any) -> bool:
     """Whether black is 0, not 16 (ITU-T H.273, 8.3: VideoFullRangeFlag)."""
     return frame.format.name.startswith("yuvj") or int(frame.color_range) == _FULL_RANGE
@@ -165,13 +174,49 @@ def _is_deep(frame: Any, name: str | None) -> bool:
     return any(part.bits > 8 for part in frame.format.components)
 
 
-def _plane(plane: Any, channels: int, deep: bool) -> npt.NDArray[Any]:
+def plane_of(plane: Any, channels: int, *, deep: bool) -> npt.NDArray[Any]:
     """The pixels of a plane, without what lines are filled up with."""
     kind: npt.DTypeLike = np.dtype("<u2") if deep else np.uint8
     lines = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: plane.height]
     wide = plane.width * channels * (2 if deep else 1)
     values: npt.NDArray[Any] = lines[:, :wide].view(kind)
     return values
+
+
+class Rows:
+    """Arrays with a row for each of so many pictures, made when the first of them comes.
+
+    Attributes:
+        arrays: one, or one for each plane; none before the first picture.
+
+    Args:
+        count: how many rows.
+        make: called with shape and dtype, as `numpy.empty`.
+
+    >>> Rows(3).of((np.zeros((2, 4, 1), np.uint8),))[0].shape
+    (3, 2, 4, 1)
+    """
+
+    def __init__(self, count: int, make: Callable[..., npt.NDArray[Any]] = np.empty) -> None:
+        self.arrays: Pixels = ()
+        self._count, self._make = count, make
+        self._lock = Lock()
+
+    def of(self, pixels: Pixels) -> Pixels:
+        """The arrays, for rows like these of one picture.
+
+        Raises:
+            UndecodableMedia: the rows have another size.
+        """
+        with self._lock:
+            if not self.arrays:
+                self.arrays = tuple(
+                    self._make((self._count, *part.shape), part.dtype) for part in pixels
+                )
+                return self.arrays
+        if self._count:
+            check_alike(tuple(array[0] for array in self.arrays), pixels)
+        return self.arrays
 
 
 class Gathering:
@@ -182,18 +227,24 @@ class Gathering:
         converters: that wait for work (`Converter`, or what has its methods); they are used by one
             thread at a time.
         make: another converter.
+        rows: where the pixels go; None: arrays of their own.
+        places: the row of each place; None: in order.
     """
 
     def __init__(
-        self, samples: Sequence[int], converters: list[Any], make: Callable[[], Any]
+        self,
+        samples: Sequence[int],
+        converters: list[Any],
+        make: Callable[[], Any],
+        rows: Rows | None = None,
+        places: Sequence[int] | None = None,
     ) -> None:
+        self._rows = Rows(len(samples)) if rows is None else rows
+        self._row_of = range(len(samples)) if places is None else places
         self._places: dict[int, list[int]] = {}
-        for place, sample in enumerate(samples):
+        for place, sample in zip(self._row_of, samples, strict=True):
             self._places.setdefault(sample, []).append(place)
-        self._count = len(samples)
         self._converters, self._make = converters, make
-        self._lock = Lock()
-        self._arrays: Pixels = ()
 
     def give(self, sample: int, frame: Any) -> None:
         """Take the picture of a sample.
@@ -210,8 +261,7 @@ class Gathering:
 
     def _keep(self, sample: int, pixels: Pixels) -> None:
         """Copy the arrays of a picture: its converter makes others of the same memory."""
-        arrays = self._arrays or self._allocated(pixels)
-        check_alike(tuple(array[0] for array in arrays), pixels)
+        arrays = self._rows.of(pixels)
         for place in self._places[sample]:
             for array, part in zip(arrays, pixels, strict=True):
                 array[place] = part
@@ -223,21 +273,13 @@ class Gathering:
             blank: places whose pixels are 0.
             size: width and height where no picture came.
         """
-        if not self._arrays:
+        if not self._rows.arrays:
             width, height = size
-            self._arrays = self._make().nothing(self._count, width, height)
+            self._rows.of(tuple(one[0] for one in self._make().nothing(1, width, height)))
         for place in blank:
-            for array in self._arrays:
-                array[place] = 0
-        return self._arrays
-
-    def _allocated(self, pixels: Pixels) -> Pixels:
-        with self._lock:
-            if not self._arrays:
-                self._arrays = tuple(
-                    np.empty((self._count, *part.shape), part.dtype) for part in pixels
-                )
-            return self._arrays
+            for array in self._rows.arrays:
+                array[self._row_of[place]] = 0
+        return self._rows.arrays
 
 
 def _size(array: npt.NDArray[Any]) -> str:
