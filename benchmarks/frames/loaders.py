@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import resource
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from fragdex.data import VideoSet, Windows, WindowSampler, WindowStream
+from fragdex.data import VideoSet, WindowLoader, Windows, WindowSampler, WindowStream
 
 __all__ = ["TASKS"]
 
@@ -45,35 +46,68 @@ class Clips(Dataset):
         return self._open[path][start : start + WINDOW]
 
 
+BATCH = 8
+SUMMED = 2
+"""Batches whose pixels are compared."""
+
+
 def loader(job: dict[str, Any]) -> dict[str, Any]:
-    """So many windows through a loader with workers, in the order of a sampler."""
+    """So many windows through a loader with workers, in the order of a sampler.
+
+    `how`: `items` of a map-style set, as torch collates them; `stream`: batches in shared memory by
+    torch's loader; `own`: the same by ours. Pixels are copied once, as to a device.
+    """
     windows = Windows(VideoSet(job["set"], follow=True), frames=WINDOW, **job.get("options", {}))
-    order = WindowSampler(windows, seed=job["seed"], together=job["together"]).order()
-    order = order[: job["windows"]].tolist()
-    data: Any = windows
+    sampler = WindowSampler(windows, seed=job["seed"], together=job["together"])
+    order = sampler.order()[-job["windows"] :].tolist()
+    state = sampler.state_dict(len(sampler) - len(order))
     # What workers would import is imported before they are forked: no work of a reader.
     if job["who"] == "torchcodec":
         import torchcodec.decoders  # noqa: F401
-
-        data = Clips(windows, Path(job["set"]).parent)
     else:
         import av  # noqa: F401
-    made = DataLoader(data, batch_size=8, sampler=order, num_workers=job["workers"])
+    workers = job["workers"]
+
+    def batches() -> Iterator[Any]:
+        if job["how"] == "items":
+            data: Any = windows
+            if job["who"] == "torchcodec":
+                data = Clips(windows, Path(job["set"]).parent)
+            yield from DataLoader(data, batch_size=BATCH, sampler=order, num_workers=workers)
+            return
+        sampler.load_state_dict(state)
+        stream = WindowStream(windows, sampler, batch=BATCH)
+        if job["how"] == "own":
+            with WindowLoader(stream, workers=workers) as own:
+                yield from own
+            return
+        yield from DataLoader(stream.dataset(workers), batch_size=None, num_workers=workers)
+
+    staging: list[np.ndarray] = []
     before = _used()
     clock = time.perf_counter()
     count = 0
-    for batch in made:
-        pixels = batch if isinstance(batch, torch.Tensor) else batch["frames"]
-        count += len(pixels)
+    for batch in batches():
+        planes = _planes(batch)
+        if not staging:
+            staging = [np.empty_like(plane) for plane in planes]
+        for to, plane in zip(staging, planes, strict=True):
+            np.copyto(to[: len(plane)], plane)
+        count += len(planes[0])
     seconds = time.perf_counter() - clock
     used = _used() - before
     assert count == len(order)
-    some = [data[number] for number in order[:12]]
-    sums = [
-        zlib.crc32(np.ascontiguousarray(one if isinstance(one, torch.Tensor) else one["frames"]))
-        for one in some
-    ]
-    return {"seconds": seconds, "cpu": used, "sums": sums}
+    sums = []
+    for batch in itertools.islice(batches(), SUMMED):
+        for plane in _planes(batch):
+            sums += [zlib.crc32(np.ascontiguousarray(one)) for one in plane]
+    return {"seconds": seconds, "cpu": used, "windows": count, "sums": sums}
+
+
+def _planes(batch: Any) -> list[np.ndarray]:
+    """The pixels of a batch of tensors or arrays."""
+    found = batch if isinstance(batch, torch.Tensor) else batch["frames"]
+    return [np.asarray(one) for one in (found if isinstance(found, tuple | list) else [found])]
 
 
 def memory(job: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+import threading
 import types
 from fractions import Fraction
 
@@ -84,6 +85,12 @@ def test_several_windows_are_those_one_by_one(videos, asked, data):
     assert [sample["window"] for sample in samples] == [number % 23 for number in asked]
     for sample in samples:
         assert said(sample) == sample["numbers"].tolist()
+    if asked:
+        together, apart = windows.batch(asked), windows_module.stacked(samples)
+        assert together.keys() == apart.keys()
+        for name in apart.keys() - {"cost"}:  # what is held costs nothing the second time
+            np.testing.assert_array_equal(together[name], apart[name])
+            assert together[name].dtype == apart[name].dtype
     windows.close()
 
 
@@ -296,6 +303,35 @@ def test_windows_of_a_server_cost_their_groups(tmp_path):
             assert sample["cost"][2] == 1
             assert sample["cost"][1] <= 1.05 * sizes.bytes[first : last + 1].sum()
         assert len(server.requests) - before == 5
+
+
+def test_the_next_video_is_read_while_one_is_decoded(tmp_path, monkeypatch):
+    film = numbered(60, 25, keys=20, size=(160, 96))
+    with RangeServer({f"{n}.mp4": film for n in range(3)}) as server:
+        write_set([server.at(f"{n}.mp4") for n in range(3)], tmp_path / "set.parquet")
+        videos = VideoSet(tmp_path / "set.parquet")
+        alone = Windows(videos, frames=16, format="gray", cache=0, open_films=1)
+        ahead = Windows(videos, frames=16, format="gray", cache=0)
+        wanted = [alone.batch([number]) for number in (0, 4, 8)]
+        read = [threading.Event() for _ in range(3)]
+        read_ahead, fill = fragdex.Frames.read_ahead, fragdex.Frames.fill
+
+        def noted(self, numbers):
+            read_ahead(self, numbers)
+            read[order.index(self.source.name)].set()
+
+        def waits(self, *given):
+            place = order.index(self.source.name) + 1
+            assert place == 3 or read[place].wait(30)
+            return fill(self, *given)
+
+        order = [server.at(f"{n}.mp4") for n in range(3)]
+        monkeypatch.setattr(fragdex.Frames, "read_ahead", noted)
+        monkeypatch.setattr(fragdex.Frames, "fill", waits)
+        batch = ahead.batch([0, 4, 8])
+    for number, one in enumerate(wanted):
+        assert said({"frames": batch["frames"][number]}) == said({"frames": one["frames"][0]})
+        assert batch["cost"][number].tolist() == one["cost"][0].tolist()
 
 
 def test_damage_is_said(tmp_path, folder):

@@ -3,20 +3,27 @@
 film_listing   folders, globs, URLs and buckets to names of files
 set_parts      files to rows: tracks, groups of pictures, indexes; rows to a set, in parallel
 video_set      a set, opened
-windows        windows of frames: map-style, by number, and what they cost; iterable, by a sampler
+windows        windows of frames: map-style, by number, and what they cost
+window_stream  the same in the order of a sampler: iterable
+window_loader  a stream by worker processes, without torch
+shared_batches batches in shared memory: workers write them, one process maps them
 
-pyarrow reads and writes Parquet (extra `data`); torch is imported by `WindowStream.dataset` alone.
+pyarrow reads and writes Parquet (extra `data`); torch is imported only by
+`WindowStream.dataset` and where batches of its workers arrive.
 """
 
 from fragdex.data.set_parts import SetSummary, write_set
 from fragdex.data.video_set import Video, VideoSet
-from fragdex.data.windows import Costs, Windows, WindowSampler, WindowStream
+from fragdex.data.window_loader import WindowLoader
+from fragdex.data.window_stream import WindowSampler, WindowStream
+from fragdex.data.windows import Costs, Windows
 
 __all__ = [
     "Costs",
     "SetSummary",
     "Video",
     "VideoSet",
+    "WindowLoader",
     "WindowSampler",
     "WindowStream",
     "Windows",

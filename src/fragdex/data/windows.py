@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.data.shared_batches import Make
 from fragdex.data.video_set import VideoSet
 from fragdex.fragments.table import Int64
-from fragdex.frames import FrameCache, Frames
-from fragdex.frames.arrays import OutputLibrary
+from fragdex.frames import FrameCache, Frames, Rows
+from fragdex.frames.arrays import Conversion, OutputLibrary
 from fragdex.frames.pixels import Converter, PixelFormat
 from fragdex.seeking.times import exact_time
 
@@ -99,8 +100,34 @@ def _bytes_of(frames: Frames) -> int:
 
 
 Sample = dict[str, Any]
+_BYTES_OF_PIXEL: Final = {"rgb": 3, "gray": 1, "rgb16": 6, "gray16": 2, "yuv": 3}
 CACHE: Final = 64 << 20
 OPEN_FILMS: Final = 8
+
+
+def _counts(frames: Frames) -> tuple[int, int, int]:
+    """Pictures decoded, bytes and requests so far."""
+    return frames.decoded, frames.source.bytes_read, frames.source.requests
+
+
+class _Reading(NamedTuple):
+    """What is read of one video for several windows.
+
+    Attributes:
+        places: of the windows, in what is requested.
+        numbers: of all their frames.
+        before: what its frames had cost before.
+    """
+
+    video: int
+    places: list[int]
+    frames: Frames
+    numbers: Int64
+    before: tuple[int, int, int]
+
+    def cost(self) -> Int64:
+        """Pictures decoded, bytes and requests since then."""
+        return np.subtract(_counts(self.frames), self.before, dtype=np.int64)
 
 
 class Windows(Sequence[Sample]):
@@ -125,7 +152,7 @@ class Windows(Sequence[Sample]):
             None: n × stride, so that windows of a video follow one another.
         fps: None: the frames of the video; otherwise frames a second, each the one shown then.
         transform: called with each window; its result replaces the window.
-        format, size, rotate, damaged, device, output: as in `fragdex.Frames`. Videos of
+        format, size, rotate, damaged, device, output, conversion: as in `fragdex.Frames`. Videos of
             several sizes need `size` for batches. CUDA does not survive a fork: workers
             that decode on it are started by `spawn` or `forkserver`.
         threads: that decode; use 1 with several workers.
@@ -165,6 +192,7 @@ class Windows(Sequence[Sample]):
         damaged: Literal["raise", "blank"] = "raise",
         device: str | None = None,
         output: OutputLibrary = "numpy",
+        conversion: Conversion = "swscale",
         threads: int = 1,
         cache: int = CACHE,
         open_films: int = OPEN_FILMS,
@@ -185,11 +213,12 @@ class Windows(Sequence[Sample]):
         )  # fmt: skip
         self._transform = transform
         self._blank = damaged == "blank"
+        self._format, self._size, self._output = format, size, output
         options = {
             "format": format, "size": size, "rotate": rotate, "damaged": damaged,
-            "device": device, "output": output, "threads": threads,
+            "device": device, "output": output, "conversion": conversion, "threads": threads,
         }  # fmt: skip
-        self._films = OpenFilms(videos, cache, open_films, options)
+        self._films, self._open_films = OpenFilms(videos, cache, open_films, options), open_films
         span = (frames - 1) * stride + 1
         lengths = [
             video.frames if rate is None
@@ -214,16 +243,62 @@ class Windows(Sequence[Sample]):
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Several windows, in the order that is requested."""
         checked = [self._checked(int(number)) for number in numbers]
-        by_film: dict[int, list[int]] = {}
-        for place, number in enumerate(checked):
-            by_film.setdefault(self.video_of(number), []).append(place)
         samples: list[Any] = [None] * len(checked)
-        for video, places in by_film.items():
-            for place, sample in zip(
-                places, self._of(video, [checked[place] for place in places]), strict=True
-            ):
+        for reading in self._readings(checked):
+            windows = [checked[place] for place in reading.places]
+            for place, sample in zip(reading.places, self._of(reading, windows), strict=True):
                 samples[place] = sample
         return samples if self._transform is None else [self._transform(one) for one in samples]
+
+    def batch(self, numbers: Sequence[int], make: Make = np.empty) -> Sample:
+        """Several windows as one dict: each array has one axis more, of windows.
+
+        Without `transform` frames are decoded to their place in the batch, and not copied there.
+
+        Args:
+            numbers: of the windows, in the order of the batch.
+            make: called with shape and dtype, as `numpy.empty`: makes the large arrays, which may
+                lie in shared memory.
+
+        Raises: as `[]`; and if windows of several sizes are requested without `size`.
+        """
+        if self._transform is not None or self._output != "numpy":
+            return stacked(self.__getitems__(numbers), make)
+        checked = [self._checked(int(number)) for number in numbers]
+        count, length = len(checked), self.length
+        rows = Rows(count * length, make)
+        times, shown = np.empty((count, length)), np.empty((count, length), np.int64)
+        cost, valid = np.zeros((count, 3), np.int64), np.ones((count, length), np.bool_)
+        videos = np.empty(count, np.int64)
+        for reading in self._readings(checked):
+            places = reading.places
+            into = (np.array(places)[:, None] * length + np.arange(length)).ravel()
+            batch = reading.frames.fill(rows, into.tolist(), reading.numbers)
+            cost[places[0]] = reading.cost()
+            videos[places] = reading.video
+            times[places] = batch.times.reshape(-1, length)
+            shown[places] = batch.numbers.reshape(-1, length)
+            for place in batch.missing:
+                valid.reshape(-1)[into[place]] = False
+        planes = tuple(array.reshape(count, length, *array.shape[1:]) for array in rows.arrays)
+        sample: Sample = {
+            "frames": planes[0] if len(planes) == 1 else planes,
+            "times": times,
+            "numbers": shown,
+            "video": videos,
+            "window": np.array(checked, np.int64),
+            "cost": cost,
+        }
+        return sample | {"valid": valid} if self._blank else sample
+
+    def batch_bytes(self, count: int) -> int:
+        """Bytes of the pixels of so many windows of the largest video, as its header says.
+
+        Of `yuv`, those of 4:2:0 with more than 8 bits.
+        """
+        sides = [(video.width or 0) * (video.height or 0) for video in self.videos]
+        pixels = max(sides, default=0) if self._size is None else self._size[0] * self._size[1]
+        return count * self.length * pixels * _BYTES_OF_PIXEL[self._format]
 
     def video_of(self, number: int) -> int:
         """The number of the video that a window belongs to."""
@@ -261,15 +336,41 @@ class Windows(Sequence[Sample]):
             raise IndexError(f"there is no window {number}: there are {len(self)}")
         return number % len(self)
 
-    def _of(self, video: int, windows: list[int]) -> list[Sample]:
-        """Windows of one video, read and decoded together."""
+    def _readings(self, windows: list[int]) -> Iterator[_Reading]:
+        """The videos of windows, one after the other, with what is read of each.
+
+        While one is decoded, the bytes of the next one are read, if it is remote.
+        """
+        by_video: dict[int, list[int]] = {}
+        for place, number in enumerate(windows):
+            by_video.setdefault(self.video_of(number), []).append(place)
+        left = list(by_video.items())
+        waiting = self._reading(*left.pop(0), windows) if left else None
+        with ThreadPoolExecutor(1, "fragdex-read-ahead") as pool:  # a thread only where it is used
+            while waiting is not None:
+                now, waiting, ahead = waiting, None, None
+                if left and self._open_films > 1:
+                    waiting = self._reading(*left.pop(0), windows)
+                    if waiting.frames.source.remote:
+                        ahead = pool.submit(waiting.frames.read_ahead, waiting.numbers)
+                yield now
+                if ahead is not None:
+                    ahead.exception()  # what failed is read again, and fails where it is wanted
+                if left and waiting is None:
+                    waiting = self._reading(*left.pop(0), windows)
+
+    def _reading(self, video: int, places: list[int], windows: list[int]) -> _Reading:
         frames = self._films.frames(video)
-        before = frames.decoded, frames.source.bytes_read, frames.source.requests
         first = int(self._ends[video - 1]) if video else 0
-        numbers = [self._numbers(video, frames, window - first) for window in windows]
-        batch = frames[np.concatenate(numbers)]
-        after = frames.decoded, frames.source.bytes_read, frames.source.requests
-        cost = np.subtract(after, before, dtype=np.int64)
+        numbers = np.concatenate(
+            [self._numbers(video, frames, windows[place] - first) for place in places]
+        )
+        return _Reading(video, places, frames, numbers, _counts(frames))
+
+    def _of(self, reading: _Reading, windows: list[int]) -> list[Sample]:
+        """Windows of one video, read and decoded together."""
+        batch = reading.frames[reading.numbers]
+        video, cost = reading.video, reading.cost()
         times, count = batch.times, self.length
         samples = []
         for place, window in enumerate(windows):
@@ -343,338 +444,30 @@ class Costs:
         )
 
 
-# The windows of this process in the order of a sampler: an iterable data set.
-#
-# Windows are shuffled, those of one group of pictures together.
-
-
-TOGETHER: Final = 4
-
-
-class WindowSampler:
-    """The numbers of windows in a shuffled order, as a sampler of torch's DataLoader.
-
-    Up to `together` neighbouring windows that begin in one group of pictures stay in sequence, so
-    that the frames before them are decoded once for all; these runs are shuffled over all videos.
-    The order depends only on the seed, the epoch and the windows, on every machine. Each rank gets
-    its own part of the same length.
+def stacked(samples: list[Sample], make: Make = np.empty) -> Sample:
+    """The samples as one of arrays; they lose what they held, so that it is not there twice.
 
     Args:
-        windows: the data set.
-        seed: 0 or more.
-        shuffle: False: in the order of the set.
-        together: windows of a group that are kept together; 1: every window for itself. A batch
-            size that is a multiple keeps them in one batch.
-        rank, ranks: which part, of how many.
-        uneven: what is done with windows that do not divide among the ranks: `drop` the last ones
-            of the order, or `repeat` its first ones.
+        make: makes those arrays.
 
-    Raises:
-        ValueError: an invalid number or word.
-
-    A loop over it goes through one epoch; the next loop is the next epoch, unless `set_epoch`
-    says which one.
-
-    >>> import os, tempfile
-    >>> from fragdex.data import VideoSet, write_set
-    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
-    >>> _ = write_set("fixtures/open-gop.mp4", path)
-    >>> sampler = WindowSampler(Windows(VideoSet(path), frames=4), seed=1)
-    >>> list(sampler)
-    [6, 7, 8, 0, 1, 2, 9, 10, 11, 3, 4, 5]
+    >>> stacked([{"x": np.zeros(2)}, {"x": np.ones(2)}])["x"].tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
     """
 
-    def __init__(
-        self,
-        windows: Windows,
-        *,
-        seed: int = 0,
-        shuffle: bool = True,
-        together: int = TOGETHER,
-        rank: int = 0,
-        ranks: int = 1,
-        uneven: Literal["drop", "repeat"] = "drop",
-    ) -> None:
-        if seed < 0 or together < 1:
-            raise ValueError("seed is 0 or more, together 1 or more")
-        if not 0 <= rank < ranks:
-            raise ValueError(f"rank is 0 to {ranks - 1}, not {rank}")
-        if uneven not in ("drop", "repeat"):
-            raise ValueError(f"uneven is drop or repeat, not {uneven!r}")
-        self.together = together
-        self._windows, self._seed, self._shuffle = windows, seed, shuffle
-        self._rank, self._ranks, self._uneven = rank, ranks, uneven
-        self._epoch = self._begun = self._start = self._taken = 0
-        self._runs: Int64 | None = None
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the current loop, or of the next one."""
-        return self._epoch
-
-    def set_epoch(self, epoch: int) -> None:
-        """Begin the next loop at the start of this epoch."""
-        if epoch != self._epoch:
-            self._epoch = self._begun = epoch
-            self._start = self._taken = 0
-
-    def __len__(self) -> int:
-        """Windows of an epoch of this rank."""
-        whole, rest = divmod(len(self._windows), self._ranks)
-        return whole + (rest > 0 and self._uneven == "repeat")
-
-    def order(self) -> Int64:
-        """The windows of this rank in this epoch."""
-        order = self._whole()
-        count = len(self)
-        if count * self._ranks > len(order):
-            order = np.resize(order, count * self._ranks)
-        return order[self._rank * count : (self._rank + 1) * count]
-
-    def __iter__(self) -> Iterator[int]:
-        epoch, order = self._epoch, self.order()
-        self._begun = epoch
-        start, self._start = self._start, 0
-        self._taken = start
-        for number in order[start:].tolist():
-            self._taken += 1
-            yield number
-        if self._epoch == epoch:
-            self._epoch, self._taken = epoch + 1, 0
-
-    def state_dict(self, used: int | None = None) -> dict[str, Any]:
-        """Where the loop is.
-
-        Args:
-            used: windows of this epoch that were used, counted from its start; None: those that
-                were taken from here. A loader with workers takes more ahead than it hands out:
-                say how many you used.
-        """
-        if used is None:
-            epoch, position = self._epoch, self._taken
-        elif used >= len(self):
-            epoch, position = self._begun + 1, 0
-        else:
-            epoch, position = self._begun, used
-        return {"epoch": epoch, "taken": position, "of": self._of()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume where another one was.
-
-        Raises:
-            ValueError: its order was another one: of other windows, seed, ranks or options.
-        """
-        if dict(state["of"]) != self._of():
-            differ = [f"{k}: {v!r} there, {self._of().get(k)!r} here"
-                      for k, v in dict(state["of"]).items() if self._of().get(k) != v]  # fmt: skip
-            raise ValueError("the state is of another order; " + "; ".join(differ))
-        self._epoch = self._begun = int(state["epoch"])
-        self._start = self._taken = int(state["taken"])
-
-    def _of(self) -> dict[str, Any]:
-        return {
-            "windows": len(self._windows), "seed": self._seed, "shuffle": self._shuffle,
-            "together": self.together, "rank": self._rank, "ranks": self._ranks,
-            "uneven": self._uneven,
-        }  # fmt: skip
-
-    def _whole(self) -> Int64:
-        """All windows in the order of this epoch, over all ranks."""
-        count = len(self._windows)
-        if not self._shuffle or not count:
-            return np.arange(count, dtype=np.int64)
-        if self._runs is None:
-            self._runs = _runs(self._windows.groups(), self.together)
-        # Raw numbers of a bit generator are the same in every version of numpy (NEP 19).
-        bits = np.random.PCG64(np.random.SeedSequence([self._seed, self._epoch]))
-        keys = bits.random_raw(int(self._runs[-1]) + 1)
-        return np.argsort(np.argsort(np.argsort(keys, kind="stable"))[self._runs], kind="stable")
-
-
-def _runs(groups: Int64, together: int) -> Int64:
-    """For each window the number of its run.
-
-    >>> _runs(np.array([1, 1, 1, 2, 2, 7]), 2).tolist()
-    [0, 0, 1, 2, 2, 3]
-    """
-    changes = np.append(True, groups[1:] != groups[:-1])
-    first = np.flatnonzero(changes)
-    inside = np.arange(len(groups)) - first[np.cumsum(changes) - 1]
-    return np.cumsum(changes | (inside % together == 0)) - 1
-
-
-class WindowStream:
-    """Windows, or batches of them, one after the other.
-
-    Args:
-        windows: the data set.
-        sampler: their order; None: `WindowSampler(windows)`.
-        batch: None: windows; otherwise dicts of this many, with stacked arrays. The last batch may
-            be smaller.
-        drop_last: leave out a smaller last batch.
-
-    In a worker of torch's DataLoader it gives every n-th batch (without `batch`, every n-th run of
-    windows that are kept together). With `batch` and `DataLoader(stream.dataset(),
-    batch_size=None, num_workers=n)` the loader gives the same batches for every n.
-
-    >>> import os, tempfile
-    >>> from fragdex.data import VideoSet, write_set
-    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
-    >>> _ = write_set("fixtures/open-gop.mp4", path)
-    >>> windows = Windows(VideoSet(path), frames=4)
-    >>> for batch in WindowStream(windows, WindowSampler(windows, seed=1), batch=8):
-    ...     print(batch["frames"].shape, batch["window"].tolist())
-    (8, 4, 48, 64, 3) [6, 7, 8, 0, 1, 2, 9, 10]
-    (4, 4, 48, 64, 3) [11, 3, 4, 5]
-    """
-
-    def __init__(
-        self,
-        windows: Windows,
-        sampler: WindowSampler | None = None,
-        *,
-        batch: int | None = None,
-        drop_last: bool = False,
-    ) -> None:
-        if batch is not None and batch < 1:
-            raise ValueError(f"batch is 1 or more, not {batch}")
-        self.windows = windows
-        self.sampler = WindowSampler(windows) if sampler is None else sampler
-        self._batch, self._drop_last = batch, drop_last
-        self._shard: tuple[int, int] | None = None
-        self._given = self._skip = 0
-
-    def shard(self, worker: int, workers: int) -> WindowStream:
-        """The part of one of several processes.
-
-        Raises:
-            ValueError: there is no such worker.
-        """
-        if not 0 <= worker < workers:
-            raise ValueError(f"worker is 0 to {workers - 1}, not {worker}")
-        stream = WindowStream(
-            self.windows, self.sampler, batch=self._batch, drop_last=self._drop_last
-        )
-        stream._shard = worker, workers
-        return stream
-
-    def set_epoch(self, epoch: int) -> None:
-        """Begin the next loop at the start of this epoch."""
-        self.sampler.set_epoch(epoch)
-        self._given = self._skip = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        worker, workers = self._shard or _torch_worker()
-        where = self.sampler.state_dict()
-        epoch, order = where["epoch"], self.sampler.order()[where["taken"] :]
-        size = self._batch or self.sampler.together
-        skip, self._skip = self._skip, 0
-        self._given = skip
-        for first in range(worker * size, len(order), workers * size):
-            numbers = order[first : first + size].tolist()
-            if self._drop_last and self._batch is not None and len(numbers) < size:
-                break
-            items = len(numbers) if self._batch is None else 1
-            if skip >= items:
-                skip -= items
-                continue
-            windows: list[Any] = self.windows.__getitems__(
-                numbers[skip:] if self._batch is None else numbers
-            )
-            if self._batch is not None:
-                windows = [_stacked(windows)]
-            skip = 0
-            while windows:  # nothing of them is held while the next ones are made
-                self._given += 1
-                yield windows.pop(0)
-        if self.sampler.epoch == epoch:
-            self.set_epoch(epoch + 1)
-
-    def state_dict(self, used: int | None = None) -> dict[str, Any]:
-        """Where the loop is.
-
-        Args:
-            used: windows of this epoch that were used by all workers together, counted from its
-                start; None: what this process gave. Only the first holds where workers took some
-                ahead, and the number of workers may differ then.
-        """
-        if used is not None:
-            return {"sampler": self.sampler.state_dict(used), "given": 0, "workers": None}
-        shard = self._shard or _torch_worker()
-        return {"sampler": self.sampler.state_dict(), "given": self._given, "workers": shard[1]}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume where another one was.
-
-        Raises:
-            ValueError: its order was another one, or it was divided among more or fewer workers.
-        """
-        workers = (self._shard or _torch_worker())[1]
-        if state["workers"] not in (None, workers):
-            raise ValueError(
-                f"the state is of one of {state['workers']} workers, and here are {workers}: "
-                "take state_dict(used=…) of the process that uses the windows"
-            )
-        self.sampler.load_state_dict(state["sampler"])
-        self._given = self._skip = int(state["given"])
-
-    def dataset(self) -> Any:
-        """This stream as a `torch.utils.data.IterableDataset`; imports torch.
-
-        Raises:
-            ImportError: torch is not installed.
-        """
-        return _torch_dataset(self)
-
-
-def _stacked(samples: list[Sample]) -> Sample:
-    """The samples as one of arrays; they lose what they held, so that it is not there twice."""
-
-    def stack(name: str) -> Any:
-        values = [sample.pop(name) for sample in samples]
+    def stack(values: list[Any]) -> Any:
         if isinstance(values[0], tuple):
-            return tuple(np.stack(parts) for parts in zip(*values, strict=True))
+            return tuple(stack(list(parts)) for parts in zip(*values, strict=True))
+        if hasattr(values[0], "__dlpack__") and not isinstance(values[0], np.ndarray | np.generic):
+            # Of torch or CuPy: they stay where they lie.
+            return import_module(type(values[0]).__module__.partition(".")[0]).stack(values)
         values = [np.asarray(value) for value in values]
         kinds = {(value.shape, value.dtype) for value in values}
         if len(kinds) > 1:
             return np.stack(values)  # makes them alike, or says what does not fit
         ((shape, dtype),) = kinds
-        stacked = np.empty((len(values), *shape), dtype)
+        whole = make((len(values), *shape), dtype)
         for place in reversed(range(len(values))):
-            stacked[place] = values.pop()
-        return stacked
+            whole[place] = values.pop()
+        return whole
 
-    return {name: stack(name) for name in list(samples[0])}
-
-
-def _torch_worker() -> tuple[int, int]:
-    """Which worker of torch's loader this process is, and of how many."""
-    torch_data = sys.modules.get("torch.utils.data")
-    info = torch_data.get_worker_info() if torch_data is not None else None
-    return (0, 1) if info is None else (info.id, info.num_workers)
-
-
-def _torch_dataset(stream: WindowStream) -> Any:
-    # No extra of this library brings torch: who calls this has it.
-    base: Any = import_module("torch.utils.data").IterableDataset
-
-    class WindowDataset(base):  # type: ignore[misc]
-        """The windows of a stream."""
-
-        def __iter__(self) -> Iterator[Any]:
-            return iter(stream)
-
-        def set_epoch(self, epoch: int) -> None:
-            stream.set_epoch(epoch)
-
-        def state_dict(self) -> dict[str, Any]:
-            return stream.state_dict()
-
-        def load_state_dict(self, state: Mapping[str, Any]) -> None:
-            stream.load_state_dict(state)
-
-        def __reduce_ex__(self, protocol: Any) -> Any:
-            # A class that is made here has no name that another process could find.
-            return _torch_dataset, (stream,)
-
-    return WindowDataset()
+    return {name: stack([sample.pop(name) for sample in samples]) for name in list(samples[0])}

@@ -1,0 +1,374 @@
+"""Windows in the order of a sampler, one after the other: an iterable data set.
+
+Windows are shuffled, those of one group of pictures together.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from fragdex.data.shared_batches import SHARED, BatchSlots, SlotWriter, slots_for
+from fragdex.data.windows import Windows
+from fragdex.fragments.table import Int64
+
+TOGETHER: Final = 4
+
+
+class WindowSampler:
+    """The numbers of windows in a shuffled order, as a sampler of torch's DataLoader.
+
+    Up to `together` neighbouring windows that begin in one group of pictures stay in sequence, so
+    that the frames before them are decoded once for all; these runs are shuffled over all videos.
+    The order depends only on the seed, the epoch and the windows, on every machine. Each rank gets
+    its own part of the same length.
+
+    Args:
+        windows: the data set.
+        seed: 0 or more.
+        shuffle: False: in the order of the set.
+        together: windows of a group that are kept together; 1: every window for itself. A batch
+            size that is a multiple keeps them in one batch.
+        rank, ranks: which part, of how many.
+        uneven: what is done with windows that do not divide among the ranks: `drop` the last ones
+            of the order, or `repeat` its first ones.
+
+    Raises:
+        ValueError: an invalid number or word.
+
+    A loop over it goes through one epoch; the next loop is the next epoch, unless `set_epoch`
+    says which one.
+
+    >>> import os, tempfile
+    >>> from fragdex.data import VideoSet, write_set
+    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
+    >>> _ = write_set("fixtures/open-gop.mp4", path)
+    >>> sampler = WindowSampler(Windows(VideoSet(path), frames=4), seed=1)
+    >>> list(sampler)
+    [6, 7, 8, 0, 1, 2, 9, 10, 11, 3, 4, 5]
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        *,
+        seed: int = 0,
+        shuffle: bool = True,
+        together: int = TOGETHER,
+        rank: int = 0,
+        ranks: int = 1,
+        uneven: Literal["drop", "repeat"] = "drop",
+    ) -> None:
+        if seed < 0 or together < 1:
+            raise ValueError("seed is 0 or more, together 1 or more")
+        if not 0 <= rank < ranks:
+            raise ValueError(f"rank is 0 to {ranks - 1}, not {rank}")
+        if uneven not in ("drop", "repeat"):
+            raise ValueError(f"uneven is drop or repeat, not {uneven!r}")
+        self.together = together
+        self._windows, self._seed, self._shuffle = windows, seed, shuffle
+        self._rank, self._ranks, self._uneven = rank, ranks, uneven
+        self._epoch = self._begun = self._start = self._taken = 0
+        self._runs: Int64 | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the current loop, or of the next one."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin the next loop at the start of this epoch."""
+        if epoch != self._epoch:
+            self._epoch = self._begun = epoch
+            self._start = self._taken = 0
+
+    def __len__(self) -> int:
+        """Windows of an epoch of this rank."""
+        whole, rest = divmod(len(self._windows), self._ranks)
+        return whole + (rest > 0 and self._uneven == "repeat")
+
+    def order(self) -> Int64:
+        """The windows of this rank in this epoch."""
+        order = self._whole()
+        count = len(self)
+        if count * self._ranks > len(order):
+            order = np.resize(order, count * self._ranks)
+        return order[self._rank * count : (self._rank + 1) * count]
+
+    def __iter__(self) -> Iterator[int]:
+        epoch, order = self._epoch, self.order()
+        self._begun = epoch
+        start, self._start = self._start, 0
+        self._taken = start
+        for number in order[start:].tolist():
+            self._taken += 1
+            yield number
+        if self._epoch == epoch:
+            self._epoch, self._taken = epoch + 1, 0
+
+    def state_dict(self, used: int | None = None) -> dict[str, Any]:
+        """Where the loop is.
+
+        Args:
+            used: windows of this epoch that were used, counted from its start; None: those that
+                were taken from here. A loader with workers takes more ahead than it hands out:
+                say how many you used.
+        """
+        if used is None:
+            epoch, position = self._epoch, self._taken
+        elif used >= len(self):
+            epoch, position = self._begun + 1, 0
+        else:
+            epoch, position = self._begun, used
+        return {"epoch": epoch, "taken": position, "of": self._of()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume where another one was.
+
+        Raises:
+            ValueError: its order was another one: of other windows, seed, ranks or options.
+        """
+        if dict(state["of"]) != self._of():
+            differ = [f"{k}: {v!r} there, {self._of().get(k)!r} here"
+                      for k, v in dict(state["of"]).items() if self._of().get(k) != v]  # fmt: skip
+            raise ValueError("the state is of another order; " + "; ".join(differ))
+        self._epoch = self._begun = int(state["epoch"])
+        self._start = self._taken = int(state["taken"])
+
+    def _of(self) -> dict[str, Any]:
+        return {
+            "windows": len(self._windows), "seed": self._seed, "shuffle": self._shuffle,
+            "together": self.together, "rank": self._rank, "ranks": self._ranks,
+            "uneven": self._uneven,
+        }  # fmt: skip
+
+    def _whole(self) -> Int64:
+        """All windows in the order of this epoch, over all ranks."""
+        count = len(self._windows)
+        if not self._shuffle or not count:
+            return np.arange(count, dtype=np.int64)
+        if self._runs is None:
+            self._runs = _runs(self._windows.groups(), self.together)
+        # Raw numbers of a bit generator are the same in every version of numpy (NEP 19).
+        bits = np.random.PCG64(np.random.SeedSequence([self._seed, self._epoch]))
+        keys = bits.random_raw(int(self._runs[-1]) + 1)
+        return np.argsort(np.argsort(np.argsort(keys, kind="stable"))[self._runs], kind="stable")
+
+
+def _runs(groups: Int64, together: int) -> Int64:
+    """For each window the number of its run.
+
+    >>> _runs(np.array([1, 1, 1, 2, 2, 7]), 2).tolist()
+    [0, 0, 1, 2, 2, 3]
+    """
+    changes = np.append(True, groups[1:] != groups[:-1])
+    first = np.flatnonzero(changes)
+    inside = np.arange(len(groups)) - first[np.cumsum(changes) - 1]
+    return np.cumsum(changes | (inside % together == 0)) - 1
+
+
+class WindowStream:
+    """Windows, or batches of them, one after the other.
+
+    Args:
+        windows: the data set.
+        sampler: their order; None: `WindowSampler(windows)`.
+        batch: None: windows; otherwise dicts of this many, with stacked arrays. The last batch may
+            be smaller.
+        drop_last: leave out a smaller last batch.
+
+    In a worker of torch's DataLoader it gives every n-th batch (without `batch`, every n-th run of
+    windows that are kept together). With `batch` and `DataLoader(stream.dataset(),
+    batch_size=None, num_workers=n)` the loader gives the same batches for every n.
+
+    >>> import os, tempfile
+    >>> from fragdex.data import VideoSet, write_set
+    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
+    >>> _ = write_set("fixtures/open-gop.mp4", path)
+    >>> windows = Windows(VideoSet(path), frames=4)
+    >>> for batch in WindowStream(windows, WindowSampler(windows, seed=1), batch=8):
+    ...     print(batch["frames"].shape, batch["window"].tolist())
+    (8, 4, 48, 64, 3) [6, 7, 8, 0, 1, 2, 9, 10]
+    (4, 4, 48, 64, 3) [11, 3, 4, 5]
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        sampler: WindowSampler | None = None,
+        *,
+        batch: int | None = None,
+        drop_last: bool = False,
+    ) -> None:
+        if batch is not None and batch < 1:
+            raise ValueError(f"batch is 1 or more, not {batch}")
+        self.windows = windows
+        self.sampler = WindowSampler(windows) if sampler is None else sampler
+        self._batch, self._drop_last = batch, drop_last
+        self._shard: tuple[int, int] | None = None
+        self._given = self._skip = 0
+
+    def shard(self, worker: int, workers: int) -> WindowStream:
+        """The part of one of several processes.
+
+        Raises:
+            ValueError: there is no such worker.
+        """
+        if not 0 <= worker < workers:
+            raise ValueError(f"worker is 0 to {workers - 1}, not {worker}")
+        stream = WindowStream(
+            self.windows, self.sampler, batch=self._batch, drop_last=self._drop_last
+        )
+        stream._shard = worker, workers
+        return stream
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin the next loop at the start of this epoch."""
+        self.sampler.set_epoch(epoch)
+        self._given = self._skip = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.through(None)
+
+    def through(self, writer: SlotWriter | None) -> Iterator[Any]:
+        """The stream, with its batches in shared memory where there is room."""
+        worker, workers = self._shard or _torch_worker()
+        where = self.sampler.state_dict()
+        epoch, order = where["epoch"], self.sampler.order()[where["taken"] :]
+        size = self._batch or self.sampler.together
+        skip, self._skip = self._skip, 0
+        self._given = skip
+        for first in range(worker * size, len(order), workers * size):
+            numbers = order[first : first + size].tolist()
+            if self._drop_last and self._batch is not None and len(numbers) < size:
+                break
+            items = len(numbers) if self._batch is None else 1
+            if skip >= items:
+                skip -= items
+                continue
+            if self._batch is None:
+                windows = self.windows.__getitems__(numbers[skip:])
+            else:
+                windows = [self._made(numbers, writer)]
+            skip = 0
+            while windows:  # nothing of them is held while the next ones are made
+                self._given += 1
+                yield windows.pop(0)
+        if self.sampler.epoch == epoch:
+            self.set_epoch(epoch + 1)
+
+    def batches(self, taken: int) -> list[list[int]]:
+        """The windows of each batch of the epoch, for one process that deals them out.
+
+        Args:
+            taken: windows from the start of the epoch that are left out.
+
+        Raises:
+            ValueError: the stream has no batches.
+        """
+        size = self._need_batch()
+        order = self.sampler.order()[taken:].tolist()
+        stop = len(order) - len(order) % size if self._drop_last else len(order)
+        return [order[first : first + size] for first in range(0, stop, size)]
+
+    def _need_batch(self) -> int:
+        if self._batch is None:
+            raise ValueError("only batches go by shared memory: give the stream batch=")
+        return self._batch
+
+    def _made(self, numbers: list[int], writer: SlotWriter | None) -> Any:
+        if writer is None:
+            return self.windows.batch(numbers)
+        return writer.filled(lambda make: self.windows.batch(numbers, make))
+
+    def state_dict(self, used: int | None = None) -> dict[str, Any]:
+        """Where the loop is.
+
+        Args:
+            used: windows of this epoch that were used by all workers together, counted from its
+                start; None: what this process gave. Only the first holds where workers took some
+                ahead, and the number of workers may differ then.
+        """
+        if used is not None:
+            return {"sampler": self.sampler.state_dict(used), "given": 0, "workers": None}
+        shard = self._shard or _torch_worker()
+        return {"sampler": self.sampler.state_dict(), "given": self._given, "workers": shard[1]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume where another one was.
+
+        Raises:
+            ValueError: its order was another one, or it was divided among more or fewer workers.
+        """
+        workers = (self._shard or _torch_worker())[1]
+        if state["workers"] not in (None, workers):
+            raise ValueError(
+                f"the state is of one of {state['workers']} workers, and here are {workers}: "
+                "take state_dict(used=…) of the process that uses the windows"
+            )
+        self.sampler.load_state_dict(state["sampler"])
+        self._given = self._skip = int(state["given"])
+
+    def dataset(self, workers: int = 0, *, shared: int = SHARED) -> Any:
+        """This stream as a `torch.utils.data.IterableDataset`; imports torch.
+
+        Args:
+            workers: `num_workers` of the DataLoader, whose batches then lie in shared memory that
+                is used again and again: workers write them, and this process maps them, without a
+                copy. The stream has `batch`. 0: they go by copies.
+            shared: bytes of that memory at most; batches for which there is no room are copied.
+
+        Raises:
+            ValueError: workers are given, and the stream has no batches.
+            ImportError: torch is not installed.
+        """
+        return _torch_dataset(self, self.slots(workers, shared) if workers else None)
+
+    def slots(self, workers: int, shared: int, ahead: int = 2) -> BatchSlots | None:
+        """Shared memory for the batches of workers; None: there is no room for one of each.
+
+        Raises:
+            ValueError: the stream has no batches.
+        """
+        size = self.windows.batch_bytes(self._need_batch())
+        return slots_for(workers, size, ahead=ahead, limit=shared)
+
+
+def _torch_worker() -> tuple[int, int]:
+    """Which worker of torch's loader this process is, and of how many."""
+    torch_data = sys.modules.get("torch.utils.data")
+    info = torch_data.get_worker_info() if torch_data is not None else None
+    return (0, 1) if info is None else (info.id, info.num_workers)
+
+
+def _torch_dataset(stream: WindowStream, slots: BatchSlots | None) -> Any:
+    # No extra of this library brings torch: who calls this has it.
+    base: Any = import_module("torch.utils.data").IterableDataset
+
+    class WindowDataset(base):  # type: ignore[misc]
+        """The windows of a stream."""
+
+        def __iter__(self) -> Iterator[Any]:
+            worker, _ = _torch_worker()
+            if slots is None or worker >= slots.workers or slots.is_reader():
+                return iter(stream)
+            return stream.through(slots.writer(worker, tensors=True))
+
+        def set_epoch(self, epoch: int) -> None:
+            stream.set_epoch(epoch)
+
+        def state_dict(self) -> dict[str, Any]:
+            return stream.state_dict()
+
+        def load_state_dict(self, state: Mapping[str, Any]) -> None:
+            stream.load_state_dict(state)
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            # A class that is made here has no name that another process could find.
+            return _torch_dataset, (stream, slots)
+
+    return WindowDataset()
