@@ -1,6 +1,6 @@
-"""Pictures that no other picture of a run refers to: unless they are wanted, they are left out.
+"""Pictures that no other picture of a run refers to: unless they are wanted, they are skipped.
 
-What is left out must not change the pixels of any other picture. Where a sample has more that
+A picture that is skipped must not change the pixels of any other. Where a sample has more that
 later pictures need (parameter sets, film grain, a state of the decoder), it stays.
 """
 
