@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import json
 import multiprocessing
@@ -115,10 +116,10 @@ def test_workers_can_be_started_anew(videos):
 
 
 def mapped():
-    """Shared memory of loaders that this process has."""
+    """Shared memory of loaders that this process has, and files in /dev/shm."""
     maps = Path("/proc/self/maps").read_text().splitlines()
-    assert not [name for name in os.listdir("/dev/shm") if f"pym-{os.getpid()}-" in name]
-    return sum(f"/pym-{os.getpid()}-" in line for line in maps)
+    files = [name for name in os.listdir("/dev/shm") if str(os.getpid()) in name]
+    return sum("memfd:fragdex-batches" in line for line in maps), files
 
 
 def fails(sample):
@@ -159,7 +160,7 @@ def test_memory_and_processes_go_however_a_loop_ends(videos, way):
     loader = WindowLoader(
         stream(videos, transform=fails if way == "error" else None), workers=2, context=FORK
     )
-    assert mapped() == before + 1
+    assert mapped() == (before[0] + 1, before[1])
     processes = looped(loader, way)
     del loader
     gc.collect()
@@ -197,6 +198,19 @@ def test_a_batch_in_use_is_never_written_over(steps):
     live.clear()
     slots.writer(0)
     assert [slots.in_use(slot) for slot in range(2)] == [False, False]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is a file of the system's own")
+def test_without_shared_memory_batches_are_copied(videos, monkeypatch):
+    def full(file, offset, size):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.warns(RuntimeWarning, match=r"copied: there is no shared memory .*No space"):
+        loader = WindowLoader(stream(videos), workers=1, context=FORK)
+    assert loader.shared_bytes == 0
+    assert_same(list(loader), list(stream(videos)))
+    loader.close()
 
 
 def test_what_a_loader_refuses(videos):

@@ -30,6 +30,8 @@ SHARED: Final = 1 << 30
 _SMALL: Final = 16 << 10
 """Bytes of an array that is sent rather than shared."""
 _LINE: Final = 64
+_NAME: Final = "fragdex-batches"
+"""Shown in /proc, and nowhere else."""
 _COUNTERS: Final = 4
 
 _keys = itertools.count()
@@ -85,10 +87,7 @@ class BatchSlots:
     """
 
     def __init__(self, workers: int, each: int, size: int) -> None:
-        arena = Arena(_aligned(_COUNTERS * 8 * workers * each) + workers * each * size)
-        if hasattr(os, "posix_fallocate"):
-            # What is not there is refused here, and not met by the first who writes to it.
-            os.posix_fallocate(arena.fd, 0, arena.size)
+        arena = _arena(_aligned(_COUNTERS * 8 * workers * each) + workers * each * size)
         self._set_up(f"{os.getpid()}-{next(_keys)}", os.getpid(), workers, each, size, arena)
 
     def _set_up(
@@ -166,6 +165,27 @@ class BatchSlots:
         return _set_up, (
             self._key, self._reader, self.workers, self._each, self._size, self._arena,
         )  # fmt: skip
+
+
+def _arena(size: int) -> Arena:
+    """So much shared memory without a name.
+
+    On Linux it is no part of /dev/shm, which is small in containers.
+
+    Raises:
+        OSError: there is not so much: refused here, and not met by the first who writes to it.
+    """
+    if not hasattr(os, "memfd_create"):
+        return Arena(size)
+    file = os.memfd_create(_NAME, os.MFD_CLOEXEC)
+    try:
+        os.posix_fallocate(file, 0, size)
+        arena = Arena(size, file)
+    except BaseException:
+        os.close(file)
+        raise
+    weakref.finalize(arena, os.close, file)
+    return arena
 
 
 def _set_up(*state: Any) -> BatchSlots:
