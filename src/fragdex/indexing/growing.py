@@ -229,8 +229,9 @@ def extend(index: Index, what: SourceLike) -> Index:
     """The index of a file that has grown: the one that indexing all of it would give.
 
     Of a regular file only the last known fragment and what lies after it are read; where that
-    cannot be enough, the file is indexed again. What `strict` and `partial` asked of the index
-    before does not hold for the new one.
+    cannot be enough, the file is indexed again. Digests of pieces that have not grown are kept, and
+    the others made. What `strict` and `partial` asked of the index before does not hold for the new
+    one.
 
     Raises:
         SourceChanged: the file is shorter than what is indexed already.
@@ -251,6 +252,11 @@ def extend(index: Index, what: SourceLike) -> Index:
         if grown is None:
             init = _given(index.periods[0]) if not index.periods[0].init else None
             grown = index_source(source, init, exact=index.how.exact)
+        if index.digests is not None and grown.file.size is not None:
+            from fragdex.indexing.piece_digests import digests_of_grown, edges_of
+
+            edges = edges_of(grown, grown.file.size)
+            grown.digests = digests_of_grown(index.digests, source, edges)
         return grown
     finally:
         if source is not what:

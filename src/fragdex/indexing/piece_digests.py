@@ -69,8 +69,8 @@ def digest_pieces(source: Source, edges: Int64, md5: Md5 | None = None) -> Piece
     """The digests of pieces, and with them the md5 of all, in one pass over the bytes.
 
     Args:
-        source: read once, from its first byte to the last edge.
-        edges: where pieces begin, rising from 0, and where the last one ends.
+        source: read once, from the first edge to the last.
+        edges: where pieces begin, rising, and where the last one ends.
         md5: is fed on a thread of its own with the same bytes.
 
     Raises:
@@ -84,9 +84,9 @@ def digest_pieces(source: Source, edges: Int64, md5: Md5 | None = None) -> Piece
     """
     places = edges.tolist()
     digests: list[bytes] = []
-    running, at = sha256(), 0
+    running, at = sha256(), places[0]
     with ThreadPoolExecutor(1) if md5 is not None else nullcontext() as pool:
-        for buffer in source.pieces(ByteRange(0, places[-1])):
+        for buffer in source.pieces(ByteRange(places[0], places[-1])):
             view = memoryview(buffer)
             beside = pool.submit(md5.update, view) if pool is not None and md5 else _DONE
             stop = at + len(view)
@@ -101,6 +101,30 @@ def digest_pieces(source: Source, edges: Int64, md5: Md5 | None = None) -> Piece
             beside.result()
     columns = {"start": edges[:-1], "size": np.diff(edges), "digest": leaves_of(digests)}
     return PieceDigests(PieceTable.of(columns))
+
+
+def digests_of_grown(known: PieceDigests, source: Source, edges: Int64) -> PieceDigests:
+    """The digests of a file that has grown; only pieces that are new or have grown are read.
+
+    Args:
+        known: of the file as it was.
+        source, edges: of the file as it is, as in `digest_pieces`.
+
+    Raises: as `digest_pieces`.
+
+    >>> from fragdex.sources import open_source
+    >>> before = digest_pieces(open_source(b"abc"), np.array([0, 1, 3]))
+    >>> grown = digests_of_grown(before, open_source(b"?bcd"), np.array([0, 1, 4]))
+    >>> grown.table.digest[0] == before.table.digest[0], grown.size
+    (True, 4)
+    """
+    old, most = known.table, min(len(known), len(edges) - 1)
+    same = (old.start[:most] == edges[:most]) & (old.size[:most] == np.diff(edges[: most + 1]))
+    kept = int(np.argmin(same)) if not same.all() else most
+    head = old.rows(slice(kept))
+    if kept == len(edges) - 1:
+        return PieceDigests(head)
+    return PieceDigests(PieceTable.concat([head, digest_pieces(source, edges[kept:]).table]))
 
 
 _VIRTUAL: Final = np.uint32(FragmentFlags.VIRTUAL)
