@@ -175,3 +175,28 @@ def test_samples_are_compared_where_both_know_them(files):
         other = type(period)(0, period.init, period.movie, (kept,))
         index = fragdex.Index(true.file, true.how, [other])
         assert {finding.code for finding in differences(index, true)} == {code}
+
+
+def test_the_proof_of_a_view(call, files, tmp_path):
+    """Whoever trusts the root of the source needs no source."""
+    assert call("index", "b.mp4", "--digests", "-o", "b.fidx").code == 0
+    root = fragdex.open_index(tmp_path / "b.fidx").digests.root.hex()
+    made = call("extract", "b.fidx", "0", "end", "--keep-times", "-o", "c.mp4", "--proof", "c.json")
+    assert made.code == 0, made.err
+    assert "proved (c.json)" in made.out
+    (tmp_path / "b.mp4").unlink()
+    ran = call("verify", "c.mp4", "c.json", "--root", root.upper())
+    assert (ran.code, ran.out, ran.err) == (0, "c.json: OK\n", "")
+    assert root in call("verify", "c.mp4", "c.json").err
+    assert call("verify", "c.mp4", "c.json", "--root", "0" * 64).code == 1
+    kept = json.loads((tmp_path / "c.json").read_text())["kept"]
+    assert kept
+    data = bytearray((tmp_path / "c.mp4").read_bytes())
+    data[kept[1]["start"]] ^= 1
+    (tmp_path / "c.mp4").write_bytes(data)
+    ran = call("verify", "c.mp4", "c.json", "--root", root, "--json")
+    (wrong,) = json.loads(ran.out)["differences"]
+    assert (ran.code, wrong["offset"]) == (1, kept[1]["start"])
+    (tmp_path / "c.json").write_text('{"kept": 3, "algorithm": "sha256"}')
+    assert call("verify", "c.mp4", "c.json").code == 2
+    assert call("view", "a.mp4", "-o", "d.mp4", "--proof", "d.json").code == 2, "it has no digests"

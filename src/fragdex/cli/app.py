@@ -62,6 +62,9 @@ COMMANDS: dict[str, Command] = {
     "dump": Command("fragdex.cli.dump", "dump", "Print the tree of boxes."),
     "md5": Command("fragdex.cli.verify", "md5", "Print or check md5 digests, as md5sum does."),
     "verify": Command("fragdex.cli.verify", "verify", "Check an index against its file."),
+    "manifest": Command(
+        "fragdex.cli.manifest", "manifest", "Make a C2PA manifest that proves the bytes of a file."
+    ),
     "plot": Command(
         "fragdex.cli.plot", "plot", "Plot fragments, bit rate, key frames and interleaving."
     ),

@@ -26,7 +26,17 @@ def verify(
         list[str] | None,
         typer.Argument(
             metavar="INDEX",
-            help="Its .fidx or JSON indexes. Default: the sidx or mfra inside FILE.",
+            help="Its .fidx or JSON indexes, or the proof of a view (--proof). Default: the sidx or"
+            " mfra inside FILE.",
+            show_default=False,
+        ),
+    ] = None,
+    root: Annotated[
+        str | None,
+        typer.Option(
+            "--root",
+            metavar="DIGEST",
+            help="The Merkle root of the source of a view, as you trust it (64 hex digits).",
             show_default=False,
         ),
     ] = None,
@@ -40,17 +50,21 @@ def verify(
 
     Every fragment's header in FILE is read. For a .fidx the checksums of all columns are tested
     too, and the md5 of FILE and the digests of its fragments if the index has them (--md5,
-    --digests): damaged fragments are named, with their times.
+    --digests): damaged fragments are named, with their times. A proof says which bytes of a view
+    are those of its source.
 
     Examples:
       fragdex verify movie.mp4 movie.fidx
+      fragdex verify clip.mp4 clip.json --root 95ce8f9f…
       fragdex verify movie.mp4                 the sidx or mfra inside
     """
     # FILE may have changed since an earlier call in this process.
-    _exact.cache_clear()
-    _md5.cache_clear()
+    for cached in (_exact, _md5, _proof):
+        cached.cache_clear()
     work = InputWork("verify")
-    comparing = partial(_compare, file=file, opening=opening)
+    if root is not None and not re.fullmatch("[0-9A-Fa-f]{64}", root):
+        raise typer.BadParameter(f"--root is a SHA-256 of 64 hex digits: {root}")
+    comparing = partial(_compare, file=file, root=root, opening=opening)
 
     def pieces() -> Iterator[str]:
         names = expand(indexes) if indexes else [file]
@@ -58,7 +72,7 @@ def verify(
         try:
             _exact(file, **opening)
         except FragdexError as error:
-            names = [name for name in names if name != file and _has_digests(name)]
+            names = [n for n in names if n != file and (_proof(n) or _has_digests(n))]
             if not names:
                 work.fail(file, str(error))
                 return
@@ -89,7 +103,7 @@ def _md5(file: str) -> str:
 
 
 def _compare(
-    name: str, file: str, opening: dict[str, Any]
+    name: str, file: str, root: str | None, opening: dict[str, Any]
 ) -> tuple[tuple[str, list[Any]], Sequence[str]]:
     """What to call an index, and its differences from the file; FILE itself: the index inside."""
     from fragdex.fragments.findings import Finding
@@ -99,6 +113,8 @@ def _compare(
         return _embedded(file, _exact(file, **opening), opening), ()
     from fragdex.cli.opening import open_any, saved_form
 
+    if (proof := _proof(name)) is not None:
+        return _unproved(name, proof, file, root, opening)
     form = saved_form(name)
     if form is None:
         raise FragdexError(
@@ -129,6 +145,46 @@ def _compare(
             message = f"the md5 of the file is {digest}, the index says {claimed.file.md5}"
             differing.append(Finding("md5", message))
     return (name, differing), ()
+
+
+@cache
+def _proof(name: str) -> Any:
+    """The proof of a view that is in a file; None: there is none."""
+    from fragdex.cli.opening import saved_form
+
+    if saved_form(name) != "json":
+        return None
+    import json
+
+    from fragdex.views.proof import Proof
+
+    with open(name, encoding="utf-8") as file:
+        try:
+            values = json.load(file)
+        except ValueError:
+            return None
+    return Proof.from_json(values) if "kept" in values else None
+
+
+def _unproved(
+    name: str, proof: Any, file: str, root: str | None, opening: dict[str, Any]
+) -> tuple[tuple[str, list[Any]], Sequence[str]]:
+    """Which of the proved bytes of a view are others."""
+    from fragdex.fragments.findings import Finding
+    from fragdex.sources import open_source
+
+    differing = []
+    notes = []
+    if root is None:
+        notes.append(f"the root is {proof.root.hex()}: --root compares it with one that you trust")
+    elif proof.root.hex() != root.lower():
+        differing.append(Finding("root", f"the root is {proof.root.hex()}, not {root.lower()}"))
+    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
+    with open_source(file, **budget) as source:
+        for wrong in proof.wrong(source):
+            text = f"{wrong.size:,} bytes are not those of the source"
+            differing.append(Finding("damaged-bytes", text, offset=wrong.start))
+    return (name, differing), notes
 
 
 def _has_digests(name: str) -> bool:

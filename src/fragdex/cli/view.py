@@ -92,6 +92,16 @@ def view(
             show_default="each after the previous one",
         ),
     ] = None,
+    proof: Annotated[
+        str | None,
+        typer.Option(
+            "--proof",
+            metavar="PATH",
+            help="Write there which bytes of the output the digests of FILE prove (JSON); FILE is"
+            " a .fidx with digests.",
+            show_default=False,
+        ),
+    ] = None,
     json: options.Json = False,
     jobs: options.Jobs = 1,
     *,
@@ -110,6 +120,7 @@ def view(
       fragdex view movie.mp4 --kind clip --start 60 --stop 90 -o clip.mp4
       fragdex view movie.mp4 --kind segment --number 3 --seconds 2 --track 1 -o 3.m4s
       fragdex view monday/*.mp4 --kind timeline -o monday.mp4
+      fragdex view movie.fidx -o streamable.mp4 --proof streamable.json
     """
     given = {
         "--start": start is not None,
@@ -139,8 +150,16 @@ def view(
     outputs = places(names[:1] if together else names, output, lambda name: suffix, "views")
     if outputs.get(names[0]) in names[1:] and together:
         raise typer.BadParameter(f"{outputs[names[0]]} is one of the inputs: give another -o")
+    if proof is not None and len(names) > 1:
+        raise typer.BadParameter("--proof is about one FILE")
     making = partial(
-        _view, outputs=outputs, together=together, kind=kind.value, request=request, opening=opening
+        _view,
+        outputs=outputs,
+        together=together,
+        kind=kind.value,
+        request=request,
+        proof=proof,
+        opening=opening,
     )
     work = InputWork("view")
     for name, result in work.each(making, list(outputs), 1 if output == "-" else jobs):
@@ -167,6 +186,7 @@ def _view(
     together: Sequence[str] | None,
     kind: Any,
     request: dict[str, Any],
+    proof: str | None,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
     import fragdex
@@ -210,8 +230,10 @@ def _view(
         except IndexError as error:
             raise FragdexError(str(error)) from error
         emit(bytes_of_view(view, sources), outputs[name])
+        proved = {} if proof is None else _proved(view, indexes[0], proof)
     return {
         "view": outputs[name],
+        **proved,
         "kind": kind,
         "media_type": view.media_type,
         "size": view.size,
@@ -220,13 +242,28 @@ def _view(
     }, [*findings, *view.findings]
 
 
+def _proved(view: Any, index: Any, path: str) -> dict[str, Any]:
+    """Write the proof of a view; gives how many of its bytes are proved."""
+    from fragdex.views.proof import proof_of
+
+    proof = proof_of(view, index)
+    emit([json_line(proof.to_json())], path)
+    return {"proof": path, "proved": proof.size}
+
+
 def _view_line(name: str, view: dict[str, Any]) -> str:
     from fragdex.seeking.show import byte_count
 
     return (
         f"{view['view']}: {view['kind']} of {name}, {view['media_type']}, "
-        f"{byte_count(view['size'])}\n"
+        f"{byte_count(view['size'])}{_proved_words(view)}\n"
     )
+
+
+def _proved_words(made: dict[str, Any]) -> str:
+    from fragdex.seeking.show import byte_count
+
+    return f", {byte_count(made['proved'])} proved ({made['proof']})" if "proof" in made else ""
 
 
 @options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
@@ -269,6 +306,16 @@ def extract(
             " (AVC, HEVC).",
         ),
     ] = False,
+    proof: Annotated[
+        str | None,
+        typer.Option(
+            "--proof",
+            metavar="PATH",
+            help="Write there which bytes of the output the digests of FILE prove (JSON); FILE is"
+            " a .fidx with digests.",
+            show_default=False,
+        ),
+    ] = None,
     json: options.Json = False,
     jobs: options.Jobs = 1,
     *,
@@ -295,6 +342,8 @@ def extract(
     if smart and (fragmented or keep_times):
         raise typer.BadParameter("--smart makes a progressive clip that starts at 0")
     names = expand(files)
+    if proof is not None and len(names) > 1:
+        raise typer.BadParameter("--proof is about one FILE")
     targets = places(names, output, lambda name: ".mp4", "clips")
     work = InputWork("extract")
     cutting = partial(
@@ -306,6 +355,7 @@ def extract(
         keep_times=keep_times,
         fragmented=fragmented,
         smart=smart,
+        proof=proof,
         opening=opening,
     )
     for name, result in work.each(cutting, names, 1 if output == "-" else jobs):
@@ -324,6 +374,7 @@ def _extract(
     keep_times: bool,
     fragmented: bool,
     smart: bool,
+    proof: str | None,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex.cli.opening import bytes_of_view, exact_again, notes, opened_media, saved_form
@@ -342,8 +393,10 @@ def _extract(
         # A recording may have grown since it was indexed from this very source.
         known = None if saved_form(name) else [FileInfo(name)]
         emit(bytes_of_view(view, source, known), targets[name])
+        proved = {} if proof is None else _proved(view, index, proof)
     return {
         "clip": targets[name],
+        **proved,
         "asked": [float(start), None if math.isinf(stop) else float(stop)],
         "start": float(clip.start),
         "stop": float(clip.stop),
@@ -367,7 +420,7 @@ def _clip_line(name: str, clip: dict[str, Any]) -> str:
         what += f", {clip['encoded']} pictures re-encoded"
     return (
         f"{clip['clip']}: {clock(clip['start'])} – {clock(clip['stop'])} of {name} "
-        f"(asked: {words}), {what}, {byte_count(clip['size'])}\n"
+        f"(asked: {words}), {what}, {byte_count(clip['size'])}{_proved_words(clip)}\n"
     )
 
 

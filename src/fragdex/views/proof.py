@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import InexactIndex
+from fragdex.errors import DamagedIndex, InexactIndex, InvalidRange
 from fragdex.fragments.pieces import ALGORITHM, PieceDigests, layers_of, path_in, root_of_path
 from fragdex.seeking.model import Index
 from fragdex.sources import SourceLike, open_source
@@ -106,6 +106,37 @@ class Proof:
                 for piece in self.kept
             ],
         }
+
+    @classmethod
+    def from_json(cls, values: Any) -> Proof:
+        """The proof that `to_json` gave.
+
+        Raises:
+            DamagedIndex: it is no proof, or one by another algorithm.
+
+        >>> proof = Proof(bytes(32), 1, (KeptPiece(ByteRange(8, 9), 0, bytes(32), ()),))
+        >>> Proof.from_json(proof.to_json()) == proof
+        True
+        """
+        try:
+            if values["algorithm"] != ALGORITHM:
+                raise ValueError(f"algorithm {str(values['algorithm'])[:40]!r}")
+            kept = [
+                KeptPiece(
+                    ByteRange(int(piece["start"]), int(piece["stop"])),
+                    int(piece["piece"]),
+                    bytes.fromhex(piece["digest"]),
+                    tuple(map(bytes.fromhex, piece["path"])),
+                )
+                for piece in values["kept"]
+            ]
+            return cls(bytes.fromhex(values["root"]), int(values["pieces"]), tuple(kept))
+        except (KeyError, TypeError, ValueError, InvalidRange) as error:
+            raise DamagedIndex(
+                "this is no proof of a view",
+                expected="JSON as fragdex view --proof writes it",
+                found=str(error)[:80],
+            ) from error
 
 
 def proof_of(view: View, index: Index) -> Proof:
