@@ -1,8 +1,9 @@
 /* What the parts of the C extension share.
  *
  * A part uses only parts before it: _native_arguments.c, _native_runs.c, _native_programs.c,
- * _native_shapes.c, _native_samples.c, _native_walk.c, _native_file.c, and _native_tables.c behind the programs;
- * _native_columns.c and _native_chunks.c need the arguments alone. What a part lends to others
+ * _native_shapes.c, _native_samples.c, _native_walk.c, _native_file.c, and _native_tables.c behind
+ * the programs; _native_columns.c and _native_chunks.c need the arguments alone, _native_frames.c
+ * nothing. What a part lends to others
  * stands in the header of its name. _native_module.c names what Python may call; no part uses it.
  *
  * Loops run without the interpreter's lock, so that what a caller lends may change meanwhile. Each
@@ -160,6 +161,9 @@ PyObject *settle(PyObject *self, PyObject *args);
 PyObject *chunk_starts(PyObject *self, PyObject *args);
 PyObject *places(PyObject *self, PyObject *args);
 PyObject *extents(PyObject *self, PyObject *args);
+PyObject *aac_frame(PyObject *self, PyObject *args);
+PyObject *bare_zeros(PyObject *self, PyObject *args);
+PyObject *crc16_ends(PyObject *self, PyObject *args);
 #ifndef _WIN32
 PyObject *walk_file(PyObject *self, PyObject *args);
 #endif

@@ -1,8 +1,9 @@
 /* The loops that Python is slow at: walking over box headers (_native_walk.c, _native_file.c),
  * reading fragments that look alike as they are passed (_native_shapes.c, _native_programs.c) and
- * making their tables (_native_tables.c, _native_sync.c) and samples (_native_samples.c), reading big-endian integers that stand at
- * the same place in many boxes (_native_columns.c), summing up rows of samples (_native_runs.c) and
- * laying them out in chunks (_native_chunks.c).
+ * making their tables (_native_tables.c, _native_sync.c) and samples (_native_samples.c), reading
+ * big-endian integers that stand at the same place in many boxes (_native_columns.c), summing up
+ * rows of samples (_native_runs.c), laying them out in chunks (_native_chunks.c), and looking for
+ * samples by their own syntax (_native_frames.c).
  *
  * Python holds the same, most of it in indexing/native_plain.py; property tests hold the two equal.
  * Stable ABI, Python 3.11 on.
@@ -41,6 +42,10 @@ static PyMethodDef methods[] = {
     {"extents", extents, METH_VARARGS,
      "extents(sizes, each, chunk_start, chunk_offset, duration_stop, duration, offset_stop, offset, "
      "starts, count, into)"},
+    {"aac_frame", aac_frame, METH_VARARGS,
+     "aac_frame(data, codebooks, deltas, long, short, elements) -> (bytes of the frame or 0, bits)"},
+    {"bare_zeros", bare_zeros, METH_VARARGS, "bare_zeros(data) -> place or -1"},
+    {"crc16_ends", crc16_ends, METH_VARARGS, "crc16_ends(data, least, most) -> [bytes, ...]"},
     {NULL, NULL, 0, NULL},
 };
 

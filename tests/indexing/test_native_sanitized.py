@@ -22,6 +22,7 @@ TESTS = (
     "tests/indexing/test_sums.py",
     "tests/indexing/test_shapes.py",
     "tests/indexing/test_reading.py",
+    "tests/repairing/test_sample_bytes.py",
     "src/fragdex/indexing/native.py",
 )
 LEFT_OUT = "not budget and not every_way_of_reading and not does_not_tell_its_length"

@@ -14,7 +14,10 @@ import fragdex
 from fragdex.errors import Unprocessable
 from fragdex.repairing.repair import Repair
 
-NAMES = ("moov-last.mp4", "hevc-aac.mp4", "av1-opus.mp4", "pcm.mov", "avc3.mp4", "aac.m4a")
+NAMES = (
+    *("moov-last.mp4", "hevc-aac.mp4", "av1-opus.mp4", "vp9-flac.mp4", "pcm.mov", "avc3.mp4"),
+    "aac.m4a",
+)
 AROUND = 12
 """Samples of a track that may be lost with a hole, though their own bytes are there."""
 

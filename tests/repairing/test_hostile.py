@@ -18,12 +18,15 @@ KINDS = {
     "packets of Opus": b"\x48" * SIZE,
     "OBUs": b"\x32\x02\x30\x40" * (SIZE // 4),
     "packets and pictures": (b"\x48" * 30 + b"\x1a\x01\x88") * (SIZE // 33),
+    "frames of VP9": b"\x86\0\x40\x92" * (SIZE // 4),
+    "superframes": (b"\x86\0\x40\x92" + bytes([0xC0, 4, 0xC0])) * (SIZE // 7),
+    "headers of FLAC": b"\xff\xf8\x24\x08\0\x9d" * (SIZE // 6),
     "zeros": bytes(SIZE),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["moov-last.mp4", "av1-opus.mp4", "pcm.mov"])
+@pytest.mark.parametrize("name", ["moov-last.mp4", "av1-opus.mp4", "vp9-flac.mp4", "pcm.mov"])
 def test_the_cost_grows_with_the_bytes(name: str, kind: str) -> None:
     good = film(name)
     data = good.data[:32] + bytes(4) + b"mdat" + KINDS[kind]

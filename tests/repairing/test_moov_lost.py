@@ -14,6 +14,7 @@ WHOLE = (
     *("hevc-aac.mp4", "hvc1.mp4", "avc3.mp4", "av1-opus.mp4", "pcm.mov", "pcm.mp4", "pcm-24.mov"),
     *("pcm-float.mp4", "quicktime.mov", "negative-cts.mp4", "audio-late.mp4", "psp.mp4", "aac.m4a"),
     *("surround.mp4", "track-ids.mp4", "timescale-10m.mp4", "start-7s.mp4", "one-frame.mp4"),
+    "vp9-flac.mp4",
 )
 
 

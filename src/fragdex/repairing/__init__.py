@@ -5,7 +5,9 @@ nal_units      samples of AVC and HEVC
 avc, hevc      their slices and parameter sets
 av1            temporal units of OBUs
 sound          sound whose frames say where they end
+flac           frames of FLAC, which end where their checksum is right
 between        sound that does not say it
+vp9            frames of VP9, which do not say it either
 walk           sample by sample, each confirmed by what follows; their times
 pattern        what a good file says
 media_data     what boxes still say, and parameter sets among the samples

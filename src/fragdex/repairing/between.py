@@ -1,4 +1,4 @@
-"""Sound that does not say where it ends, and lies between samples that do: PCM, and Opus."""
+"""Samples that do not say where they end, and lie between others that do: PCM, and Opus."""
 
 from __future__ import annotations
 
@@ -68,6 +68,10 @@ class Between(Syntax):
         Args:
             fits: whether so many samples may lie here.
         """
+
+    def sample(self, window: Window, at: int, size: int) -> Found:
+        """A sample of so many bytes that is kept."""
+        return Found(at + size)
 
     def is_usual(self, sizes: Sequence[int], size: int) -> bool:
         """Whether a good file has samples as large as these; of none known, so many bytes."""

@@ -17,10 +17,12 @@ from fragdex.indexing.codecs import RATES, Missing, aac_config, body, decoder_co
 from fragdex.repairing.av1 import Av1
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.between import LIKENESS, Even, Opus, first_samples
+from fragdex.repairing.flac import Flac, stream_info
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.sound import Aac, Ac3, MpegAudio
 from fragdex.repairing.syntax import HOLE, Syntax, Window
+from fragdex.repairing.vp9 import HEAD, Vp9
 from fragdex.seeking.model import Track
 from fragdex.sources import Source
 
@@ -98,13 +100,15 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
         return "the good file has no samples of it"
     if len(samples) and (samples.size == samples.size[0]).all() and track.kind == "audio":
         framed = _sound(track, stsd.children[0])
-        if framed is None or not isinstance(framed, (MpegAudio, Ac3)):
+        if framed is None or not isinstance(framed, (MpegAudio, Ac3, Flac)):
             return Even(samples)
     if info.format == "Opus":
         pairs = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
         few = islice(pairs, MOST_HEADS)
         heads = [source.read_up_to(ByteRange.of(at, min(size, LIKENESS))) for at, size in few]
         return Opus(samples, heads)
+    if info.format == "vp09":
+        return _vp9(samples, source)
     syntax = _video(track, stsd.children) or _sound(track, stsd.children[0])
     if syntax is None:
         return f"how samples of {info.codec or info.format!r} end is not known here"
@@ -119,6 +123,26 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
     wrong = _misread(syntax, samples, source)
     if wrong:
         return f"{wrong} of its samples in the good file are not as its codec says"
+    return syntax
+
+
+def _vp9(samples: SampleTable, source: Source) -> Syntax | str:
+    if not len(samples):
+        return "the good file has no samples of it"
+    pairs = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
+    few = islice(pairs, MOST_HEADS)
+    syntax = Vp9(
+        samples, [source.read_up_to(ByteRange.of(at, min(size, HEAD))) for at, size in few]
+    )
+    window = Window(source, int((samples.offset + samples.size).max()))
+    ends = samples.offset + samples.size
+    heads = np.append(0, np.flatnonzero(samples.offset[1:] != ends[:-1]) + 1)
+    chunks = zip(heads.tolist(), [*heads[1:].tolist(), len(samples)], strict=True)
+    for first, stop in islice(chunks, LOOKED_AT):
+        start, end = int(samples.offset[first]), int(ends[stop - 1])
+        sizes = syntax.split(window, start, end, lambda count: True)
+        if sizes != samples.size[first:stop].tolist():
+            return "its frames in the good file do not begin alike, and nothing says where they end"
     return syntax
 
 
@@ -141,6 +165,10 @@ def _sound(track: Track, entry: Box) -> Syntax | None:
     info = track.info
     if info.format in ("ac-3", "ec-3"):
         return Ac3()
+    if info.format == "fLaC":
+        box = entry.find("dfLa")
+        stream = None if box is None else stream_info(body(box)[4:])
+        return None if stream is None else Flac(stream)
     if info.format in (".mp3", "ms\0U") or info.codec in ("mp4a.6B", "mp4a.69"):
         return MpegAudio(None)
     if (info.codec or "").startswith("mp4a.40.") or info.codec in ("mp4a.66", "mp4a.67"):
@@ -182,8 +210,9 @@ def _misread(syntax: Syntax, samples: SampleTable, source: Source) -> int:
     for start, length in zip(
         samples.offset[:LOOKED_AT].tolist(), samples.size[:LOOKED_AT].tolist(), strict=True
     ):
-        sample = syntax.find(window, start, size)
-        wrong += sample is None or sample.stop != start + length
+        ends = {sample.stop: sample for sample in syntax.finds(window, start, size)}
+        sample = ends.get(start + length)
+        wrong += sample is None
         if sample is not None:
             syntax.study(window, start, sample)
             syntax.accept(sample)

@@ -350,7 +350,9 @@ def _by_walk(
         )
     pace = None
     for pattern, lane in zip(patterns, lanes, strict=True):
-        if isinstance(lane.syntax, Between) and patterns[0].track.kind == "video":
+        if lane is lanes[0] or patterns[0].track.kind != "video":
+            continue  # the pictures are what others are ahead of
+        if isinstance(lane.syntax, Between):
             pace = pace_of(pattern.track, patterns[0].track)
     lost = _walk(source, size, stretches, lanes, pace, progress)
     return _made(source, size, stretches, model.boxes, patterns, lanes, lost, findings)

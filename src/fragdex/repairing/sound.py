@@ -1,4 +1,4 @@
-"""Sound whose frames say where they end: AAC, MP3, AC-3 and E-AC-3, FLAC."""
+"""Sound whose frames say where they end: AAC, MP3, AC-3 and E-AC-3."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from array import array
 from functools import cache
 from typing import Final
 
+from fragdex.indexing.native import compiled
 from fragdex.repairing.syntax import Found, Syntax, Window
 
 # Frames of AAC Low Complexity, as long as their own syntax says (ISO/IEC 14496-3, 4.4.2).
@@ -228,6 +229,27 @@ def bands(rate_index: int, short: bool) -> tuple[int, ...]:
     return tuple(borders)
 
 
+@cache
+def _tables() -> tuple[bytes, bytes]:
+    """All codebooks one after the other, and the table of deltas: as the C extension reads them.
+
+    Each 19 bits begin with a codeword of so many bits, and stand for a delta: 32 * (64 + it).
+    """
+    books = b"".join(spectral(number).tobytes() for number in range(1, ESCAPE + 1))
+    rows = array("H")
+    for size, _, values in deltas():
+        for value in values:
+            rows.extend([size + 32 * (64 + value)] * (1 << DELTA_BITS - size))
+    return books, rows.tobytes().ljust(2 << DELTA_BITS, b"\0")
+
+
+@cache
+def _edges(rate_index: int) -> tuple[bytes, bytes]:
+    """`bands` of long and of short windows, as the C extension reads them."""
+    long, short = (array("H", bands(rate_index, kind)).tobytes() for kind in (False, True))
+    return long, short
+
+
 SCE, CPE, CCE, LFE, DSE, PCE, FIL, END = range(8)
 """id_syn_ele (4.5.2.1.1, Table 4.85)."""
 ELEMENTS: Final = {
@@ -354,12 +376,21 @@ def read_frame(data: bytes, rate_index: int, configuration: int | None) -> tuple
     >>> read_frame(bytes.fromhex("00000007") + bytes(9), 4, 1)  # silence, and ID_END
     (4, 32)
     """
+    if compiled is None:
+        return read_frame_plain(data, rate_index, configuration)
+    elements = bytes(ELEMENTS.get(configuration or 0, ()))
+    size, bits = compiled.aac_frame(data, *_tables(), *_edges(rate_index), elements)
+    return int(size), int(bits)
+
+
+def read_frame_plain(data: bytes, rate_index: int, configuration: int | None) -> tuple[int, int]:
+    """`read_frame` without the C extension."""
     bits = _Reader(data)
     try:
         whole = _is_frame(bits, rate_index, ELEMENTS.get(configuration or 0))
     except _Damaged:
         whole = False
-    return (bits.at + 7 >> 3 if whole else 0), bits.at
+    return (bits.at + 7 >> 3 if whole else 0), min(bits.at, bits.stop)
 
 
 def _is_frame(bits: _Reader, rate_index: int, elements: tuple[int, ...] | None) -> bool:

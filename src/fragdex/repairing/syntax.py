@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Final, NamedTuple
 
 from fragdex.byterange import ByteRange
+from fragdex.indexing.native import compiled
 from fragdex.sources import Source
 
 BLOCK: Final = 4 << 20
@@ -77,11 +78,9 @@ class Window:
             piece = self.take(at, min(BLOCK, stop - at))
             if len(piece) < 3:
                 return at
-            place = piece.find(b"\0\0")
-            while place >= 0:
-                if place + 2 < len(piece) and piece[place + 2] < 3:
-                    return at + place
-                place = piece.find(b"\0\0", place + 1)
+            place = bare_zeros(piece)
+            if place >= 0:
+                return at + place
             at += len(piece) - 2
         return None
 
@@ -110,6 +109,27 @@ class Window:
                 return at + len(piece) - len(left)
             at += len(piece)
         return self.stop
+
+
+def bare_zeros(data: bytes) -> int:
+    r"""Where two zeros begin that 0, 1 or 2 follows; -1: nowhere.
+
+    >>> bare_zeros(b"a\0\0\3\0\0\1"), bare_zeros(b"\0\0\3\0\0")
+    (4, -1)
+    """
+    if compiled is not None:
+        return int(compiled.bare_zeros(data))
+    return bare_zeros_plain(data)
+
+
+def bare_zeros_plain(data: bytes) -> int:
+    """`bare_zeros` without the C extension."""
+    place = data.find(b"\0\0")
+    while place >= 0:
+        if place + 2 < len(data) and data[place + 2] < 3:
+            return place
+        place = data.find(b"\0\0", place + 1)
+    return -1
 
 
 HOLE: Final = bytes(16)
@@ -154,6 +174,11 @@ class Syntax(ABC):
     @abstractmethod
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The sample that begins at `at` and ends at or before `stop`; None: none does."""
+
+    def finds(self, window: Window, at: int, stop: int) -> list[Found]:
+        """The samples that may begin at `at`: several where it is not clear which end is right."""
+        found = self.find(window, at, stop)
+        return [] if found is None else [found]
 
     def may_follow(self, found: Found) -> bool:
         """Whether a sample may come right after the last one that was accepted."""

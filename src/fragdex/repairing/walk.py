@@ -164,7 +164,7 @@ class Walk:
                 lane.add(at, Found(stop))
             else:
                 for size in sizes:
-                    lane.add(at, Found(at + size))
+                    lane.add(at, syntax.sample(self._window, at, size))
                     at += size
             return stop
         return None
@@ -206,7 +206,8 @@ class Walk:
             known = [
                 (lane, found)
                 for lane in self._framed
-                if at < stop and (found := lane.syntax.find(self._window, at, stop)) is not None
+                if at < stop
+                for found in lane.syntax.finds(self._window, at, stop)
                 if lane.syntax.holes or self._window.find(HOLE, at, found.stop) is None
             ]
             self._known[at] = known
