@@ -78,6 +78,7 @@ SERVICE_ROOMS = (
     "captions",
     "unprocessed",
     "files",
+    "repairs",
     "resumable",
     "renders",
     "streaming",

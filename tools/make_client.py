@@ -31,6 +31,7 @@ FILES = {
     "timelines": ("timelines",),
     "transcriptions": ("transcriptions",),
     "renders": ("renders",),
+    "repairs": ("repairs",),
     "webhooks": ("webhooks",),
     "access": ("keys", "url-token", "usage", "health"),
 }

@@ -99,6 +99,7 @@ def records(server, tmp_path_factory):
     still = {"html": "<p>", "md5": md5(b"render"), "output": {"container": "png"}}
     render = client.post(f"{API}/renders", json=still).json()["id"]
     client.post(f"{API}/renders/{render}/cancel")  # its events come to an end
+    repair = client.post(f"{API}/files/{unprocessed}/repair", json={}).json()["id"]
     hook = {"url": "https://example.org/"}
     webhook = client.post(f"{API}/webhooks", json=hook).json()["id"]
     delivery = client.post(f"{API}/webhooks/{webhook}/ping").json()["id"]
@@ -106,6 +107,7 @@ def records(server, tmp_path_factory):
         "renders": {"id": render, "md5": md5(b"render")},
         "unprocessed_files": {"id": unprocessed, "md5": md5(FILM)},
         "process_isobmff": {"id": process["id"]},
+        "repairs": {"id": repair},
         "isobmff_files": {"id": file_id, "md5": md5(b"indexed")},
         "isobmff_tracks": {"file_id": file_id, "track_id": "1"},
         "image_files": {"id": image, "md5": md5(PNG)},

@@ -53,6 +53,7 @@ def records(served):
     hook = {"url": f"https://example.org/{SECRET}", "types": ["webhook.*"]}
     webhook = client.post(f"{API}/webhooks", json=hook).json()
     delivery = client.post(f"{API}/webhooks/{webhook['id']}/ping").json()["id"]
+    repair = client.post(f"{API}/files/{video}/repair", json={}).json()["id"]
     mark = uuid.uuid4().hex
     key = client.post(f"{API}/keys", json={"name": SECRET}).json()["id"]
     renders = rendered(client, {"md5": mark, "metadata": {"film": SECRET}})
@@ -70,6 +71,7 @@ def records(served):
         "/isobmff_files/{id}": [{"id": video}],
         "/isobmff_files/md5/": [{"md5": md5s["v"]}],
         "/isobmff_tracks/{file_id}": [{"file_id": video, "track_id": "7"}],
+        "/repairs/{id}": [{"id": repair}],
         "/renders/{id}": [{"id": renders["mp4"]}],
         **{f"/renders/{{id}}.{kind}": [{"id": renders[kind]}] for kind in KINDS},
         "/renders/{id}/progress": [{"id": renders["over"]}],

@@ -195,7 +195,7 @@ _SUFFIXES: Final = {"image/jpeg": ".jpeg", "audio/mp4": ".m4a", "video/quicktime
 def pull(
     ids: Annotated[
         list[str],
-        typer.Argument(metavar="ID", help="Of files, renders or transcriptions."),
+        typer.Argument(metavar="ID", help="Of files, renders, transcriptions or repairs."),
     ],
     output: Annotated[
         str | None,
@@ -287,6 +287,8 @@ def _downloads(
         yield whole, f"{record.id}{_suffix_of(record.media_type)}"
     elif kind == "transcription":
         yield whole, f"{record.id}.{whole.path.rpartition('.')[2]}"
+    elif kind == "repair":
+        yield whole, f"{record.id}.mp4"
     elif record.type in ("image", "caption"):
         yield whole, _own_name(record)
     else:
@@ -322,7 +324,7 @@ def status(
         list[str] | None,
         typer.Argument(
             metavar="ID",
-            help="Of files, renders or transcriptions. Default: the newest of each.",
+            help="Of files, renders, transcriptions or repairs. Default: the newest of each.",
             show_default=False,
         ),
     ] = None,
@@ -333,7 +335,7 @@ def status(
     ] = 10,
     json: options.Json = False,
 ) -> int:
-    """Show files, renders and transcriptions of a service: id, status and kind.
+    """Show files, renders, transcriptions and repairs of a service: id, status and kind.
 
     Needs httpx (pip install 'fragdex[remote]').
 
@@ -367,6 +369,7 @@ def _newest(client: Any, most: int) -> Iterator[tuple[str, Any]]:
         ("file", api.list_files(limit=min(most, 200)), "files"),
         ("render", api.list_renders(limit=min(most, 200)), "renders"),
         ("transcription", api.list_transcriptions(limit=min(most, 200)), "transcriptions"),
+        ("repair", api.list_repairs(limit=min(most, 200)), "repairs"),
     ):
         records = (one for page in client.pages(request) for one in getattr(page, member))
         yield from ((kind, record) for record in islice(records, most))
@@ -383,8 +386,13 @@ def record_of(client: Any, id: str) -> tuple[str, Any]:
     try:
         record = client.record(id)
     except NotFound:
-        raise FragdexError(f"there is no such file, render or transcription: {id}") from None
-    kinds: dict[type, str] = {api.RenderRecord: "render", api.TranscriptionRecord: "transcription"}
+        message = f"there is no such file, render, transcription or repair: {id}"
+        raise FragdexError(message) from None
+    kinds: dict[type, str] = {
+        api.RenderRecord: "render",
+        api.TranscriptionRecord: "transcription",
+        api.RepairRecord: "repair",
+    }
     return kinds.get(type(record), "file"), record
 
 

@@ -234,18 +234,31 @@ class Client(Connection):
         """
         return self._run(procedures.transcribe(file, fields, self.retries))
 
+    def repair(self, file: api.AnyFile | str, **fields: Any) -> api.RepairRecord:
+        """Repair a file whose index is lost or wrong; returns the record, queued or complete.
+
+        Args:
+            file: its record, as `push` gives it, or its id.
+            fields: those of `api.repair_file`: like_file_id, rate.
+
+        Raises: as `send`.
+        """
+        return self._run(procedures.repair(file, fields, self.retries))
+
     def record(self, job: procedures.Job | str) -> procedures.Job:
-        """The record of a file, render or transcription by its id; a record stays as it is.
+        """The record of a file, render, transcription or repair; a record stays as it is.
 
         Raises: as `send`; NotFound: there is none of this id.
         """
         return self._run(procedures.record_of(job, self.retries))
 
     def wait(self, job: procedures.Job | str) -> procedures.Job:
-        """Wait until a file is ready, or a render or transcription complete; gives its record.
+        """Wait until a file is ready, or a render, transcription or repair complete.
 
         Args:
             job: its record or id.
+
+        Returns: its record.
 
         Raises:
             JobFailed: it failed.
@@ -259,7 +272,7 @@ class Client(Connection):
         return self.record(record.id)
 
     def pull(self, job: procedures.Job | str, to: Any, *, progress: Progress | None = None) -> int:
-        """Receive what a file, render or transcription is; gives the number of bytes.
+        """Receive what a file, render, transcription or repair is; gives the number of bytes.
 
         A video comes as one fragmented MP4; captions in the form of the suffix (.vtt, .srt, .json).
         A break is continued at the byte that is missing. A path appears when it is complete.
@@ -409,6 +422,10 @@ class AsyncClient(Connection):
     async def transcribe(self, file: api.AnyFile | str, **fields: Any) -> api.TranscriptionRecord:
         """As `Client.transcribe`."""
         return await self._run(procedures.transcribe(file, fields, self.retries))
+
+    async def repair(self, file: api.AnyFile | str, **fields: Any) -> api.RepairRecord:
+        """As `Client.repair`."""
+        return await self._run(procedures.repair(file, fields, self.retries))
 
     async def record(self, job: procedures.Job | str) -> procedures.Job:
         """As `Client.record`."""

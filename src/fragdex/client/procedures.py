@@ -31,12 +31,12 @@ IMAGES: Final = frozenset({".jpg", ".jpeg", ".png", ".webp", ".svg"})
 CAPTIONS: Final = frozenset({".vtt", ".srt", ".json"})
 
 
-Job: TypeAlias = api.AnyFile | api.RenderRecord | api.TranscriptionRecord
+Job: TypeAlias = api.AnyFile | api.RenderRecord | api.TranscriptionRecord | api.RepairRecord
 """What the service works on until it is ready, complete or failed."""
 
 
 def record_of(job: Job | str, retries: Retries) -> Procedure[Job]:
-    """The record of a file, render or transcription by its id; a record stays as it is.
+    """The record of a file, render, transcription or repair by its id; a record stays as it is.
 
     Raises:
         NotFound: the tenant has none of this id.
@@ -47,7 +47,9 @@ def record_of(job: Job | str, retries: Retries) -> Procedure[Job]:
         return (yield from exchange(api.get_file(job), retries))
     with suppress(NotFound):
         return (yield from exchange(api.get_render(job), retries))
-    return (yield from exchange(api.get_transcription(job), retries))
+    with suppress(NotFound):
+        return (yield from exchange(api.get_transcription(job), retries))
+    return (yield from exchange(api.get_repair(job), retries))
 
 
 def is_done(job: Job) -> bool:
@@ -64,6 +66,8 @@ def progress_of(job: Job) -> Request[api.Event]:
         return api.get_file_progress(job.id)
     if isinstance(job, api.RenderRecord):
         return api.get_render_progress(job.id)
+    if isinstance(job, api.RepairRecord):
+        return api.get_repair_progress(job.id)
     return api.get_transcription_progress(job.id)
 
 
@@ -80,6 +84,8 @@ def bytes_of(job: Job, to: Any) -> Request[bytes]:
         suffix = suffix if suffix in CAPTIONS else ".vtt"
         request: Request[bytes] = getattr(api, f"download_transcription_{suffix[1:]}")(job.id)
         return request
+    if isinstance(job, api.RepairRecord):
+        return api.get_file_fragmented(job.repaired_file_id or job.id)
     if job.type == "image":
         return api.download_image_file(job.id)
     if job.type == "caption":
@@ -100,6 +106,14 @@ def transcribe(
     id = file if isinstance(file, str) else file.id
     begun = yield from exchange(api.transcribe_file(id, **fields), retries)
     return (yield from exchange(api.get_transcription(begun.id), retries))
+
+
+def repair(
+    file: api.AnyFile | str, fields: Mapping[str, Any], retries: Retries
+) -> Procedure[api.RepairRecord]:
+    """Have a file repaired; gives the record of the repair."""
+    id = file if isinstance(file, str) else file.id
+    return (yield from exchange(api.repair_file(id, **fields), retries))
 
 
 def type_of(filename: str) -> str:

@@ -33,6 +33,8 @@ from fragdex.service.records.state_metrics import StateMetrics
 from fragdex.service.renders import operations as render_operations
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
+from fragdex.service.repairs import routes as repairs
+from fragdex.service.repairs import worker as repairing
 from fragdex.service.resumable import draft, tus
 from fragdex.service.resumable import operations as resumable_uploads
 from fragdex.service.resumable.appending import RunningUploads
@@ -78,6 +80,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     files.router,
     tus.router,
     draft.router,
+    repairs.router,
     renders.router,
     streaming.router,
     timelines.router,
@@ -89,6 +92,7 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 WORK: tuple[Work, ...] = (
     *processing.WORK,
+    *repairing.WORK,
     *rendering.WORK,
     *transcribing.WORK,
     *delivering.WORK,

@@ -20,6 +20,7 @@ from av.stream import Disposition
 import fragdex
 from fragdex.decoding.codec import MOST_PIXELS, is_short_of_memory
 from fragdex.errors import TruncatedInput, Unprocessable
+from fragdex.transcode.tracks import REPAIRABLE
 
 # Demuxers of containers and of bare audio streams. None of them opens a second file by itself;
 # raw video has no times, pictures have no duration, and playlists are no media.
@@ -115,8 +116,10 @@ def opened(file: BinaryIO) -> Iterator[InputContainer]:
             raise Unprocessable(
                 f"the file is damaged, or has more than {MOST_STREAMS} streams"
             ) from error
+        missing = _without_index(file)
         raise Unprocessable(
-            _without_index(file) or "this is not a media file that can be read"
+            missing or "this is not a media file that can be read",
+            more={REPAIRABLE: True} if missing else None,
         ) from error
     with container:
         assert isinstance(container, InputContainer)  # opened for reading

@@ -19,6 +19,8 @@ from fragdex.fragments.table import Int64
 
 SCRUB_TRACK: Final = -1
 """The track id of the low-resolution track for scrubbing."""
+REPAIRABLE: Final = "repairable"
+"""The member of `Unprocessable.more` of a file that cannot be opened because it lacks its index."""
 
 
 @dataclass(frozen=True, slots=True)

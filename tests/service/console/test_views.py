@@ -9,7 +9,7 @@ import pytest
 
 from service.serving import API
 from service.transcriptions.working import SPEECH
-from service.working import announced, uploaded
+from service.working import announced, events_of, fixture_bytes, uploaded
 
 pytestmark = pytest.mark.slow
 
@@ -141,6 +141,20 @@ def test_what_failed_is_listed_with_its_problem_and_tried_again(opened):
     assert answer.value.ok
     row.locator(".chip.failed").wait_for()
     client.delete(f"{API}/files/{record['id']}")
+
+
+def test_a_film_without_its_index_is_repaired(opened):
+    page, client = opened.page, opened.served.client
+    uploaded(client, fixture_bytes("moov-last.mp4"), "GX010001.MP4", **FILM)
+    broken = uploaded(client, fixture_bytes("cut-moov-last.mp4"), "GX010002.MP4", **FILM)
+    events_of(client, f"/files/{broken['id']}/progress")
+    page.get_by_role("link", name="GX010002.MP4").first.click()
+    page.get_by_role("button", name="Repair").click()
+    page.get_by_text("avc1.64000A: 50 samples, 50 of them proved, 2.0 s").wait_for()
+    assert "nothing lost" in page.locator("#repair-result").inner_text()
+    page.get_by_role("link", name="Open the repaired film").click()
+    page.get_by_role("heading", name="GX010002.repaired.mp4").wait_for()
+    page.locator("#film[data-state=ready]").wait_for()
 
 
 def test_keys_are_made_rotated_and_revoked(opened, browser):

@@ -7,6 +7,7 @@ import { follow } from "./events.js";
 import { bytesText, secondsOf, when } from "./format.js";
 import { indexTab } from "./index_tab.js";
 import { Lane, Player } from "./player.js";
+import { isRepairable, repair } from "./repair.js";
 import { deleteShown, go, note, title } from "./router.js";
 import { clipTab, linksTab } from "./share.js";
 import { storyboard } from "./storyboard.js";
@@ -48,7 +49,10 @@ export async function show(view, { id, query, signal }) {
     if (file.status === "processing") {
       file = await processed(file, place, { state, bar }, signal);
     }
-    if (file.status === "failed") throw new Error(file.problem?.detail ?? "The file cannot be used.");
+    if (file.status === "failed") {
+      if (isRepairable(file)) film.append(repair(file, signal));
+      throw new Error(file.problem?.detail ?? "The file cannot be used.");
+    }
     save.hidden = file.status !== "ready";
     if (file.status === "ready") await open(film, file, place, query, state, signal);
     else {

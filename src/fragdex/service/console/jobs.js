@@ -42,7 +42,7 @@ export async function show(view, { signal }) {
 
 async function all(signal) {
   const list = (path) => askJson(`${path}&limit=${NEWEST}`, { signal });
-  const states = { processes: ["processing", "failed"], renders: ["pending", "rendering", "failed"],
+  const states = { processes: ["processing", "failed"], repairs: ["repairing", "failed"], renders: ["pending", "rendering", "failed"],
     transcriptions: ["pending", "transcribing", "failed"] };
   const asked = Object.entries(states).flatMap(([field, names]) => names.map(async (status) =>
     (await list(`${field === "processes" ? "process_isobmff" : field}?status=${status}`))[field].map((one) => job(field, one))));
@@ -56,6 +56,10 @@ function job(field, one) {
   if (field === "processes") {
     return { ...common, name: "Make playable", href: `files/${one.unprocessed_file_id}`, done: one.progress,
       again: common.failed ? `unprocessed_files/${one.unprocessed_file_id}/process` : null };
+  }
+  if (field === "repairs") {
+    return { ...common, name: "Repair", href: `files/${one.file_id}`, done: one.progress,
+      again: common.failed ? `files/${one.file_id}/repair` : null };
   }
   if (field === "renders") {
     const attempts = Math.max(0, ...one.slices.map((slice) => slice.attempts));

@@ -416,6 +416,30 @@ Index(None, processes.c.unprocessed_file_id)
 # they go with their tenant
 Index(None, processes.c.tenant_id)
 
+repairs = table(
+    "repairs",
+    own_id(),
+    of_tenant(),
+    of("files", "file_id"),
+    # as the request said: the good file, and the rate
+    Column("wanted", JSON, nullable=False),
+    # the good file that is used; it may be deleted later
+    Column("like_file_id", String(36)),
+    # a file of its own, too
+    Column("repaired_file_id", String(36)),
+    Column("report", JSON),
+    Column("progress", Float, nullable=False, default=0.0),
+    Column("problem", JSON),
+    at("created_at", needed=True),
+    at("started_at"),
+    at("completed_at"),
+    at("failed_at"),
+    row_bytes("wanted", "report", "problem"),
+)
+Index(None, repairs.c.file_id)
+Index(None, repairs.c.tenant_id, repairs.c.id)
+Index(None, repairs.c.tenant_id, repairs.c.row_bytes)
+
 timelines = table(
     "timelines",
     own_id(),

@@ -225,7 +225,7 @@ def process_file(
     """
     with context.database.read() as connection:
         row = UNPROCESSED.row(connection, tenant_id, file_id)
-        _need_media(connection, row)
+        need_media(connection, row)
         going = _going(connection, file_id)
         blob = blobs.used_by(connection, tenant_id, FAMILY, file_id)
         if going is None:
@@ -378,7 +378,8 @@ def cancel_all(context: ServiceContext, connection: Connection, file_id: str) ->
         context.jobs.cancel(_job(process_id), connection)
 
 
-def _need_media(connection: Connection, row: Row[Any]) -> None:
+def need_media(connection: Connection, row: Row[Any]) -> None:
+    """Refuse a file whose bytes are missing (Conflict), or no media (Unprocessable)."""
     if row.completed_at is None:
         next_byte = connection.scalar(
             sa.select(uploads.c.next_byte).where(

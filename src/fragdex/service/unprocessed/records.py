@@ -109,10 +109,11 @@ def look(context: ServiceContext, tenant_id: str, ids: Sequence[str]) -> dict[st
     columns = (row.id, row.progress, row.problem, row.completed_at, row.failed_at)
     wanted = sa.select(*columns).where(row.tenant_id == tenant_id, row.id.in_(ids))
     with context.database.read() as connection:
-        return {one.id: _event_of(one) for one in connection.execute(wanted)}
+        return {one.id: event_of(one) for one in connection.execute(wanted)}
 
 
-def _event_of(row: Any) -> Event:
+def event_of(row: Any) -> Event:
+    """Where a job is, by the row of its record: its progress, problem and ends."""
     problem = Problem.of(row.problem)
     if problem is not None or row.failed_at is not None:
         return "error", {} if problem is None else problem.model_dump()

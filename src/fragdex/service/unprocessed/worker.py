@@ -44,9 +44,10 @@ from fragdex.service.records.tables import (
     processes,
 )
 from fragdex.service.store.composing import MOST_RECORD_BYTES, Composition, is_composed
+from fragdex.service.unprocessed.alike import file_alike
 from fragdex.service.unprocessed.records import FAMILY, file_data
 from fragdex.transcode.running import run as run_media
-from fragdex.transcode.tracks import COPIED_RANGE, SCRUB_TRACK, TranscodedTrack
+from fragdex.transcode.tracks import COPIED_RANGE, REPAIRABLE, SCRUB_TRACK, TranscodedTrack
 
 # What the media work made, on its way from files of this machine to rows that name it.
 #
@@ -285,10 +286,15 @@ def _run(context: ServiceContext, job: Job) -> None:
     composing = context.settings.keep == "original" and not is_composed(blob.store_key)
     try:
         with context.store.local(blob.store_key) as path:
-            tracks = run_media(
-                path, folder, lambda part: progress(_MEDIA_PART * part), job.check,
-                ranges=composing,
-            )  # fmt: skip
+            try:
+                tracks = run_media(
+                    path, folder, lambda part: progress(_MEDIA_PART * part), job.check,
+                    ranges=composing,
+                )  # fmt: skip
+            except Unprocessable as error:
+                if REPAIRABLE in error.more:
+                    raise _to_be_repaired(context, job, row, blob, error) from error
+                raise
             staged = keep(
                 context,
                 row["tenant_id"],
@@ -301,6 +307,24 @@ def _run(context: ServiceContext, job: Job) -> None:
             publish(context, connection, job.record_id, staged)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _to_be_repaired(
+    context: ServiceContext, job: Job, row: Mapping[Any, Any], blob: Blob, error: Unprocessable
+) -> Unprocessable:
+    """Why a file without its index failed, and the good file that it can be repaired with."""
+    try:
+        like = file_alike(
+            context, row["tenant_id"], row["id"], blob.store_key, row["filename"], job.check
+        )
+    except Unprocessable:
+        like = None
+    if like is None:
+        return error
+    return Unprocessable(
+        f"{error.message}; the file {like.filename} ({like.id}) is like it: "
+        f"POST /files/{row['id']}/repair"
+    )
 
 
 def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
@@ -330,7 +354,7 @@ def _begin(context: ServiceContext, process_id: str) -> Mapping[Any, Any] | None
         process = connection.execute(
             sa.select(
                 row.started_at, row.completed_at, row.failed_at,
-                files.c.tenant_id, files.c.id,
+                files.c.tenant_id, files.c.id, files.c.filename,
             )
             .join(files, files.c.id == row.unprocessed_file_id)
             .where(row.id == process_id)

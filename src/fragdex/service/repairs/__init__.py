@@ -1,0 +1,1 @@
+"""Repairs of files whose index is lost or wrong, as jobs."""

@@ -1,0 +1,144 @@
+"""Repairs: order, find, list, delete; no HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex.errors import Conflict, InvalidRequest
+from fragdex.service.context import ServiceContext
+from fragdex.service.records import blobs
+from fragdex.service.records.identifiers import instant, new_id, rfc3339
+from fragdex.service.records.tables import files, repairs
+from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.repairs.model import (
+    NewRepair,
+    RepairList,
+    RepairRecord,
+    RepairReport,
+    RepairStatus,
+)
+from fragdex.service.repairs.worker import OPEN, REPAIR, good_bytes
+from fragdex.service.unprocessed.model import Problem
+from fragdex.service.unprocessed.operations import need_media
+from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED, event_of
+from fragdex.service.uploads.repository import Repository
+from fragdex.service.web.events import Event
+
+_ROW = repairs.c
+
+
+def repair_file(
+    context: ServiceContext, tenant_id: str, file_id: str, new: NewRepair
+) -> tuple[RepairRecord, bool]:
+    """The repair of a file, and whether it is a new one.
+
+    One of the same request that runs, or whose file is there, is given again; one that failed is
+    followed by a new one.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+        Conflict: bytes of it are missing, or were deleted.
+        Unprocessable: it is known to be no media file.
+        InvalidRequest: the good file cannot be used.
+        TooManyRequests: too many jobs of the tenant are in progress.
+        QuotaExceeded: the tenant would store too much.
+    """
+    wanted = new.model_dump()
+    with context.database.write() as connection:
+        row = UNPROCESSED.row(connection, tenant_id, file_id, lock=True)
+        need_media(connection, row)
+        if blobs.used_by(connection, tenant_id, FAMILY, file_id) is None:
+            raise Conflict(
+                "only the tracks of this file were kept, and they cannot be repaired",
+                advice="send the file again",
+            )
+        if new.like_file_id is not None and not good_bytes(connection, tenant_id, new.like_file_id):
+            raise InvalidRequest(
+                "there is no such video, or it has no bytes", pointer="/like_file_id"
+            )
+        known = _known(connection, file_id, wanted)
+        if known is not None:
+            return REPAIRS.read(connection, tenant_id, known), False
+        context.jobs.need_room(connection, tenant_id)
+        repair_id = new_id()
+        values = {
+            "id": repair_id,
+            "tenant_id": tenant_id,
+            "file_id": file_id,
+            "wanted": wanted,
+            "like_file_id": new.like_file_id,
+            "progress": 0.0,
+            "created_at": instant(),
+        }
+        connection.execute(repairs.insert().values(**values))
+        need_within_quota(connection, tenant_id)
+        context.jobs.enqueue(connection, REPAIR, repair_id, tenant_id=tenant_id)
+        return REPAIRS.read(connection, tenant_id, repair_id), True
+
+
+def _known(connection: Connection, file_id: str, wanted: dict[str, Any]) -> str | None:
+    """The newest repair of this request, if it runs, or if the repaired file is still there."""
+    query = sa.select(_ROW.id, _ROW.wanted, _ROW.completed_at, _ROW.repaired_file_id)
+    mine = query.where(_ROW.file_id == file_id, _ROW.failed_at.is_(None)).order_by(_ROW.id.desc())
+    for row in connection.execute(mine):
+        if row.wanted == wanted:
+            there = sa.select(files.c.id).where(files.c.id == row.repaired_file_id)
+            going = row.completed_at is None or connection.execute(there).first() is not None
+            return str(row.id) if going else None
+    return None
+
+
+def delete_repair(context: ServiceContext, tenant_id: str, repair_id: str) -> None:
+    """Delete a repair, and stop it if it is running; the repaired file stays.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+    """
+    with context.database.write() as connection:
+        REPAIRS.row(connection, tenant_id, repair_id)
+        context.jobs.cancel(f"{REPAIR}-{repair_id}", connection)
+        connection.execute(repairs.delete().where(_ROW.id == repair_id))
+
+
+def look(context: ServiceContext, tenant_id: str, ids: Sequence[str]) -> dict[str, Event]:
+    """Where repairs stand, by id."""
+    columns = (_ROW.id, _ROW.progress, _ROW.problem, _ROW.completed_at, _ROW.failed_at)
+    query = sa.select(*columns).where(_ROW.tenant_id == tenant_id, _ROW.id.in_(ids))
+    with context.database.read() as connection:
+        return {row.id: event_of(row) for row in connection.execute(query)}
+
+
+def _record_of(row: Row[Any]) -> RepairRecord:
+    status = RepairStatus.REPAIRING if row.completed_at is None else RepairStatus.COMPLETE
+    return RepairRecord(
+        id=row.id,
+        file_id=row.file_id,
+        like_file_id=row.like_file_id,
+        repaired_file_id=row.repaired_file_id,
+        status=RepairStatus.FAILED if row.failed_at is not None else status,
+        progress=row.progress,
+        report=None if row.report is None else RepairReport.model_validate(row.report),
+        problem=Problem.of(row.problem),
+        created_at=rfc3339(row.created_at),
+        completed_at=rfc3339(row.completed_at),
+        failed_at=rfc3339(row.failed_at),
+    )
+
+
+REPAIRS = Repository(
+    repairs,
+    "repair",
+    lambda _, rows: [_record_of(row) for row in rows],
+    RepairList,
+    {
+        RepairStatus.COMPLETE: _ROW.completed_at.is_not(None),
+        RepairStatus.FAILED: _ROW.failed_at.is_not(None),
+        RepairStatus.REPAIRING: OPEN,
+    },
+    weight=_ROW.row_bytes,
+)
+"""The repairs of tenants."""
