@@ -323,7 +323,7 @@ class Array(Kind):
         return self.count(context) if callable(self.count) else self.count
 
     def _parse(self, stream: Any, context: Any, path: Any) -> Sequence[Any]:
-        # Every item takes a byte or more: a count beyond what is left fails before it grows.
+        # Every item takes a byte or more: a count beyond the rest fails before it grows.
         count = self.length(context)
         _held(count, 1, stream)
         parsed = (self.item._parse(stream, context, path) for _ in range(count))

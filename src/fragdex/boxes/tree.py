@@ -268,7 +268,7 @@ def _read(tree: str) -> tuple[Entry, ...]:
             own = code.strip().lower().replace("-", "_")
             table.append(Entry(code, parents, declaration.strip() or own, depth))
         if declaration and declaration == last:
-            codes = above[depth] + codes  # a line that goes on with the one before
+            codes = above[depth] + codes  # a line that continues the one before
         last = declaration
         del above[depth:]
         above.append(codes)

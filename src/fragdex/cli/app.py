@@ -304,7 +304,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         complain(_stdout_fails(error) or system_message(error))
         return exit_code(error)
-    except Exception as error:  # noqa: BLE001 — the last line before the user: a fault is told, too
+    except Exception as error:  # noqa: BLE001 — the last line before the user: a fault is reported, too
         if os.environ.get("FRAGDEX_TRACEBACK"):
             traceback.print_exc()
         text = " ".join(str(error).split())

@@ -73,7 +73,7 @@ def compare(
 
 
 def _facts(one: str, other: str, comparison: Comparison) -> dict[str, Any]:
-    # PSNR and times are finite: frames that are told differ
+    # PSNR and times are finite: frames that are listed differ
     return {"file": one, "other": other, "equal": comparison.is_equal, **asdict(comparison)}
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
 _FONT_SUFFIXES: Final = {".ttf", ".otf", ".ttc", ".woff2", ".pfb"}
 _ADVICE_OF_WALLS: Final = "Linux 5.13 or later has all of them; see docs/threat-model.md"
-# Chromium is mended every week or two.
+# Chromium gets fixes every week or two.
 _STALE_DAYS: Final = 7
 _LITTLE_ROOM: Final = 4 << 30
 

@@ -35,7 +35,7 @@ def _info(name: str, json: bool, opening: dict[str, Any]) -> tuple[str, Sequence
     from fragdex.cli.opening import notes, open_any
 
     index = open_any(name, **opening)
-    # The findings are the answer here, and not a word beside it.
+    # The findings are the answer here, with nothing else.
     lines = notes(index, findings=False)
     text = json_line({"file": name, **_value(index)}) if json else f"{index!r}\n{_more(index)}"
     return text, lines

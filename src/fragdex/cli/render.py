@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from fragdex.rendering.spec import RenderSpec
 
 
-# `fragdex render --data rows.csv`: a film for each row, several at once.
+# `fragdex render --data rows.csv`: a video for each row, several at once.
 #
-# What was made is written down beside the films, with what each was made of. Whoever runs the same
-# command again makes only what is missing, or would be another film now.
+# The list of results is stored next to the videos, with the inputs of each. Running the same
+# command again makes only what is missing or would differ now.
 
 
 _DONE: Final = ".fragdex-renders.json"
@@ -213,7 +213,7 @@ class FilmBatch:
     def _notes(self, folder: Path) -> dict[str, Any]:
         if folder not in self._done:
             self._done[folder] = {}
-            # What cannot be read is made anew.
+            # What cannot be read is made again.
             with suppress(OSError, ValueError):
                 notes = json.loads((folder / _DONE).read_text("utf-8"))
                 self._done[folder] = notes if isinstance(notes, dict) else {}
@@ -441,7 +441,7 @@ def render(
         facts = facts_of(page, output, spec.film, rendered, seconds, given)
         finish()
     tell_notes(rendered.notes)
-    # The film itself may be on stdout: then words go to stderr.
+    # The video itself may be on stdout: then messages go to stderr.
     say(json_line(facts) if json else line_of(facts), err=output == "-")
     return INCOMPLETE if rendered.notes.incomplete and not allow_incomplete else 0
 

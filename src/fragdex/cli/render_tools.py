@@ -317,7 +317,7 @@ def preview_page(port: int, name: str, page: PageSource, spec: RenderSpec, json:
     return 0
 
 
-# From when on it is foreseen what a render takes: seconds, frames, and how far it may be off.
+# When the cost of a render is estimated: after so many seconds and frames, and its error.
 _SEEN_SECONDS: Final = 3.0
 _SEEN_FRAMES: Final = 10
 _OFF: Final = 2

@@ -66,7 +66,7 @@ def repair(
     mending = partial(_repair, outputs=outputs, like=like, rate=_parse_rate(rate))
     for name, repaired in work.each(mending, names, 1):
         text = json_line({"file": name, **repaired}) if json else _text(name, repaired, spans)
-        # The film itself may be on stdout: then words go to stderr.
+        # The video itself may be on stdout: then messages go to stderr.
         say(text, err=output == "-")
     return work.code
 

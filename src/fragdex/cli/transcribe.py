@@ -192,7 +192,7 @@ def transcribe(
     layout = CaptionLayout(
         line_length, reading_speed=reading_speed, min_duration_ms=round(min_duration * 1000)
     )
-    make_engine(choice)  # a wrong name is told before anything is read
+    make_engine(choice)  # a wrong name is reported before anything is read
     from fragdex import open_source
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
     from fragdex.errors import NotISOBMFF

@@ -68,7 +68,7 @@ def verify(
 
     def pieces() -> Iterator[str]:
         names = expand(indexes) if indexes else [file]
-        # Without the truth of FILE there is nothing to hold an index against, but for digests.
+        # Without FILE's own structure, only its digests can check an index.
         try:
             _exact(file, **opening)
         except FragdexError as error:

@@ -252,7 +252,7 @@ class VideoSet(Sequence[Video]):
             return path
         if "://" in self._root:
             return f"{self._root.rstrip('/')}/{path}"
-        # as it was looked at: a `..` behind a link would lead elsewhere
+        # as it was looked at: a `..` after a link would lead elsewhere
         return os.path.normpath(os.path.join(self._root, path))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -20,8 +20,8 @@ __all__ = ["Loudness", "loudness", "measured"]
 _INTEGRATED: Final = "lavfi.r128.I"
 _RANGE: Final = "lavfi.r128.LRA"
 _PEAK: Final = "lavfi.r128.true_peak"
-_UNGATED: Final = -70.0  # LUFS; nothing below counts (ITU-R BS.1770-4), and so silence is told
-_HALF_STEP: Final = 0.0005  # of what the filter tells of true peaks
+_UNGATED: Final = -70.0  # LUFS; nothing below counts (ITU-R BS.1770-4), and so silence is reported
+_HALF_STEP: Final = 0.0005  # of the true peaks that the filter reports
 _LONGEST_HOLE: Final = 4  # seconds: longer ones are gated, and change nothing
 
 
@@ -112,7 +112,7 @@ def measured(
     meter.link_to(sink)
     graph.configure()
     integrated, spread, peak, length = _UNGATED, 0.0, 0.0, 0
-    # of the last tenth of a second, which is shorter, nothing would be told
+    # the last tenth of a second is shorter and would not be reported
     silence = np.zeros((rate // 5, len(av.AudioLayout(layout).channels)), np.float32)
     for piece in chain(sound, (silence,)):
         if not len(piece):

@@ -61,7 +61,7 @@ def scaled_and_cropped(
             raise ValueError(f"{name}: 1 to {LONGEST_SIDE:,} pixels, not {side}")
     wide, high = shown
     if width is None or height is None:
-        # One side is asked for, or none: the other follows, whatever the fit.
+        # At most one side is given: the other follows, whatever the fit.
         if width is not None:
             scaled = width, max(1, round(high * width / wide))
         elif height is not None:

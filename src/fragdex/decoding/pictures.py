@@ -176,10 +176,10 @@ class PictureReader(VideoTrack):
 
     def _opened(self) -> None:
         self._feed: Iterator[tuple[Place, Any]] = iter(())
-        # Rows that belong to what is decoded: the first, behind the last that is shown by now, and
-        # behind those whose reordering is known.
+        # Rows that belong to what is decoded: the first, after the last that is shown by now, and
+        # after those whose reordering is known.
         self._start = self._last = self._measured = 0
-        self._next: Place | None = None  # None: the decoder has to begin anew
+        self._next: Place | None = None  # None: the decoder has to start again
         self._given = -(1 << 62)  # cts of the latest picture that the decoder gave
         self._waiting: dict[int, Any] = {}
         self._shown: tuple[int, int, Picture] | None = None
@@ -207,7 +207,7 @@ class PictureReader(VideoTrack):
         for _ in range(EARLIER):
             if wanted in self._waiting or hit.clamped:
                 break
-            # Marked as a sync sample, and is none: pictures refreshed little by little, say.
+            # Wrongly marked as a sync sample: for example pictures refreshed little by little.
             hit = self.track.seek((hit.cts - 1 + self.track.shift) / self.track.timescale)
             begin = self._sync_place(hit.fragment, hit.cts)
             self._next = None

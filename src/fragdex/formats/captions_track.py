@@ -169,7 +169,7 @@ def _with_track(
             trex = make_box("trex", track_ID=track, default_sample_description_index=1)
             child = child.replace(children=[*child.children, trex])
         children.append(child)
-    # Behind the other tracks: where a player takes what comes first, nothing changes.
+    # After the other tracks: where a player takes what comes first, nothing changes.
     last = max((n for n, child in enumerate(children) if child.type == "trak"), default=-1)
     children.insert(last + 1, trak)
     return moov.replace(children=children)

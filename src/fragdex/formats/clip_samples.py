@@ -73,7 +73,7 @@ class Protection:
             return []
         divided = any(len(part) > vector for part in parts)
         if divided:
-            # A sample that is protected as a whole has no ranges beside others that have.
+            # A sample that is protected as a whole has no ranges next to others that have.
             parts = tuple(part + b"\0\0" if len(part) == vector else part for part in parts)
         least = vector + 2 if divided else vector
         if any(len(part) < least for part in parts):

@@ -347,7 +347,7 @@ def _stretch(
     if not visible.any():
         return None
     if rate:
-        # What the edit list shows before these samples and behind them is nothing.
+        # The edit list shows nothing before or after these samples.
         least, most = Fraction(int(cts[visible].min())), Fraction(int(ends[visible].max()))
         if least > low:
             begin, low = begin + (least - low) / pace, least

@@ -182,7 +182,7 @@ def timecode_cut(
     samples, data = one.samples, one.made(source)
     end = ceil(one.at + (one.stop - one.begin) * track.timescale)
     times = np.append(ceil(one.at), samples.cts[1:])
-    # Fragments cannot begin inside a step, so what is left of one is a sample by itself.
+    # Fragments cannot begin inside a step, so the rest of one is a sample by itself.
     after = int(samples.cts[0]) + one.counting.step * (one.passed + 1) * track.timescale
     whole = one.at == after - one.counting.step * track.timescale
     if not whole and times[0] < ceil(after) < np.append(times[1:], end)[0]:
@@ -228,7 +228,7 @@ def _stretch(
     low = segment.media_time + (begin - segment.start) * track.timescale
     high = low + (end - begin) * track.timescale
     table = track.fragments
-    # The last sample may have no duration, where the muxer did not know how long the film would be.
+    # The last sample may have no duration, if the muxer did not know how long the video would be.
     ends = np.where(np.arange(len(table)) < len(table) - 1, table.cts_end, FAR)
     rows = np.flatnonzero((table.cts_min < ceil(high)) & (ends > floor(low)))
     if not len(rows):

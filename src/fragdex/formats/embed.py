@@ -375,7 +375,7 @@ class ChangedFragments:
             return
         places = np.array(rows, np.int64)
         moved = shifts.of(places) - places
-        # What is inserted in front of the moof comes before it; the moof itself ends behind.
+        # What is inserted in front of the moof comes before it; the moof itself ends after it.
         wrong = np.flatnonzero(moved[:, 0] != moved[:, 1])
         if len(wrong):
             moof, first = rows[int(wrong[0])]

@@ -165,7 +165,7 @@ static inline int fidx__hex(char c)
                                                                               : -1;
 }
 
-/* Behind a string that begins at p; NULL: it is none. */
+/* The end of a string that begins at p; NULL: it is not a string. */
 static inline const char *fidx__string(const char *p, const char *end)
 {
     if (p == end || *p++ != '"')
@@ -227,7 +227,7 @@ static inline const char *fidx__scalar(const char *p, const char *end)
     return fidx__number(p, end);
 }
 
-/* Behind a name and its colon. */
+/* The end of a name and its colon. */
 static inline const char *fidx__name(const char *p, const char *end)
 {
     p = fidx__string(p, end);
@@ -237,7 +237,7 @@ static inline const char *fidx__name(const char *p, const char *end)
     return p < end && *p == ':' ? p + 1 : NULL;
 }
 
-/* Behind the value that begins at or after p, whatever is in it; NULL: this is no JSON. */
+/* The end of the value that begins at or after p, whatever is in it; NULL: this is no JSON. */
 static inline const char *fidx__value(const char *p, const char *end)
 {
     uint64_t objects = 0; /* a bit for each level: whether it is an object */
@@ -314,7 +314,7 @@ static inline int fidx_is(fidx_text text, const char *ascii)
     return p == end && !*ascii;
 }
 
-/* A JSON string as UTF-8 with a zero byte behind it, cut to the room; gives the bytes without it
+/* A JSON string as UTF-8 with a zero byte after it, cut to the room; gives the bytes without it
  * that the whole takes. Lone surrogates U+DC80 to U+DCFF become the bytes that they stand for. */
 static inline size_t fidx_copy_text(fidx_text text, char *out, size_t room)
 {
@@ -388,7 +388,7 @@ static inline fidx_text fidx__get(fidx_text object, const char *name)
     return found;
 }
 
-/* The element of a list behind another one, or the first one; size 0: there is none. */
+/* The element of a list after another one, or the first one; size 0: there is none. */
 static inline fidx_text fidx__element(fidx_text list, fidx_text before)
 {
     fidx_text found = {NULL, 0};
@@ -1138,7 +1138,7 @@ static inline int fidx__bytes(const fidx_track *track, size_t row, fidx_range *o
     return 1;
 }
 
-/* Adds a range behind those that were there at `first`. */
+/* Adds a range after those that were there at `first`. */
 static inline fidx_status fidx__add(fidx_range bytes, fidx_range *out, size_t room, size_t first,
                                     size_t *count)
 {
@@ -1152,7 +1152,7 @@ static inline fidx_status fidx__add(fidx_range bytes, fidx_range *out, size_t ro
     return FIDX_OK;
 }
 
-/* Row behind the last fragment with a sample at or before a time; behind `row` in any case. A span
+/* Row after the last fragment with a sample at or before a time; after `row` in any case. A span
  * without end has the fragments of unknown times as well. */
 static inline size_t fidx__behind(const fidx_track *track, size_t row, int64_t ticks)
 {

@@ -14,13 +14,13 @@ const MAGIC = [0x89, 0x46, 0x44, 0x58, 0x0d, 0x0a, 0x1a, 0x0a];
 const ITEM_SIZES = { "<i8": 8, "<u4": 4, "|b1": 1 };
 const VIRTUAL = 1; // a flag of a fragment: its samples are in the moov
 
-/** A `.fidx` that is damaged, of a later version, or without what is asked for. */
+/** A `.fidx` that is damaged, of a later version, or without what the call needs. */
 export class FrameIndexError extends Error {
   name = "FrameIndexError";
 }
 
 export class FrameIndex {
-  /** What the file says of itself: `name`, `size`, `etag` and so on of the film. */
+  /** What the file says of itself: `name`, `size`, `etag` and so on of the video. */
   source;
   /** Tracks: `id`, `kind`, `codec`, `width`, `height`, `timescale`, `rotation`, `mirrored`, `period`. */
   tracks;
@@ -97,7 +97,7 @@ export class FrameIndex {
   }
 
   /**
-   * The bytes that play the span from `start` to `stop` (exclusive; Infinity: to the end), beside
+   * The bytes that play the span from `start` to `stop` (exclusive; Infinity: to the end), next to
    * those of `init`: sorted, `[{ start, stop }]`. `tracks`: as `seek` takes one; left out: all.
    */
   span(start, stop, { tracks } = {}) {
@@ -167,7 +167,7 @@ class Tables {
     this._sync = columns("sync", Object.keys(TABLES.sync));
     const { cts_min, cts_end, sample_count } = this.fragments;
     this._end = cts_end.reduce((end, one, row) => (sample_count[row] ? Math.max(end, one) : end), UNKNOWN);
-    // for each row the least time of it and of all behind it, which only rise
+    // for each row the least time of it and of all after it, which only rise
     this._starts = cts_min.map((one) => (one === UNKNOWN ? 2 ** 63 : one));
     for (let row = this._starts.length - 2; row >= 0; row--) {
       this._starts[row] = Math.min(this._starts[row], this._starts[row + 1]);
@@ -242,7 +242,7 @@ function merged(ranges, apart = false) {
   return found;
 }
 
-/** Ranges with what the moofs in them need, which may lie behind other moofs. */
+/** Ranges with what the moofs in them need, which may lie after other moofs. */
 function closed(ranges, tables) {
   const total = (all) => all.reduce((sum, { start, stop }) => sum + stop - start, 0);
   for (let turn = 0; turn < MOST_TURNS; turn++) {

@@ -82,7 +82,7 @@ def _tfra(
     if source is not None:
         for entry, (at, sample) in enumerate(zip(place.tolist(), number.tolist(), strict=True)):
             if at not in moofs:
-                moofs.clear()  # entries rise: what lies behind is not asked for again
+                moofs.clear()  # entries rise: what lies before is not requested again
                 moofs[at] = _moof(source, at)
             traf[entry], trun[entry], number[entry] = _numbers(moofs[at], track.id, sample)
     time = np.maximum(access[listed] + whole_ticks(track.shift), 0)

@@ -51,7 +51,7 @@ def _decimal(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Digits right-aligned in rows of equal width, with zero bytes in front."""
     wide = values.astype(np.int64)
     negative = wide < 0
-    # -(-2^63) wraps to itself, whose bits are 2^63 as an unsigned number: just what is wanted.
+    # -(-2^63) wraps to itself, whose bits are 2^63 as an unsigned number: as intended.
     left = np.abs(wide).view(np.uint64)
     most = int(left.max())
     width = len(str(most))

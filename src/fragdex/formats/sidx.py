@@ -90,7 +90,7 @@ def boxes(
         edges = [n * part // parts for part in range(parts + 1)]
     sizes = [int(rows["referenced_size"][a:b].sum()) for a, b in pairwise(edges)]
     children: list[Box] = []
-    # From the back: how far a child lies before its media depends on the children behind it.
+    # From the back: how far a child lies before its media depends on the children after it.
     behind = first_offset
     media = sum(sizes)
     for part in range(parts - 1, -1, -1):

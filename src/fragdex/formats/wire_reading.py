@@ -127,7 +127,7 @@ class JsonStream:
                 if self._ended:
                     self.fail("JSON", f"something else ({error})")
             else:
-                # A number that reaches to the end of what is there may go on.
+                # A number at the end of the input may continue.
                 if self._ended or stop < len(self._text):
                     self._place = stop
                     return value

@@ -205,7 +205,7 @@ class _Work:
     def close(self) -> None:
         if self._context is not None:
             context, self._context = self._context, None
-            # Those sets would go on where the next run has none of its own.
+            # Those sets would stay in force where the next run has none of its own.
             if self._met is not None:
                 self._decoders.give_back(self._entry, self._threads, context, self._met)
 

@@ -144,7 +144,7 @@ def _units(sample: SampleBytes, length_size: int) -> Iterator[_Unit]:
             return
         size = int.from_bytes(length, "big")
         at += length_size
-        # What runs over its sample is none: the lengths are read at a wrong place.
+        # A unit that exceeds its sample is invalid: the lengths were read at a wrong place.
         if at + size > sample.size:
             return
         if size:
@@ -419,13 +419,13 @@ def _behind(sample: SampleBytes, code: int) -> bytes:
 
 
 def _mpeg4(sample: SampleBytes) -> Access:
-    # ISO/IEC 14496-2, 6.2.5: vop_coding_type, two bits behind vop_start_code; 0 is intra.
+    # ISO/IEC 14496-2, 6.2.5: vop_coding_type, two bits after vop_start_code; 0 is intra.
     vop = _behind(sample, 0xB6)
     return Access.OPEN if vop and not vop[0] >> 6 else Access.NONE
 
 
 def _mpeg2(sample: SampleBytes) -> Access:
-    # ISO/IEC 13818-2, 6.2.3: picture_coding_type behind ten bits of temporal_reference; 1 is I.
+    # ISO/IEC 13818-2, 6.2.3: picture_coding_type after ten bits of temporal_reference; 1 is I.
     picture = _behind(sample, 0x00)
     return Access.OPEN if picture and picture[1] >> 3 & 7 == 1 else Access.NONE
 

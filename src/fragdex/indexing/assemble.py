@@ -249,7 +249,7 @@ def _end(scan: Scan, size: int, partial: bool) -> _End:
             return _End(True, size, moofs)
         if (stop > size and layout.stop[-1] > size) or lacks:
             return _End(False, int(layout.start[-1]), moofs if partial else moofs - 1)
-    # An unfinished box: go on from it, or from the boxes that introduce its fragment.
+    # An unfinished box: continue there, or at the boxes that introduce its fragment.
     if stop > size and len(tail):
         return _End(False, int(tail["offset"][-1]), moofs)
     return _End(False, _before_lead(tail, scan.position), moofs)
@@ -275,7 +275,7 @@ def _tail(scan: Scan) -> Rows:
     for top in reversed(scan.tops()):
         moofs = np.flatnonzero(top["type"] == MOOF) if scan.moof_count else _NONE
         if len(moofs) > 1:
-            # What stands before the moof in front belongs to no fragment that is asked for.
+            # What stands before the first moof belongs to no requested fragment.
             parts.insert(0, top[moofs[-2] :])
             break
         parts.insert(0, top)

@@ -317,13 +317,13 @@ def _mpeg4_sound(entry: Box) -> Sound:
 
 
 def _alac(entry: Box) -> Sound:
-    # Apple Lossless magic cookie, behind version and flags.
+    # Apple Lossless magic cookie, after version and flags.
     cookie = config(entry, "alac", "wave/alac", least=28)
     return Sound(cookie[13], int.from_bytes(cookie[24:28], "big"), cookie[9])
 
 
 def _flac(entry: Box) -> Sound:
-    # STREAMINFO comes first (RFC 9639, 8.2): behind block and frame sizes 20 bits of rate, 3 of
+    # STREAMINFO comes first (RFC 9639, 8.2): after block and frame sizes 20 bits of rate, 3 of
     # channels and 5 of depth, the last two less one.
     blocks = config(entry, "dfLa", least=22)
     if blocks[4] & 0x7F:

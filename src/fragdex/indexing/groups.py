@@ -125,7 +125,7 @@ def _values(kind: str, body: memoryview) -> Int64 | None:
     if version > 3 or len(body) < 12:
         return None
     if not version:
-        # No length is told: entries of the shortest form stand one behind the other.
+        # No length is given: entries of the shortest form follow each other.
         data, length, count = body[12:], least, (len(body) - 12) // least
     else:
         at = 16 if version > 1 else 12

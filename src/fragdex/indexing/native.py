@@ -130,7 +130,7 @@ def walk_file(
     other, reads made, bytes read.
     """
     walked, kept, reads, count = compiled.walk_file(
-        # A box that a cut file announces may begin behind its end.
+        # A box that a cut file announces may begin after its end.
         *(fd, start, max(start, stop), b"", WHOLE, PASSED, max_rows, max_bytes),
         *(SHAPED, probe, dense, shapes, _learner(learn)),
     )

@@ -93,7 +93,7 @@ def walk_plain(buffer: memoryview, start: int, max_rows: int, inside: bool = Fal
     odd: dict[int, tuple[int, int]] = {}
     at, stop, status, total, behind_whole = start, len(buffer), DONE, 0, False
     while at < stop:
-        # Not behind a fragment's moof: what belongs to it is better met in one stretch.
+        # Not after a fragment's moof: what belongs to it is better met in one stretch.
         if total >= max_rows and not behind_whole:
             status = FULL
             break
@@ -179,7 +179,7 @@ def _table(buffer: memoryview | bytes, offsets: Int64, size: int) -> npt.NDArray
         raise ValueError("a run lies outside the buffer")
     if not size or not len(offsets):
         return np.zeros((len(offsets), size), np.uint8)
-    # Every run of this size in the buffer, seen as one item each: numpy copies those asked for.
+    # Every run of this size in the buffer, seen as one item each: numpy copies those requested.
     every = np.ndarray(room + 1, np.dtype((np.void, size)), buffer, 0, (1,))
     return every[offsets].view(np.uint8).reshape(len(offsets), size)
 

@@ -139,7 +139,7 @@ def _runs(moof: memoryview) -> dict[int, list[_Run]]:
     in_traf = False
     for offset, size, kind, head, depth, _, _ in (*inside.rows, _END):
         if depth == 1:
-            # A traf ends here; its tfhd may stand behind its runs.
+            # A traf ends here; its tfhd may stand after its runs.
             if header is not None and waiting:
                 runs = (_run(moof, *place, header.get("default_sample_flags")) for place in waiting)
                 by_track.setdefault(header["track_ID"], []).extend(run for run in runs if run)

@@ -298,7 +298,7 @@ def positions(
         ):
             _note(findings, repaired & stale, trafs, moof, code, text + "; the moof is used")
     if not good.all():
-        # Nothing binds a fragment to the mdat behind it (8.8.4): samples may lie in any.
+        # Nothing binds a fragment to the mdat after it (8.8.4): samples may lie in any.
         good |= _inside(start, trafs, runs, layout, of_all=True)
     _note(
         findings,

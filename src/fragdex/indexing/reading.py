@@ -56,7 +56,7 @@ class Head:
             seen = len(tops)
             if kinds & {MOOF, MDAT} or scan.waiting_for == MOOF:
                 return
-            # The header behind a box tells whether it ends where a fragment begins.
+            # The header after a box tells whether it ends where a fragment begins.
             data = self.piece(
                 source, ByteRange(need.start, max(need.stop + 32, need.start + ahead))
             )
@@ -243,7 +243,7 @@ def _end_of(source: Source, low: int, high: int | None) -> int:
             ahead *= 2
         else:
             high = low + ahead
-    # Most likely it ends where what was passed over ends.
+    # Most likely it ends where the skipped bytes end.
     at = high - 1
     while low < high and source.size is None:
         if source.read_up_to(ByteRange(at, at + 1)):

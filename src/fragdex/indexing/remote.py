@@ -153,7 +153,7 @@ class Pace:
     def behind(self, need: ByteRange, scan: Scan) -> int:
         """Where to stop reading that begins with what a scan needs."""
         if scan.carried and not self.dense:
-            # The rest of a moof, and the header behind it.
+            # The rest of a moof, and the header after it.
             return need.stop + SPARE
         return need.start + self.ahead()
 

@@ -167,7 +167,7 @@ class ScanState:
                 split = int(np.searchsorted(top["offset"], captured.offset))
                 before = start + np.flatnonzero(is_moof[start:index])
                 self._fragments(buffer, top[:split], whole.some(before))
-                # Fragments were counted through; behind a moov they are read again.
+                # Fragments were counted through; after a moov they are read again.
                 start, top, whole = index, top[split:], whole._replace(shaped=None)
                 self._begin(captured)
         if start or not is_moof.all():

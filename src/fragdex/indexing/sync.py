@@ -129,7 +129,7 @@ def _parted_where_they_overlap(
 def _parted(table: SyncTable, sample_start: Int64 | None, expansion: Expansion) -> SyncTable:
     """The same sync samples, one by one where runs overlap, in decode order."""
     run, first, stop = _alone(table)
-    # What is left of each run stands before, between and behind its pieces.
+    # The rest of each run stands before, between and after its pieces.
     pieces = np.bincount(run, minlength=len(table))
     heads = np.cumsum(pieces + 1) - pieces - 1
     owner = np.repeat(np.arange(len(table)), pieces + 1)

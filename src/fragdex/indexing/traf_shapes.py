@@ -124,7 +124,7 @@ def shape_of(data: memoryview) -> Shape | None:
         if traf is None or traf.track in (known.track for known in listed):
             return None
         listed.append(traf)
-        # Version and flags; track_ID and sample_count stand first behind them.
+        # Version and flags; track_ID and sample_count stand first after them.
         deciding += [
             (body, body + (4 if kind == TFDT_CODE else 8)) for kind, (body, _) in boxes.items()
         ]

@@ -106,7 +106,7 @@ def path_below(scope: Scope, prefix: str = "") -> str | None:
     'a.mp4/'
     """
     path = str(scope["path"])
-    # a proxy may have taken the prefix away that a server tells of
+    # a proxy may have removed the prefix that a server reports
     for root in (str(scope.get("root_path") or "").rstrip("/"), prefix):
         if root and path == root:
             return None
@@ -162,7 +162,7 @@ class Origin:
             return
         path = path_below(scope, self._settings.prefix)
         if path is None:
-            # relative addresses of the list would lead beside the mount
+            # relative addresses of the list would lead out of the mount
             await _with_slash(scope)(scope, receive, send)
             return
         ready = self._at_once(scope, path)
@@ -179,7 +179,7 @@ class Origin:
         yield
         self.close()
 
-    # -- segments of local films that wait for nothing
+    # -- segments of local videos that wait for nothing
 
     def _at_once(self, scope: Scope, path: str) -> tuple[Any, bytes] | None:
         """Headers and bytes of a segment, if nothing has to be waited for."""
@@ -239,7 +239,7 @@ class Origin:
         loop = asyncio.get_running_loop()
         for turn in (1, 2):
             try:
-                # files are read, and films indexed: one visit of a thread for all of it
+                # files are read and videos indexed in one visit of a thread
                 answered = await loop.run_in_executor(self._threads, self._resolved, request, path)
                 return (
                     await self._decoded(request, *answered)
@@ -247,7 +247,7 @@ class Origin:
                     else answered
                 )
             except SourceChanged as error:
-                # what is open is of the file that was: open it anew, once
+                # the open file is the former one: open it again, once
                 if turn == 2:
                     return _refusal(503, error, retry=True)
             except TooManyWaiting:
@@ -337,7 +337,7 @@ class Origin:
         if address.action in ("hls", "dash"):
             view = package_file(film.package, film.indexes[0], address.file)
             known = film.package.sources
-            # a storyboard is of the first film as it is now
+            # a storyboard is of the first video as it is now
             numbers = [known.index(one) if one in known else 0 for one in view.sources]
         else:
             kind, options = view_options(address.action, query)
@@ -501,7 +501,7 @@ class AccessLog:
     def _line(self, scope: Scope, status: int, size: int, milliseconds: float) -> str:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         client = (scope.get("client") or ("-",))[0]
-        # as it came, so that no byte of it can end the line
+        # as sent, so that no byte of it can end the line
         target = (scope.get("raw_path") or b"").decode("latin-1")
         if scope["query_string"]:
             target += "?" + scope["query_string"].decode("latin-1")

@@ -83,7 +83,7 @@ class Preview:
         try:
             data = self.make(source)
         finally:
-            # also what fails may fail because the film is another one
+            # a failure may have this cause, too: the video is another one
             self._check(source)
         return self._view(data)
 
@@ -369,7 +369,7 @@ def _listing(package: Package, index: Index, name: str) -> View:
         if layout is None:
             raise KeyError(name)
         text = layout.hls(sheets)
-        # of the first film alone, and of the media type of the other playlists
+        # of the first video alone, with the media type of the other playlists
         return _text(package[MULTIVARIANT].media_type, (index.file,), [name], text)
     view = package[name]
     if layout is None:

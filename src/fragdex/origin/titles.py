@@ -85,9 +85,9 @@ class IndexFiles:
             index = fragdex.index(source, exact=True)
         written = None if growing else self._written(place, source.remote)
         samples = sum(track.sample_count or 0 for track in index.tracks)
-        # of raw sound there may be billions, and they are found anew in a moment
+        # raw sound may have billions of them, and they are found again quickly
         if written is not None and samples <= MAX_MADE_SAMPLES:
-            with suppress(OSError):  # a full or read-only disk: the film plays all the same
+            with suppress(OSError):  # a full or read-only disk: the video plays all the same
                 written.parent.mkdir(parents=True, exist_ok=True)
                 index.save(written, samples=True)
         return index
@@ -332,7 +332,7 @@ class Titles:
         with self._lock:
             opening = self._opening.setdefault(names, threading.Lock())
         try:
-            with opening:  # whoever asks meanwhile waits, and finds it made
+            with opening:  # other callers wait meanwhile, and find it made
                 with self._lock:
                     film = self._films.get(names)
                 if film is None or not self._is_current(film, places):
@@ -389,7 +389,7 @@ class Titles:
     def _is_trusted(self, film: ServedFilm, places: list[str]) -> bool:
         if time.monotonic() < film.trusted_until:
             return True
-        with film.checking:  # whoever asks meanwhile waits for the answer
+        with film.checking:  # other callers wait meanwhile for the answer
             if time.monotonic() < film.trusted_until:
                 return True
             for index, place in zip(film.indexes, places, strict=True):
@@ -547,7 +547,7 @@ class CaptionsBeside:
             OSError: the folder is gone.
         """
         changed = self._folder()
-        if changed != self.changed:  # a file was added or removed, perhaps another film's
+        if changed != self.changed:  # a file was added or removed, perhaps another video's
             if files_beside(self.place) != self.files:
                 return False
             self.changed = changed

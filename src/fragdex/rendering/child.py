@@ -113,7 +113,7 @@ class _Work:
             from fragdex.rendering.join import normalized
             from fragdex.rendering.page_media.mixing import mix
 
-            # its memory is of use to the decoders
+            # the decoders can use its memory
             self._slicer.close()
             in_files = {
                 name: (file, place[0], place[1])
@@ -178,4 +178,4 @@ def _load() -> None:
     import av.logging
 
     av.logging.set_level(None)
-    import fragdex.rendering.page_media.player  # noqa: F401 — so that it is there when asked for
+    import fragdex.rendering.page_media.player  # noqa: F401 — loaded before it is needed

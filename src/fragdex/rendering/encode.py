@@ -111,7 +111,7 @@ def settle(context: Any, film: Film, width: int, height: int, fps: Fraction) -> 
     if film.bit_rate is not None:
         context.bit_rate = film.bit_rate
     elif film.video_name == "vp9":
-        context.bit_rate = 0  # else it is held to FFmpeg's usual one beside the quality
+        context.bit_rate = 0  # else FFmpeg's usual one holds next to the quality
     context.color_primaries = _BT2020 if film.is_pq else _BT709
     if film.is_pq:
         context.color_range, context.colorspace, context.color_trc = _LIMITED, _BT2020, _PQ
@@ -359,9 +359,9 @@ class _End:
 
 
 # An encoder looks at every macroblock to find that nothing changed, and then says so in some 30
-# bytes, the same for every such frame but for its number. So these bytes are asked for once, of a
+# bytes, the same for every such frame but for its number. So these bytes are requested once, of a
 # picture of the same size, and written again and again. As H.264 numbers its frames (`frame_num`,
-# ISO/IEC 14496-10 7.4.3), those that the encoder makes afterwards are numbered anew. This holds for
+# ISO/IEC 14496-10 7.4.3), those that the encoder makes afterwards are renumbered. This holds for
 # streams as they are made here: one slice a picture, one reference, output in the order of coding
 # (pic_order_cnt_type 2), `frame_num` of 4 bits.
 

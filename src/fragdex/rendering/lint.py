@@ -23,7 +23,7 @@ SAMPLES: Final = 12
 ENDLESS_MS: Final = 10_000
 """So much is looked at of a page that does not say how long it lasts."""
 
-# A page that is asked for each frame begins anew for each sample.
+# A page that renders itself begins again for each sample.
 _ASKED_SAMPLES: Final = 3
 _PLACE: Final = re.compile(r"\s*\((https?://[^\s()]+?)(?::(\d+))?\)$")
 _MEDIA: Final = re.compile(r"(?:https?|blob|data):\S*: ")
@@ -112,7 +112,7 @@ def _settle(page: PageSource, spec: RenderSpec, linted: Linted) -> PageFacts | N
             facts = pool.look(page, view)
             return facts
 
-        # it is always looked at: whether it is asked for frames decides how many are drawn
+        # it is always checked: whether it renders itself decides how many are drawn
         look(spec.view())
         linted.view, linted.duration_ms = settled(spec, page.limits, look)
     if linted.duration_ms is None:

@@ -214,7 +214,7 @@ def encode_still(shown: bytes | np.ndarray[Any, Any], still: Still) -> bytes:
         pixels = picture.convert("RGBA" if still.is_clear else "RGB")
     out = io.BytesIO()
     if still.container == "jpeg":
-        # 4:4:4 where quality is asked for: text has coloured edges otherwise
+        # 4:4:4 where quality matters: text has coloured edges otherwise
         subsampling = "4:4:4" if still.quality >= 90 else "4:2:0"
         pixels.save(out, "JPEG", quality=still.quality, subsampling=subsampling, optimize=True)
     elif still.container == "png":

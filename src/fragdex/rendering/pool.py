@@ -444,7 +444,7 @@ def join_slices(
     Args:
         slices: in order, each with the `path` where its file is now.
     """
-    # A film may be larger than the temporary folder.
+    # A video may be larger than the temporary folder.
     with (
         tempfile.TemporaryDirectory(prefix="join-", dir=out.parent) as folder,
         RenderProcess(

@@ -26,7 +26,7 @@ from fragdex.rendering.encode import version
 from fragdex.rendering.messages import view_as_json
 from fragdex.rendering.spec import RenderSpec
 
-# What is asked of a browser, and what runs beside it. All that they import has a say in pixels.
+# The code that drives a browser or runs next to it. All that they import affects pixels.
 _ENGINE: Final = (
     "fragdex.rendering.child",
     "fragdex.rendering.render",

@@ -149,7 +149,7 @@ class _Work:
         """The slices of one browser: that of the first slice continues, or another begins."""
         self._stop.clear()
         if any(one.is_asked for one in drawn):
-            # each slice is told of itself alone: all of it has to be one
+            # each slice knows only itself: all of it has to be one
             parts = replace(parts, borders=(parts.borders[0], parts.borders[-1]))
             drawn = []
             self._pool.drop(self._page.key)
@@ -200,7 +200,7 @@ class _Work:
                     return draw()
             return draw()
         except OneBrowserNeeded as error:
-            # the one that draws from the beginning goes on, and nobody else begins
+            # the one that draws from the beginning continues, and nobody else begins
             self.needed = skipping_note(error)
             scheduler.end()
             return None
@@ -248,7 +248,7 @@ def divided(view: PageView, frames: range, jobs: int | None, slices: int | None)
         # A slice that is short costs more in starting and replaying than it saves.
         worth = max(1, len(frames) // key_interval(view.fps))
         slices = jobs or min(os.cpu_count() or 1, worth)
-    # as if all were made at once, so that the same slices make the same film whoever makes them
+    # as if all were made at once, so that the same slices make the same video on any machine
     return plan(view, frames, slices=slices, at_once=True, ahead=ahead)
 
 
@@ -295,7 +295,7 @@ class SliceScheduler:
         self._changed = threading.Condition()
         self._seen: dict[int, tuple[int, float]] = {}
         self._began, self._worth = clock(), 0.0
-        # What begins behind this frame is not come to soon.
+        # What begins after this frame is not reached soon.
         self._soon = -1.0 if at_once else float("inf")
         self._waiting = list(range(1, len(slices)))
         self._free = 0

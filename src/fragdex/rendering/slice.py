@@ -35,7 +35,7 @@ Progress = Callable[[int], None]
 
 # So often it is looked for characters that no font has.
 _GLYPH_SECONDS: Final = 2
-# Frames that a page is asked for on the way to a still: fewer than another browser is worth.
+# Frames that a page draws on the way to a still: fewer than another browser is worth.
 _NEAR: Final = 15
 
 
@@ -61,7 +61,7 @@ class Slicer:
         self._player: _Player | None = None
         self._view: PageView | None = None
         self._at = 0  # the next frame of the stage
-        self._skipped = False  # whether frames of a film before that were not drawn
+        self._skipped = False  # whether earlier frames of the video were not drawn
         self._shown: bytes | None = None  # the last picture of the stage
 
     def look(self, view: PageView) -> PageFacts:
@@ -107,7 +107,7 @@ class Slicer:
             while self._at < frames.start:
                 self._next(stage)
         elif self._at < frames.start:
-            # What a film shows before it is drawn as well, to be compared with who showed that.
+            # The frame before is drawn as well, to compare it with the slice that has it.
             stop = frames.start - (still is None)
             self._skipped |= stop > self._at
             self._check(stage)

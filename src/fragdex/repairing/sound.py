@@ -27,7 +27,7 @@ LONGEST: Final = 16
 ESCAPE: Final = 11
 """The codebook with escape sequences."""
 
-# signed values: no bits behind the codeword. length -> codewords
+# signed values: no bits after the codeword. length -> codewords
 _SIGNED: Final[dict[int, dict[int, int]]] = {
     1: {1: 1, 5: 8, 7: 24, 9: 24, 10: 8, 11: 16},
     2: {3: 1, 4: 1, 5: 7, 6: 24, 7: 15, 8: 19, 9: 14},

@@ -144,7 +144,7 @@ class ChildProcess:
         Raises:
             FragdexError: what the job raised there; or how the child ended, as of its `failures`.
         """
-        # Behind its walls it reaches no collector: its span is measured here.
+        # Inside its walls it reaches no collector: its span is measured here.
         attributes: dict[str, Value] = {
             "fragdex.child": self._module,
             "process.pid": self._process.pid,
@@ -170,7 +170,7 @@ class ChildProcess:
         if "failed" in message:
             plain = message["failed"]
             if "memory" in plain:
-                # what is left of it is in no known state
+                # it is in an unknown state
                 self.end()
                 raise self._failures.memory()
             raise error_of_json(plain)
@@ -327,7 +327,7 @@ class Failures:
 
     def ended(self, ending: str | int, words: str) -> Exception:
         """It ended with a signal or an exit code, and wrote something last."""
-        # An interpreter that gives up for want of memory ends with SIGABRT.
+        # An interpreter that runs out of memory ends with SIGABRT.
         if "MemoryError" in words and (isinstance(ending, int) or ending in CRASHES):
             return self.memory()
         if ending in CRASHES:

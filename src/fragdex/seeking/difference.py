@@ -235,7 +235,7 @@ def _places(values: Int64, wanted: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]
 def _spans(pick: np.ufunc, values: Int64, first: Int64, last: Int64) -> Int64:
     """`pick` over rows first to last (inclusive), for each pair."""
     pairs = np.ravel(np.column_stack([first, last + 1]))
-    # reduceat wants a row behind the last; every second result is of what lies between pairs
+    # reduceat wants a row after the last; every second result is of what lies between pairs
     padded = np.append(values, values[-1:])
     result: Int64 = pick.reduceat(padded, pairs)[::2]
     return result

@@ -112,7 +112,7 @@ class PlainSeeker:
             raise damaged("offset", "a byte range", (offset, size))
         if sample != NULL and first != NULL and not 0 <= sample - first < self._counts[row]:
             raise damaged("sample", f"one of fragment {row}", sample)
-        # Where the fragment ends behind the time, so does the track: its columns stay unread.
+        # Where the fragment ends after the time, so does the track: its columns stay unread.
         if not clamped and (self._ends[row] <= target or not self._counts[row]):
             end = self.end()
             clamped = end is not None and target >= end

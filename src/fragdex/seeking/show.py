@@ -489,7 +489,7 @@ def _texts(track: _Track) -> tuple[str, ...]:
         span = f"{clock(float(track.start))} – {clock(float(track.stop))}"
     elif not info.timescale and len(track.fragments):
         span = "times unknown"
-    # Without sample numbers a run of sync samples cannot be told from one at each of its ends.
+    # Without sample numbers, a run of sync samples looks like one at each of its ends.
     known = not (track.sync_samples.sample == NULL).any()
     sync = int(np.sum(track.sync_samples.count)) if known else None
     return (

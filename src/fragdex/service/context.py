@@ -166,7 +166,7 @@ def _close_to_others(settings: Settings) -> None:
     """Leave the data folder to our own user, whoever made it; the database gets that mode too."""
     own = Path(make_url(settings.database_url).database or "")
     if own.parent == settings.data:
-        # SQLite gives the files beside it the mode that it has
+        # SQLite gives the files next to it the mode that it has
         os.close(open_new(own, os.O_RDWR, PRIVATE))
     make_private(settings.data)
     for path in settings.data.iterdir():

@@ -100,7 +100,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._message_over = True
         # Bytes since the head began or a body moved on; the parser keeps an unfinished field.
         self._unused_bytes = 0
-        # of the head, or of the trailer behind a body
+        # of the head, or of the trailer after a body
         self._fields = 0
         self._field_bytes = 0
         self._refusal: HTTPStatus | None = None
@@ -129,7 +129,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             self.send_400_response("")
         elif self._deadline is None and self._message_over and self._idle:
-            # What begins no request (empty lines are passed over) has ended the idle time.
+            # What begins no request (empty lines are skipped) has ended the idle time.
             self._close_in(self.limits.head_seconds)
 
     def pause_writing(self) -> None:

@@ -271,7 +271,7 @@ class _Chain:
         self._lasts = [begins[stop - 1] - 1 for stop in after]
         silences = np.array([begins[at] for at, (_, silent) in enumerate(phones) if silent])
         self._silences = silences
-        # Behind a pause comes a word; a word may also follow the one before at once.
+        # After a pause comes a word; a word may also follow the one before at once.
         self._skips = silences[1:-1] + 1
 
     def way(self, scores: Floats) -> list[tuple[int, int]]:

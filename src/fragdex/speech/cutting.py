@@ -150,7 +150,7 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
         pauses = _runs(levels < quiet)
         best: tuple[int, int, int] | None = None
         for start, stop in pauses:
-            # A pause that goes on outside of the window is longer than it looks: nobody knows
+            # A pause that continues outside of the window is longer than it looks: nobody knows
             # where its middle is.
             open_ended = (start == 0 and low > first) or (stop == high - low and high < last)
             long = stop - start >= LONG_PAUSE

@@ -27,7 +27,7 @@ from fragdex.speech.words import Word
 Sound = npt.NDArray[np.int16]
 """16 kHz, one channel."""
 
-# name: module beside this one, its class, the package, what to install
+# name: module next to this one, its class, the package, what to install
 _HOMES: Final = {
     "moonshine": ("moonshine", "Moonshine", "moonshine_voice", "'fragdex[speech]'"),
     "pocketsphinx": ("pocketsphinx", "PocketSphinx", "pocketsphinx", "'fragdex[pocketsphinx]'"),

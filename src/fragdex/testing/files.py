@@ -247,7 +247,7 @@ def make_file(*parts: Part) -> Made:
         elif isinstance(part, Chunks):
             pieces[number] = _chunks(part, moov)
         elif isinstance(part, Mfra):
-            # What it lists lies before it; what stands behind it moves back by its size.
+            # What it lists lies before it; what stands after it moves back by its size.
             pieces[number] = mfra_bytes(part, periods[-1])
             edges[number + 1 :] = [edge + len(pieces[number]) for edge in edges[number + 1 :]]
         owners.append(periods[-1])
@@ -446,7 +446,7 @@ def _pictures(group: int, samples: int, reordered: bool) -> tuple[Sample, ...]:
         flags = NON_SYNC if number else SYNC
         offset = 0
         if reordered:
-            # The sync picture is shown first of all; the ones behind it by groups of four.
+            # The sync picture is shown first of all; the ones after it by groups of four.
             whole = (samples - 1) // 4 * 4
             offset = 1000 * (REORDERED[(number - 1) % 4] if 0 < number <= whole else DELAY)
         pictures.append(Sample(100 + 7 * ((group + number) % 5), 1000, flags, offset))

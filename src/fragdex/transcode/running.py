@@ -28,7 +28,7 @@ _CPU_SECONDS: Final = 24 * 3600
 _PATHS: Final = ("path", "index_path", "ranges_path")
 _FAILURES: Final = Failures("the media process", "this file")
 _REPORT_SECONDS: Final = 0.2
-# Of its memory: a codec asks for some pictures at once, and gets none of them.
+# Of its memory: a codec allocates some pictures at once, and gets none of them.
 _LITTLE: Final = 1 / 4
 
 

@@ -212,7 +212,7 @@ class _Film:
 
     def begins(self, number: int) -> bool:
         """Whether what is copied may begin at a sample, after pictures of another encoder."""
-        # An I picture of AVC that is no IDR goes on counting from the pictures before it.
+        # An I picture of AVC that is no IDR counts on from the pictures before it.
         least = Access.OPEN if self.family == "hevc" else Access.CLOSED
         return self._is_access(number, least)
 
@@ -234,8 +234,8 @@ class _Film:
         settings = SeamSettings(
             self.family,
             self.configuration,
-            # A CRA picture that begins anew drops what is not shown yet (ISO/IEC 23008-2, C.5.2.2):
-            # pictures of HEVC in front of it are shown as they are decoded.
+            # A CRA picture that starts a sequence drops what is not shown yet (ISO/IEC 23008-2,
+            # C.5.2.2): pictures of HEVC in front of it are shown as they are decoded.
             self.family == "avc" and bool((np.diff(cts) < 0).any()),
             max(pace, Fraction(1)).limit_denominator(1001),
             self._aspect(),

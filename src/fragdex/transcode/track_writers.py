@@ -61,7 +61,7 @@ MOST_HOLE_SECONDS: Final = 3600
 _LEFT: Final = Fraction(SEGMENT_SECONDS)
 # Ticks.
 _ROUNDING: Final = 2
-# Half of what a duration can be: another sample's own length fits beside it.
+# Half of what a duration can be: another sample's own length fits next to it.
 _MOST_TICKS: Final = 1 << 30
 
 
@@ -131,7 +131,7 @@ class VideoEncoder:
         self.last: Fraction | None = None
         self.next_key = Fraction(0)
         self.left_out = Fraction(0)
-        # of a hole: behind more, a decode time of before it would be that of a picture behind it
+        # of a hole: after more, an earlier decode time would be that of a picture after it
         self.left = Fraction(1, 25) if self.file.every_key else Fraction(SEGMENT_SECONDS)
 
     def wanted_size(self, width: int, height: int) -> tuple[int, int]:

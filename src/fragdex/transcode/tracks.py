@@ -74,7 +74,7 @@ def copied_ranges(track: Track, path: Path, origins: Sequence[int], source: Bina
     if len(origins) != len(offsets):
         return _array(rows)
     with path.open("rb") as file:
-        end = 0  # behind what was found last
+        end = 0  # after what was found last
         for first, last in _runs(offsets, sizes, origins):
             start = offsets[first]
             file.seek(start)

@@ -286,7 +286,7 @@ def _together(inits: Sequence[tuple[bytes, dict[int, int]]]) -> bytes:
     pieces = []
     for box in first:
         if box.type == "moov":
-            # udta tells of one file; the mvex is made anew with the fragments
+            # udta describes one file; the mvex is made again with the fragments
             headers = [one for one in box.children if one.type == "mvhd"]
             box = with_next_id(box.replace(children=[*headers, *traks]))
         if box.type in ("ftyp", "moov"):

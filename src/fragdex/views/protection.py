@@ -138,7 +138,7 @@ class Protected:
     vector: Int64
 
     def __post_init__(self) -> None:
-        # a sample that is protected as a whole has no ranges beside others that have
+        # a sample that is protected as a whole has no ranges next to others that have
         padded = self.size + 2 * (self.size == self.vector)
         for name, value in (
             ("_padded", padded),

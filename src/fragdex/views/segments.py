@@ -514,7 +514,7 @@ class Segments:
         self.fragments = Fragments(self.media, self.edges, descriptions, head, protection, begins)
         mine = self.edges[next(n for n, one in enumerate(self.media) if one is self.lead)]
         shown = self.lead.presentation
-        # From a segment on nothing earlier is presented: its least time, and those behind it.
+        # From a segment on nothing earlier is presented: its least time, and those after it.
         least = np.minimum.reduceat(shown, mine[:-1])
         least = np.minimum.accumulate(least[::-1])[::-1]
         self.time: Int64 = np.maximum(least, 0)

@@ -1,5 +1,5 @@
 // What a page finds that renders itself when a renderer is there: it is not played against a clock,
-// it is asked for each frame. Pages that do not ask for it see nothing of it. A page in a frame of
+// each frame is requested from it. Pages that do not want that see nothing of it. A page in a frame of
 // another is an ordinary one: nobody would ask it.
 (() => {
   "use strict";
@@ -7,8 +7,8 @@
   const PIECE = 0x6000; // bytes at once, a whole number of groups of base64
   const asked = { initialize: null, beginFrame: null, triggerCanvas: null };
   let failure = null;
-  let waiting = null; // what is asked of the page now
-  let told = []; // frames that it answered and that nobody asked for
+  let waiting = null; // the present request to the page
+  let told = []; // frames that it gave without a request
   let sound = new Uint8Array();
 
   const text = (one) => {

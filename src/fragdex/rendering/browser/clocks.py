@@ -252,7 +252,7 @@ _RETRIES: Final = 20
 _MOST_WANTED: Final = 64
 _IN_VAIN: Final = 2
 _LARGEST_STEP_US: Final = 3_600_000_000
-# Until the next frame, as the browser is told: pictures that move (GIF, WebP …) show what is due
+# Until the next frame, as the browser learns: animated pictures (GIF, WebP …) show what is due
 # within it, which is too early.
 _INTERVAL_MS: Final = 0.1
 # How long a page may be without a compositor.
@@ -270,7 +270,7 @@ class VirtualClock:
         # Where the clock was held, how far it is led on since then, and what all seeks took.
         self._held_us = self._late_us = self._lead_us = 0
         self._expired = False
-        # The world beside the page's that tells whether frames reach the page; 0 when they do.
+        # The world next to the page's that says whether frames reach the page; 0 when they do.
         self._beside = 0
         # The last picture given; how many after it were equal; how many must be before frames are
         # tried without a picture; whether they are, and how often it was for nothing.
@@ -398,9 +398,9 @@ class VirtualClock:
     def go_on(self) -> None:
         """As `Clock.go_on`."""
         if self._late_us:
-            # by microseconds: the clock is held until it goes on
+            # by microseconds: the clock is held until it continues
             return
-        # what was asked for in the last frame has one of its own
+        # requests of the last frame have one of their own
         self._pass(_STEP_US)
         spent = self._now_us - self._held_us
         self._lead_us += spent
@@ -414,7 +414,7 @@ class VirtualClock:
             self._tell_frames("globalThis.__fragdexGoOn?.(0)")
 
     def _tell_frames(self, expression: str) -> None:
-        # what is said next comes behind it: nobody waits for answers
+        # the next message comes after it: nobody waits for answers
         for frame in sorted(self._frames):
             how = {"expression": expression, "contextId": frame}
             self._pipe.post("Runtime.evaluate", self._session, **how)

@@ -12,7 +12,7 @@ from fragdex.rendering.browser.pipe import Pipe
 TELL: Final = "__fragdexTell"
 """The binding by which our script in the page says what it refused."""
 
-# What our script tells of, in words.
+# Events of our script, in words.
 _KEPT: Final = {
     "transition": "a view transition",
     "decoder": "ImageDecoder",
@@ -20,7 +20,7 @@ _KEPT: Final = {
 _KINDS: Final = {"error": "error", "assert": "error", "warning": "warning"}
 # Chromium's word for what it refuses by itself, before any request is made.
 _LOCAL: Final = "Not allowed to load local resource: "
-# Chromium's words for scripts that are none, and for what a worker throws.
+# Chromium's words for invalid scripts, and for errors of workers.
 _SCRIPTS: Final = ("Failed to load module script: ", "Uncaught ")
 # A worker's socket, which our script in the page does not see.
 _SOCKET: Final = re.compile(r"WebSocket connection to '([^']*)' failed")

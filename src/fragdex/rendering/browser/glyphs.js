@@ -1,5 +1,5 @@
 // The characters that a page shows and no font has, each told once. An expression whose value is a
-// string; it runs in a world beside the page's, which keeps what was looked at already.
+// string; it runs in a world next to the page's, which keeps what was looked at already.
 (() => {
   "use strict";
   const SIDE = 32;

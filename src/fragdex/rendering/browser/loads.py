@@ -34,7 +34,7 @@ _PAUSES: Final = (0.0, 0.0, 0.001, 0.002, 0.004, 0.008, 0.016)
 _FIRST_STEP_US: Final = 1000
 _LONGEST_STEP_US: Final = 16_000
 _STEP_SECONDS: Final = 0.002
-# For a page that is asked for a frame its clock is of no account: time passes for it, too, soon.
+# While a page draws a requested frame its clock does not matter: its time passes soon, too.
 _SHORT_PAUSES: Final = (0.0, 0.0, 0.0005, 0.001, 0.001, 0.002, 0.002)
 _ASKED_STEP_US: Final = 1000
 _ASKED_LONGEST_US: Final = 8000
@@ -203,9 +203,9 @@ class Waiting:
         return answer["result"].get("value")
 
 
-# What a page loads because something was loaded, and so on; one that goes on is not waited for.
+# Chains of loads that cause loads; one that does not end is not waited for.
 _ROUNDS: Final = 16
-# What has come is told to the page by events, and events of what they change.
+# The page learns of arrivals by events, and by events of what those change.
 _TURNS: Final = 2
 # Seconds for what takes the machine's time: decoders, compilers.
 _LOAD_PAUSES: Final = (0.0, 0.001, 0.002, 0.004, 0.008, 0.016)
@@ -250,7 +250,7 @@ class WithLoads:
 
     def prepare(self) -> None:
         """As `Clock.prepare`."""
-        # nobody asks for the bodies
+        # nobody requests the bodies
         none = {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}
         self._pipe.call("Network.enable", self._session, **none)
         self._clock.prepare()
@@ -258,7 +258,7 @@ class WithLoads:
     def _on_begun(self, params: dict[str, Any], session: str | None) -> None:
         url = params["request"]["url"]
         number = params["requestId"]
-        # documents and scripts of workers have other numbers: their end is told elsewhere
+        # documents and scripts of workers have other numbers: their end is reported elsewhere
         is_told = "." in number and params.get("type") not in _ENDLESS
         if session == self._session and is_told and not url.startswith(ENDPOINT):
             self._begun[number] = url
@@ -326,7 +326,7 @@ class WithLoads:
         seen = self._drawn + self._shown
         self._wait()
         while self._come + self._done > seen:
-            # the page is told of it behind that, and may begin more
+            # the page learns of it after that, and may begin more
             seen = self._come + self._done
             for _ in range(_TURNS):
                 self._clock.turn()

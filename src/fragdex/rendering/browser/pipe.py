@@ -31,7 +31,7 @@ _TAGGED, _ENVELOPE_TAG, _AS_BYTES = 0xD8, 0x18, 0xD6
 _DOUBLE: Final = 0xFB
 _PLAIN: Final[dict[int, bool | None]] = {0xF4: False, 0xF5: True, 0xF6: None}
 _SIZES: Final = {24: ">B", 25: ">H", 26: ">I", 27: ">Q"}
-# Chromium's whole numbers; larger ones are told as doubles, as it reads those of JSON.
+# Chromium's whole numbers; larger ones are sent as doubles, as it reads those of JSON.
 _LARGEST: Final = 1 << 31
 
 
@@ -155,7 +155,7 @@ Handler = Callable[[dict[str, Any], str | None], None]
 # As much as a pipe may hold without privileges; a frame passes in a few pieces then.
 _PIPE_BYTES: Final = 1 << 20
 _F_SETPIPE_SZ: Final = 1031
-# Nothing that is asked for is longer: a picture of the largest page is.
+# The longest answer is a picture of the largest page.
 _LONGEST: Final = 512 << 20
 _POLL_SECONDS: Final = 0.25
 

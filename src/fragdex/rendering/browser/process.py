@@ -31,7 +31,7 @@ _SAME_PIXELS: Final = (
     "--hide-scrollbars",
     "--lang=en-US",
 )
-# Frames on request; deterministic-mode also keeps images from being decoded behind the frame's
+# Frames on request; deterministic-mode also keeps images from being decoded after the frame's
 # back, and animations from running on a thread of their own.
 _FRAMES_ON_REQUEST: Final = (
     "--enable-begin-frame-control",
@@ -401,12 +401,12 @@ _SILENT_LOOKS: Final = 20
 # Of one processor, what counts as all of it.
 _NEARLY: Final = 0.9
 _CHECK_SECONDS: Final = 0.25
-# Of the memory it may have, from where on it is told to let go, and how often at most.
+# Of the memory it may have: when it has to let go of some, and how often at most.
 _MUCH: Final = 0.5
 _RELIEF_SECONDS: Final = 3.0
 _DISK_SECONDS: Final = 1.0
 _CRASHING_SECONDS: Final = 1.0
-# Beside what the page keeps: the browser's own files, and what it writes between two looks.
+# In addition to the page's: the browser's own files, and its writes between two checks.
 _BROWSERS_OWN: Final = 64 << 20
 # Ended by a signal from outside; all others a process sends itself.
 _KILLED: Final = 9
@@ -615,7 +615,7 @@ class Running:
         raise PageFailed("the page crashed the browser", found=f"{status} ({code})")
 
     def _inspected(self, _: dict[str, Any], session: str | None) -> None:
-        # The event that tells why comes right behind; without it, this is what is known.
+        # The event with the reason follows at once; without it, this is all that is known.
         self._crash = "the page crashed the browser"
 
     def _attached(self, params: dict[str, Any], _: str | None) -> None:

@@ -225,7 +225,7 @@ class RequestInterceptor:
             raise Blocked(f"{method}: pages may only read")
         if parts.netloc == _OWN and not parts.path.startswith(API):
             if parts.path == _ICON and self._site.read(_ICON[1:]) is None:
-                # asked for by the browser, not by the page
+                # requested by the browser, not by the page
                 return 204, {}, b""
             return self._file(unquote(parts.path).lstrip("/"))
         if url.startswith(_MD5):

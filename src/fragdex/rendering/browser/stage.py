@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from fragdex.rendering.page_media.player import Player
 
 
-# Pages that render themselves: they are asked for each frame, and say when it stands.
+# Pages that render themselves: each frame is requested, and they say when it is ready.
 #
 # `window.FRAMEGEN_BRIDGE` is there before any script of a page. One that gives it callbacks is not
-# led through time: it is told which part of the film is wanted, then asked for one frame after the
+# led through time: it gets the wanted part of the video, then requests for one frame after the
 # other, whose number it draws as the colour of a line at the bottom of the window. With the last
 # frame it hands over the sound of the part.
 
@@ -54,7 +54,7 @@ SAMPLE_RATE: Final = 48_000
 # Whole milliseconds and whole AAC frames: 3 of 1024 samples.
 _SPAN_US: Final = 64_000
 _SECOND: Final = 1_000_000
-# A page may round the span that it is asked for to blocks of its own.
+# A page may round the requested span to its own blocks.
 _ROUNDED: Final = 1024
 # A multiple of what bridge.js makes text of at once.
 _PIECE: Final = 0x6000 * 128

@@ -206,7 +206,7 @@
       });
     dates(today);
     // A frame may have to be drawn again, a microsecond later, which the browser may round up to
-    // the next step; the clock stands meanwhile, so frames are told its time. What the page asked
+    // the next step; the clock stands meanwhile, so frames get its time. What the page asked
     // for happens once: no frame is 1 ms from the one before.
     const realFrame = requestAnimationFrame.bind(globalThis);
     let [numbers, last, asked, waiting] = [0, -Infinity, false, new Map()];
@@ -323,7 +323,7 @@
       }
       drawings = [];
     };
-    // Time 0, and the first frame, is in a tick; or was at `at`, which all frames of the page are told.
+    // Time 0, and the first frame, is in a tick; or was at `at`, which all frames of the page get.
     put(globalThis, "__fragdexBegin", (at = origin + real() + 1 / TICK) => {
       zeroOfAll = at;
       zero = rung = Math.max(0, at - origin);
@@ -354,7 +354,7 @@
     ...roots.flatMap((root) => root.deref()?.getAnimations() ?? []),
   ]);
 
-  // ---- what skipped frames would change: it is told, so that one browser draws the film
+  // ---- what skipped frames would change: it is reported, so that one browser draws the video
   const telling = (object, name, what) => {
     const real = object?.[name];
     if (typeof real === "function") {
@@ -380,7 +380,7 @@
       if ([this, ...given].some((one) => one instanceof Response && one.url === "")) return promise;
       if (works[0] === 0) say({ begins: "work" });
       works[0] += 1;
-      // the page has the promise behind ours: one that fails and is not looked after is its own
+      // the page has the promise after ours: one that fails and is not looked after is its own
       return whenDone.call(promise, () => { works[1] += 1; });
     } }[name]);
   };
@@ -425,7 +425,7 @@
   }
 
   // ---- view transitions: a frame is drawn of what was before, then the page is called back to
-  // change it, the next frame is the first that moves, and the one behind the last that moves ends
+  // change it, the next frame is the first that moves, and the one after the last that moves ends
   // it. Changes begun, done; and the transitions that have not ended, each with its root.
   const changes = [0, 0];
   const transitions = new Map();

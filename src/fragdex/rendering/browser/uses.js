@@ -48,7 +48,7 @@
       return isChance && `crypto.subtle.${name}: its chance has no seed`;
     });
   }
-  // A page that is asked for each frame has what it fetches before it answers.
+  // A page that renders itself has what it fetches before it answers.
   const isAsked = () => globalThis[Symbol.for("fragdex.bridge")]?.isAsked();
   const late = () => performance.now() > 0 && !isAsked();
   watch(globalThis, "fetch", (what) => late() && `fetch after time 0: ${what?.url ?? what}`);

@@ -78,7 +78,7 @@
     }
     firing = false;
   };
-  // Nobody can be asked for the script of a worker of a worker but by what loads scripts in it: so it
+  // The script of a worker of a worker is available only to what loads scripts in it: so it
   // begins with a blob: that does. What is relative to it is so to the script.
   let base = null;
   const full = (url) => (base === null || typeof url === "object" && "method" in url ? url : new URL(url, base).href);
@@ -117,7 +117,7 @@
     return told;
   });
 
-  // Frames: what was asked for before this one happens now.
+  // Frames: requests from before this one happen now.
   let frames = new Map();
   put(globalThis, "requestAnimationFrame", (callback) => {
     if (typeof callback !== "function") throw new TypeError("not a function");

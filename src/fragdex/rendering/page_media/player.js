@@ -24,7 +24,7 @@
       return place;
     }
 
-    // From now on it goes on from `time`, as fast as it goes now.
+    // From now on it continues from `time`, as fast as it goes now.
     settle(time, at = room.exact(room.clock())) {
       time ??= this.position(this.paused ? room.clock() : at);
       this.time = time;
@@ -72,7 +72,7 @@
         if (this.time + spent < this.duration) return this.schedule();
         const [place, length] = [this.time - this.begin, this.duration - this.begin];
         const rounds = Math.floor((place + spent) / length);
-        // The sound goes on without a seam: only where it is now is reckoned anew.
+        // The sound continues without a seam: only its position is computed again.
         this.at += ((rounds * length - place) / this.rate) * 1000;
         this.time = this.begin;
         this.say("seeking", "timeupdate", "seeked");

@@ -87,7 +87,7 @@
         return null;
       }
       const count = target - this.done;
-      // Of the render's own samples; a context that rested meanwhile goes on later.
+      // Of the render's own samples; a context that rested meanwhile continues later.
       const first = Math.round((this.at / 1000 - this.time) * RATE) + this.done;
       this.done = target;
       return keep ? { context: this.id, first, data: this.take(count) } : null;
@@ -290,7 +290,7 @@
   for (const [key, form] of Object.entries(Object.getOwnPropertyDescriptors(Played.prototype))) {
     if (key !== "constructor") Object.defineProperty(proto, key, { ...form, enumerable: true });
   }
-  // In the place of a constructor of the browser's, with what is made by it.
+  // In the place of a constructor of the browser's, with the objects that it makes.
   const stand = (constructor, native) => {
     constructor.prototype = native.prototype;
     Object.setPrototypeOf(constructor, Object.getPrototypeOf(native));
@@ -340,7 +340,7 @@
   waitedFor(base, "decodeAudioData");
   waitedFor(Offline.prototype, "startRendering");
 
-  // Whether every context stands where it was last led to: its thread tells of that in its own time.
+  // Whether every context stands where it was last led to: its thread reports that in its own time.
   room.stands ??= () => room.contexts.every((its) => its.ready || its.over || its.state !== "running");
 
   // What was heard until now; where nobody keeps it, nothing.

@@ -39,7 +39,7 @@ _LOSSLESS: Final = Still("png", compression=1)
 _CACHE_BYTES: Final = 128 << 20
 # Who steps back once does so again: these frames before it are drawn on the way.
 _BEFORE: Final = 12
-# A page that is asked for each frame is told of these, too.
+# A page that renders itself gets these, too.
 _AHEAD: Final = 60
 _TEXTS: Final = (".html", ".htm", ".css", ".js", ".mjs", ".json", ".svg", ".vtt")
 _MOST_FILES: Final = 1000

@@ -22,7 +22,7 @@ const tell = () => {
   part("line").setAttribute("aria-valuetext", `frame ${frame}, ${time}`);
 };
 
-// Draw what is wanted; what was wanted meanwhile comes next, so that nobody waits for old frames.
+// Draw the wanted frame; the one wanted meanwhile comes next, so that nobody waits for old frames.
 const draw = async () => {
   if (drawing || state.status !== "ready") return;
   drawing = true;

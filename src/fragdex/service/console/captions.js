@@ -1,4 +1,4 @@
-// What is said in a film: captions and transcriptions that belong to it, and showing them.
+// The speech of a video: captions and transcriptions that belong to it, and showing them.
 
 import { ask, askJson } from "./api.js";
 import { h } from "./dom.js";

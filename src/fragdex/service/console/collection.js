@@ -69,7 +69,7 @@ export async function collection(view, about, signal) {
   return { refresh };
 }
 
-// What is made anew has the focus where it was: in the same record's same button.
+// A new element keeps the focus where it was: in the same record's same button.
 export function keepFocus(body, draw) {
   const before = document.activeElement;
   const row = before.closest?.("tr[data-id]");

@@ -1,4 +1,4 @@
-// Pictures of a film at even distances, made by the browser from the film itself.
+// Pictures of a video at even distances, made by the browser from the video itself.
 
 import { h } from "./dom.js";
 import { clock } from "./format.js";
@@ -12,7 +12,7 @@ export function contactSheet(url, player, shape, signal) {
   const element = h("section", {}, h("h2", {}, "Contact sheet"),
     h("ol.sheet", { "aria-label": "Contact sheet" }, cells.map(({ button }) => h("li", {}, button))));
   draw(url, cells, signal).catch(() => {
-    // a film that this browser cannot play has none
+    // a video that this browser cannot play has none
     if (!signal.aborted) element.remove();
   });
   return element;

@@ -1,4 +1,4 @@
-// What one plays a film with, by pointer and by keys.
+// The controls of the player, by pointer and by keys.
 
 import { h, icon } from "./dom.js";
 import { clock } from "./format.js";
@@ -63,7 +63,7 @@ export function controls(video, screen, does, signal) {
     const { target } = event;
     if (target.matches("textarea, select, [contenteditable], [role=slider], [role=tab], input:not([type=range])")) return;
     if (event.key === " " && target.matches("button, summary, a")) return;
-    // arrows up and down scroll, unless the film is meant
+    // arrows up and down scroll, unless the player has the focus
     if (/Up|Down/.test(event.key) && !target.closest(".stage")) return;
     event.preventDefault();
     deed();

@@ -71,7 +71,7 @@ export function sentence(text) {
 }
 
 export function complain(error) {
-  // a key that is not known, and a service that does not answer, are told elsewhere
+  // an unknown key, and a service that does not answer, are reported elsewhere
   if (error?.name === "AbortError" || error?.status === 401 || error?.status === 0) return;
   $("problem").textContent = sentence(error?.message ?? String(error));
   $("problem").hidden = false;
@@ -98,7 +98,7 @@ export function repeated(deed) {
   };
 }
 
-// What somebody asks for: what went wrong before is over, and what goes wrong now is told.
+// A request of the user: earlier errors are over, and new ones are shown.
 export async function attempt(deed) {
   clean();
   try {

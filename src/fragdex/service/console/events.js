@@ -3,7 +3,7 @@
 import { Problem, ask } from "./api.js";
 import { pause } from "./dom.js";
 
-// Events until `complete` or `error`. A stream that breaks off is asked for again, after the last
+// Events until `complete` or `error`. A stream that breaks off is requested again, after the last
 // event that came.
 export async function follow(path, told, signal) {
   let last = null;

@@ -1,4 +1,4 @@
-// A film's page: its state while it is made playable, then its player and what belongs to it.
+// A video's page: its state while it is made playable, then its player and what belongs to it.
 
 import { askJson, line, send, signed } from "./api.js";
 import { complain, empty, h, pause, renaming, twice } from "./dom.js";
@@ -149,7 +149,7 @@ async function open(film, file, place, query, state, signal) {
   tell.failed = (error) => {
     film.dataset.state = "failed";
     complain(error);
-    // it goes on as soon as the service answers
+    // it continues as soon as the service answers
     if (error.status === 0) line.addEventListener("answered", () => player.load(video.currentTime), { once: true, signal });
   };
   const player = new Player(video, (lane) => `${place}/tracks/${lane.id}`, tell);
@@ -159,7 +159,7 @@ async function open(film, file, place, query, state, signal) {
   await player.open(able.filter((lane) => lane.kind === "video" || lane === sounds[0]), start);
 }
 
-// Where a browser has no Media Source Extensions, or none for this codec, the stored film itself.
+// Where a browser has no Media Source Extensions, or none for this codec, the stored file itself.
 async function natively(film, video, place, start, signal) {
   video.src = await signed(`${place}/fragmented.mp4`, place);
   signal.addEventListener("abort", () => {

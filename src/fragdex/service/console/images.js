@@ -1,4 +1,4 @@
-// Images and captions: what is stored beside films.
+// Images and captions: what is stored next to videos.
 
 import { ask, send, signed } from "./api.js";
 import { collection } from "./collection.js";

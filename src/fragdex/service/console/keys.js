@@ -39,7 +39,7 @@ export async function show(view, { signal }) {
 
   async function rotate(one, refresh) {
     const made = await post(`keys/${one.id}/rotate`, { previous_seconds: Number(grace.value) });
-    // who rotates the key that this is asked with goes on with the new one
+    // rotating the key of this session continues it with the new one
     if (own(one)) signIn(made.key);
     told(made);
     await refresh();

@@ -1,4 +1,4 @@
-// The library: every film and sound, newest first, as they are now.
+// The library: every video and sound, newest first, as they are now.
 
 import { ask, askJson, signed } from "./api.js";
 import { $, attempt, complain, h, icon, pause, repeated, undoable } from "./dom.js";
@@ -30,7 +30,7 @@ export async function show(view, { query, signal }) {
     STATES.map(([value, name]) => h("option", { value }, name)));
   state.value = STATES.some(([value]) => value === query.get("status")) ? query.get("status") ?? "" : "";
   const kind = h("select", { "aria-label": "Kind" },
-    h("option", { value: "" }, "Video and sound"), h("option", { value: "video" }, "Films"),
+    h("option", { value: "" }, "Video and sound"), h("option", { value: "video" }, "Videos"),
     h("option", { value: "audio" }, "Sound"));
   if (["video", "audio"].includes(query.get("kind"))) kind.value = query.get("kind");
   const order = h("select", { "aria-label": "Order" },

@@ -1,4 +1,4 @@
-// A new render: a page, written or chosen, seen as it will begin, and how it becomes a film.
+// A new render: a page, written or chosen, seen as it will begin, and how it becomes a video.
 
 import { post } from "./api.js";
 import { complain, h } from "./dom.js";

@@ -1,4 +1,4 @@
-// A render: its slices as they come, what came of it, and what its page asked for and was refused.
+// A render: its slices as they come, what came of it, and what its page requested and was refused.
 
 import { askJson, post, signed } from "./api.js";
 import { chip } from "./collection.js";

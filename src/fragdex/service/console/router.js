@@ -85,8 +85,8 @@ export async function show() {
   }
 }
 
-// A module that did not come is not asked for again by the same document in every browser. The answer
-// that tells of the service may be to an older request: a page that is loaded offline is lost.
+// Not every browser requests a module again that failed to load in the same document. The answer
+// about the service may be to an older request: a page that is loaded offline is lost.
 function lost() {
   line.dispatchEvent(new Event("silent"));
   const again = async () => (await answers() ? location.reload() : show());

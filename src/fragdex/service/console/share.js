@@ -82,7 +82,7 @@ export function linksTab(video, file, place) {
   return { element };
 }
 
-// An element that plays the film in any page; made in a document that fetches nothing.
+// An element that plays the video in any page; made in a document that fetches nothing.
 function embed(file, src, poster) {
   const sound = !file.width;
   const player = document.implementation.createHTMLDocument("").createElement(sound ? "audio" : "video");

@@ -1,4 +1,4 @@
-// Asks for a key, and tries it.
+// Takes a key, and tries it.
 
 import { askJson } from "./api.js";
 import { h } from "./dom.js";

@@ -1,4 +1,4 @@
-// A small picture of the moment that the pointer is at, beside the line of time.
+// A small picture of the moment at the pointer, next to the time line.
 
 import { ask, tokenOf, API } from "./api.js";
 import { h } from "./dom.js";
@@ -46,7 +46,7 @@ async function load(duration, place, signal) {
     const text = await (await ask(path, { signal })).text();
     return tilesOf(text, new URL(API + path, document.baseURI), token);
   } catch {
-    return []; // a film without pictures is found by its times
+    return []; // a video without pictures is found by its times
   }
 }
 

@@ -40,7 +40,7 @@ export class Timeline {
     this.element.style.height = `${lanes.length * LANE + AXIS}px`;
     this.element.setAttribute("aria-valuemin", this.start.toFixed(3));
     this.element.setAttribute("aria-valuemax", this.end.toFixed(3));
-    this.time = Math.max(this.start, 0); // sound often begins a little before the film
+    this.time = Math.max(this.start, 0); // sound often begins a little before the video
     this.draw();
   }
 

@@ -1,4 +1,4 @@
-// The transcript beside a film: what is said is marked, a click seeks, and it can be corrected.
+// The transcript next to a video: spoken words are marked, a click seeks, and it can be corrected.
 
 import { post } from "./api.js";
 import { attach, captionsOf, vtt } from "./captions.js";
@@ -54,7 +54,7 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     draw();
   }
 
-  // What was heard before stays beside what is heard again.
+  // An earlier transcription stays next to a new one.
   function again() {
     const heard = sources.some((one) => one.words);
     how.open = !heard && !segments.length;

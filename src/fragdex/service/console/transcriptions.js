@@ -15,7 +15,7 @@ export function show(view, { signal }) {
   };
   return collection(view, {
     name: "Transcriptions", path: "transcriptions", field: "transcriptions",
-    heads: ["Film", "State", "Words", "Language", "Captions", ""],
+    heads: ["Video", "State", "Words", "Language", "Captions", ""],
     empty: ["words", "No transcriptions yet", "Open a video and press Transcribe."],
     moving: (one) => RUNNING.includes(one.status),
     row: (one, refresh) => {

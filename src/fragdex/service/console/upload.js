@@ -1,5 +1,5 @@
-// A file in chunks. It goes on where the service's durable bytes end: after a lost connection, and
-// after the page was loaded anew in the same tab.
+// A file in chunks. It resumes where the service's durable bytes end: after a lost connection, and
+// after the page was reloaded in the same tab.
 
 import { Problem, ask, askJson, post } from "./api.js";
 import { pause } from "./dom.js";
@@ -7,7 +7,7 @@ import { pause } from "./dom.js";
 const CHUNK = 4 * 2 ** 20;
 const TRIES = 8; // one after another without a byte that arrived
 
-// `values`: of the new record, beside its size. The record comes back, its bytes all there.
+// `values`: of the new record, next to its size. The record comes back, its bytes all there.
 export async function upload(file, values, told, signal) {
   const name = `fragdex.upload ${values.filename} ${file.size} ${file.lastModified}`;
   const known = sessionStorage.getItem(name);

@@ -5,7 +5,7 @@ import { bytesText } from "./format.js";
 import { recordOf, upload } from "./upload.js";
 
 let queue = Promise.resolve();
-let open = null; // the film that is open: captions that come are its own
+let open = null; // the video that is open: captions that come are its own
 
 export const arrived = new EventTarget(); // "change", whenever a record is made or complete
 
@@ -23,7 +23,7 @@ function placed(file) {
   const end = file.name.toLowerCase().split(".").pop();
   if (end === "vtt" || end === "srt") {
     const stem = open && stemOf(open.filename);
-    // captions belong to the film that their name begins with
+    // captions belong to the video that their name begins with
     const own = !stem || file.name.startsWith(`${stem}.`);
     return { type: "caption", filename: own ? file.name : `${stem}.${file.name}` };
   }
@@ -73,7 +73,7 @@ async function send(file, values, { item, bar, words, stop }, signal) {
   arrived.dispatchEvent(new CustomEvent("change", { detail: values.type }));
 }
 
-// All bytes are here; whether they are a film, or a picture, shows later.
+// All bytes are here; whether they are a video or a picture shows later.
 async function became(id, type, item, words) {
   words.textContent = "Upload complete. Processing.";
   for (let wait = 250; item.isConnected; wait = Math.min(2 * wait, 4000)) {

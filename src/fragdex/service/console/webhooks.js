@@ -1,4 +1,4 @@
-// URLs that are told of what happens, and what became of telling them.
+// URLs that get events, and the state of their deliveries.
 
 import { ask, askJson, post, send } from "./api.js";
 import { chip, collection } from "./collection.js";

@@ -256,7 +256,7 @@ def _pixels(size: object) -> int | None:
 
 
 _SENT, _MADE = files.c, isobmff_files.c
-# Two films may have one md5; one whose bytes are not known yet is taken at its word. (In two parts:
+# Two videos may have one md5; one whose bytes are not known yet is trusted. (In two parts:
 # SQLite 3.40 finds no column of the outer query in an ORDER BY.)
 _ANY = isobmff_files.alias("any_made").c
 _OF_MD5 = sa.select(_ANY.id).where(_ANY.tenant_id == _SENT.tenant_id, _ANY.md5 == _SENT.md5)
@@ -290,7 +290,7 @@ def _sent() -> dict[str, sa.ColumnElement[Any]]:
         (ready.is_not(None), AnyFileStatus.READY.value),
         (_SENT.failed_at.is_not(None) | run.failed_at.is_not(None), AnyFileStatus.FAILED.value),
         (run.id.is_not(None) & run.completed_at.is_(None), AnyFileStatus.PROCESSING.value),
-        # all bytes are here, and nobody asked for more
+        # all bytes are here, and nothing else was requested
         (complete, AnyFileStatus.CREATED.value),
         (next_byte > 0, AnyFileStatus.UPLOADING.value),
         else_=AnyFileStatus.CREATED.value,

@@ -49,7 +49,7 @@ from fragdex.service.records.tables import executors, jobs, turns
 # time fair queueing: Goyal, Vin and Cheng, 1996; all pieces count the same.)
 
 
-# The engine's numbers end at 2**31 - 1. Behind this one all work is equal: the oldest is next.
+# The engine's numbers end at 2**31 - 1. After this one all work is equal: the oldest is next.
 LAST: Final = 2**31 - 2
 # The row of what was begun last belongs to no tenant.
 _BEGUN: Final = ""
@@ -464,7 +464,7 @@ def _with_parent(job: Job) -> list[str]:
 # all.
 
 
-# Rows asked for or changed by one statement.
+# Rows read or changed by one statement.
 _BATCH: Final = 200
 # Slices of a job in the queue for each that may run: one runs, one is there when it ends. The rest
 # follow, so that a long job does not take all numbers before its tenant's next job comes.
@@ -534,7 +534,7 @@ class FanOut:
                 self._enqueue(orders, waiting, numbers)
                 ended = self.engine.states(list(waiting), status=_ENDED, outputs=True)
             except Unavailable:
-                # The slices go on without us; so does the job once the database is back.
+                # The slices continue without us; so does the job once the database is back.
                 ended = []
             for state in ended:
                 number = waiting.pop(state.id)

@@ -134,7 +134,7 @@ def take_over(database: Database, engine: JobEngine, own: str, seconds: float) -
         with database.write(passing=True) as connection:
             locked_at = _lock(database, connection, seconds, locked_at)
         if locked_at is None:
-            return dead  # it took so long that another watcher goes on
+            return dead  # it took so long that another watcher took over
         if engine.states([state.id], status=("PENDING",), executors=dead):
             engine.resume(state.id, state.queue)
     with database.write() as connection:

@@ -359,10 +359,10 @@ def _may_be_made(connection: Connection, name: str) -> bool:
     return connection.execute(query.limit(1)).first() is not None
 
 
-# Files that were made of stored bytes when they were asked for, and are cached for the next time.
+# Files that were made of stored bytes on request, and are cached for the next time.
 #
 # They are found by the bytes that they were made of and by a recipe that says all else. They go
-# with those bytes, or once nobody has asked for them for a while.
+# with those bytes, or once nobody has requested them for a while.
 
 
 _ROW = derived_files.c

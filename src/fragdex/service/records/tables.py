@@ -340,7 +340,7 @@ files = table(
     "files",
     own_id(),
     of_tenant(),
-    # a `FileType`; each has an address of its own beside `/files`
+    # a `FileType`; each has an address of its own next to `/files`
     Column("type", String(10), nullable=False),
     Column("filename", Text, nullable=False),
     # null for a video: what it is turns out when it is read
@@ -483,7 +483,7 @@ renders = table(
     md5(),  # the client's own mark, no digest of ours
     Column("metadata", JSON, nullable=False),
     Column("status", String(10), nullable=False),
-    # what was asked for, as `renders.model` reads it; null is the page's to say
+    # what was requested, as `renders.model` reads it; null is the page's to say
     Column("wanted", JSON, nullable=False),
     # bytes of the page: the md5 of its html, or of its packed site
     Column("page_md5", LargeBinary(16)),
@@ -560,7 +560,7 @@ transcriptions = table(
     Column("track_id", Integer, nullable=False),
     Column("status", String(12), nullable=False),
     Column("engine", String(40), nullable=False),
-    # as it was asked for, and as it turned out
+    # as it was requested, and as it turned out
     Column("wanted_language", String(35)),
     Column("language", String(35)),
     Column("work_slice_ms", Integer, nullable=False),

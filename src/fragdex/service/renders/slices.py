@@ -239,7 +239,7 @@ def draw_alone(context: ServiceContext, render_id: str, note: str) -> SlicePlan:
         parts = connection.execute(sa.select(render_parts).where(own)).all()
         if row is not None and not one_browser_notes(row.notes):
             for one in parts:
-                # what begins with the film was drawn from the beginning
+                # a slice at the start of the video was drawn from the beginning
                 if one.first and one.slice_id is not None:
                     deletion.remove(connection, FAMILY, one.slice_id)
             notes = Notes.of_json(row.notes or {})

@@ -118,7 +118,7 @@ def begin(
             header="Upload-Metadata",
         ) from error
     with context.database.write() as connection:
-        # what was sent is kept beside the file, which is made in a transaction of its own
+        # the sent bytes are stored next to the file, which is made in a transaction of its own
         need_within_quota(connection, tenant_id, coming=len((metadata or "") + (concat or "")))
     record, is_new = files.create_file(context, tenant_id, new)
     values = {"id": record.id, "tenant_id": tenant_id, "filename": filename, "mime_type": PART}

@@ -262,7 +262,7 @@ class DiskDraft:
             try:
                 _flush(descriptor)
             except OSError:
-                # The system tells of lost pages once and calls them clean after: what was written
+                # The system reports lost pages once and calls them clean after: what was written
                 # since the last flush is in doubt for ever, and must not be counted by the next.
                 if self._flushed is not None:
                     os.ftruncate(descriptor, self._flushed)

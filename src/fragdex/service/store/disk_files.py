@@ -138,7 +138,7 @@ def make_folders(folder: Path, root: Path | None = None, modes: Modes = PRIVATE)
     make_folders(folder.parent, root, modes)
     with suppress(FileExistsError):
         folder.mkdir(modes.folder)
-        # a folder that hands its group on goes on doing so
+        # a folder that passes its group on keeps doing so
         os.chmod(folder, modes.folder | (folder.stat().st_mode & stat.S_ISGID))
     flush_folder(folder.parent)
 

@@ -464,7 +464,7 @@ def put_whole(bucket: Bucket, place: str, pieces: Iterable[bytes | memoryview]) 
                 writer.write(piece)
             size += len(piece)
     except BaseException as error:
-        # breaks the upload off; what went wrong first is what is told
+        # breaks the upload off; the first error is the one reported
         with suppress(exceptions.BaseError, OSError):
             writer.__exit__(type(error), error, error.__traceback__)
         raise

@@ -123,7 +123,7 @@ class RemoteTitles(SingleFlightCache[RemoteTitle]):
 
         try:
             for _ in range(2):
-                # among the tenant's own: films of one wait for its turn
+                # among the tenant's own: videos of one wait for its turn
                 title = self.get_once(url, _IN_MEMORY, make, among=tenant_id)
                 try:
                     return do(title)

@@ -100,7 +100,7 @@ def announce(
 def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) -> Row[Any] | None:
     """The file that answers for these bytes already; nobody announces another one meanwhile."""
     one_at_a_time = sa.select(tenants.c.id).where(tenants.c.id == tenant_id)
-    # does not wait for those who insert rows of this tenant, only for those who ask the same
+    # does not wait for inserts of this tenant's rows, only for the same request
     connection.execute(one_at_a_time.with_for_update(key_share=True))
     known = UNPROCESSED.known(connection, tenant_id, md5, byte_size)
     if known is not None and is_over(connection, known):

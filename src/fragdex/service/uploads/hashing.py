@@ -103,7 +103,7 @@ class SerialExecutor:
             self._running = bool(self._waiting)
             if not self._running:
                 return
-        self._threads.submit(self._run)  # behind the others: every line gets its turn
+        self._threads.submit(self._run)  # after the others: every line gets its turn
 
 
 class OrderedWorker:

@@ -226,7 +226,7 @@ def plan_parts(context: ServiceContext, tenant_id: str, family: str, record_id: 
     now = instant()
     with context.database.write() as connection:
         need_within_quota(connection, tenant_id)
-        # an upload that is asked for is not given up
+        # an upload that is in use is not given up
         mine = (uploads.c.family == family) & (uploads.c.record_id == record_id)
         connection.execute(uploads.update().where(mine).values(written_at=now))
     some = missing[:MOST_URLS]

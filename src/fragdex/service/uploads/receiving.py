@@ -150,7 +150,7 @@ async def drain(stream: AsyncIterator[bytes]) -> None:
                 if size > DRAIN_BYTES:
                     return
     except Exception:  # noqa: BLE001
-        return  # whatever became of the client, the refusal is what is to be told
+        return  # whatever became of the client, the refusal is what it has to get
 
 
 REFUSALS: tuple[type[FragdexError], ...] = (

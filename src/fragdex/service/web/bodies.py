@@ -150,7 +150,7 @@ async def in_thread(request: Request, limit: int, work: Callable[[Iterator[bytes
 
     feeding = asyncio.create_task(feed())
     try:
-        # abandoned threads would write on behind the back of the next request
+        # abandoned threads would keep writing during the next request
         return await run_sync(run)
     finally:
         if not feeding.done():

@@ -361,7 +361,7 @@ class Watcher:
                 except Unavailable as error:
                     log.warning("events wait: %s", explained(error))
                     continue
-                except Exception as error:  # noqa: BLE001 — every listener is told, and ends
+                except Exception as error:  # noqa: BLE001 — every listener gets it, and ends
                     for topic in self._topics.values():
                         topic.take(None, error)
                     continue

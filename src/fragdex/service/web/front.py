@@ -162,7 +162,7 @@ def _describe(span: ActiveSpan, scope: Scope, sent: _Sent, request_id: str) -> N
 
 def _log_request(scope: Scope, status: int, size: int, seconds: float) -> None:
     caller: Caller | None = scope.get(CALLER)
-    # as it came, so that no byte of it can end the line
+    # as sent, so that no byte of it can end the line
     target = (scope.get("raw_path") or b"").decode("latin-1")
     if scope["query_string"]:
         target += "?" + scope["query_string"].decode("latin-1")

@@ -44,7 +44,7 @@ class Prefix:
         _prefix.set(self._path)
         path = scope["path"]
         if path == self._path:
-            # what is relative on the page would be asked for beside the prefix, not below it
+            # relative addresses of the page would lead out of the prefix
             await RedirectResponse(f"{self._path}/", 308)(scope, receive, send)
             return
         rest = path.removeprefix(self._path)

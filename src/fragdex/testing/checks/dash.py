@@ -615,7 +615,7 @@ class _Representation:
             return
         ends = accumulate(Fraction(one.ticks or 0, self._scale) for one in named)
         bits = accumulate(8 * size for size in sizes)
-        # how far the bits are ahead of what the rate brought; a later start asks for less
+        # how far the bits are ahead of what the rate brought; a later start needs less
         lead = low = Fraction(0)
         for seconds, total in zip(ends, bits, strict=True):
             lead = total - rate * seconds

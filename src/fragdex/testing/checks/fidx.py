@@ -152,7 +152,7 @@ def fidx_answers(data: bytes, questions: Sequence[Question]) -> list[Any] | None
     try:
         index = fidx.read(data)
         for track in index.tracks:
-            _ = track.fragments  # checked when they are first asked for
+            _ = track.fragments  # checked at their first use
     except DamagedIndex:
         return None
     return [_answer(data, index, question) for question in questions]
