@@ -97,7 +97,7 @@ def head(title: str, results: Results, built: str = "") -> list[str]:
 
 def wanted(results: Results, *, limits: bool = False) -> list[str]:
     """What was wanted of each row, and what was reached; `limits` are told where words do not."""
-    lines = ["| Work | Wanted | Reached | |", "|---|---|---|---|"]
+    lines = ["| Task | Target | Result | |", "|---|---|---|---|"]
     for row in results["rows"].values():
         for number, want in enumerate(row["wants"]):
             work = row["work"] if number == 0 else ""

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fragdex import renamed
+
 ROOT = Path(__file__).parent.parent
 MKDOCS = ROOT / ".venv-site" / "bin" / "mkdocs"
 
@@ -44,6 +46,13 @@ def test_the_contents_are_the_navigation_with_a_line_each():
     # The site's own pages are not in a checkout: the reference, and results of benchmarks.
     made = ("index.md", "overview.md", "reference/", "benchmarks/")
     assert entries == [page for page in pages_of(nav) if not page.startswith(made)]
+
+
+def test_modules_that_names_moved_to_have_a_page_in_the_reference():
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+    homes = {new.partition(".")[0] for new in renamed.NAMES.values() if "." in new}
+    pages = {page for page in pages_of(nav) if page.startswith("reference/")}
+    assert {f"reference/{home}.md" for home in homes} <= pages
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)

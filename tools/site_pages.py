@@ -40,6 +40,10 @@ REFERENCE = {
     "digest": "fragdex.digest",
     "errors": "fragdex.errors",
     "frames": "fragdex.frames",
+    "media": "fragdex.media",
+    "origin": "fragdex.origin",
+    "sources": "fragdex.sources",
+    "tables": "fragdex.tables",
     "testing": "fragdex.testing",
     "webhook_signature": "fragdex.webhook_signature",
 }
@@ -87,18 +91,13 @@ def _from_root(text: str) -> str:
 def reference(module: str) -> str:
     """A page with all public names of a module, from their docstrings.
 
-    A name of `fragdex` that another page describes is a link to it.
+    A name that is also one of `fragdex` is a link to its description there.
     """
-    elsewhere = {}
-    if module == "fragdex":
-        for page, other in REFERENCE.items():
-            if other != module:
-                elsewhere |= {name: (page, home) for name, home in public_names(other).items()}
+    top = {} if module == "fragdex" else public_names("fragdex")
     entries = []
     for name, home in public_names(module).items():
-        page, there = elsewhere.get(name, ("", ""))
-        if there == home:
-            entries.append(f"## {module}.{name}\n\nSee [{page}]({page}.md#{home}).")
+        if home in top.values():
+            entries.append(f"## {module}.{name}\n\nSee [fragdex.{name}](library.md#{home}).")
         else:
             entries.append(f"::: {home}\n    options:\n      heading: {module}.{name}")
     first = (ast.get_docstring(_tree(module)) or "").splitlines()[0]
@@ -129,4 +128,5 @@ def _tree(module: str) -> ast.Module:
 
 def _file(module: str) -> Path:
     path = ROOT / "src" / Path(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"
+    return package if package.exists() else path.with_suffix(".py")
