@@ -22,7 +22,9 @@ def wording(root):
         ("a.py", '"""A row\nbehind it.\n\n>>> behind = 1\n"""\nbehind = "behind"\n', [2]),
         ("a.py", 'raise ValueError(f"no byte is behind {place}")\n', [1]),
         ("a.html", "<p>\nWhat is\nbehind it</p><script>behind()</script>\n", [3]),
-        ("a.js", 'const behind = 1;\nsay("One behind the other");\n', [2]),
+        ("a.py", "a = 1\nbehind = 2  # it is behind, not `behind`\n", [2]),
+        ("a.js", 'const behind = 1;\nsay("One behind the other");\n// behind, `behind`', [2, 3]),
+        ("a.js", 'h("behind", "Behind")\n', [1]),
     ],
 )
 def test_prose_is_read_and_code_is_not(wording, tmp_path, name, text, lines):

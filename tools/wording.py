@@ -1,7 +1,8 @@
 """Find words of tools/vocabulary.toml in the prose of the project; `./dev lint` runs this.
 
-Prose is the text of Markdown pages, docstrings, and string literals with a space in them, which are
-messages and help. Code blocks, inline code, links and doctests are not prose.
+Prose is the text of Markdown pages, comments of Python and JavaScript, docstrings, and string
+literals with a space in them, which are messages and help. Code blocks, inline code, links and
+doctests are not prose.
 
     python tools/wording.py             # each place with the words and a better wording
     python tools/wording.py PATH ...    # these files, even if they are pending
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import io
 import re
 import subprocess
 import sys
+import tokenize
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +36,7 @@ NOT_PROSE = re.compile(
 JS_TOKEN = re.compile(  # comments, and strings
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`", re.DOTALL
 )
+INLINE_CODE = re.compile(r"`[^`\n]+`")
 NOT_DOCSTRING = re.compile(  # doctests with their output, code, addresses
     r"^ *>>> .*(?:\n *\S.*)*|``?[^`]+``?|\bhttps?://\S+", re.MULTILINE
 )
@@ -52,8 +56,8 @@ def prose(path: Path, *, docstrings: bool = True) -> Iterator[tuple[int, str]]:
         yield 1, blank(re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>|<!--.*?-->", re.DOTALL), text)
     elif path.suffix == ".js":
         for found in JS_TOKEN.finditer(text):
-            if found[0][0] != "/" and " " in found[0]:
-                yield text.count("\n", 0, found.start()) + 1, found[0]
+            if " " in found[0] or found[0][1:2].isupper():  # a label
+                yield text.count("\n", 0, found.start()) + 1, blank(INLINE_CODE, found[0])
     else:
         tree = ast.parse(text)
         alone = {  # a string that is a statement documents what it is below
@@ -64,6 +68,9 @@ def prose(path: Path, *, docstrings: bool = True) -> Iterator[tuple[int, str]]:
                 continue
             if " " in node.value and (docstrings or id(node) not in alone):
                 yield node.lineno, blank(NOT_DOCSTRING, node.value)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline) if docstrings else ():
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], blank(INLINE_CODE, token.string)
 
 
 def found_in(

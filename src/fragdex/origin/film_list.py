@@ -95,7 +95,7 @@ _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "h1{overflow-wrap:anywhere}video{width:100%;max-height:70vh;background:#000}"
     "code{background:#8882;padding:0 .3em;overflow-wrap:anywhere}"
-    "dt{margin-top:.6em}dd{margin:0}"
+    "dl{display:grid;gap:.8rem;grid-template-columns:repeat(auto-fill,minmax(18rem,1fr))}dd{margin:0}"
     ".films{list-style:none;padding:0;display:grid;gap:1rem;"
     "grid-template-columns:repeat(auto-fill,minmax(10rem,1fr))}"
     ".films a{overflow-wrap:anywhere}"
@@ -130,7 +130,7 @@ def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
     )
     further = "" if more is None else f'<p><a href="{escape(more)}" rel="next">More videos</a></p>'
     none = "" if further else "<p>There are no videos here.</p>"
-    return _page("Films", (f'<ul class="films">{lines}</ul>' if lines else none) + further)
+    return _page("Videos", (f'<ul class="films">{lines}</ul>' if lines else none) + further)
 
 
 def player(name: str, home: str | None = "/") -> str:
@@ -147,15 +147,15 @@ def player(name: str, home: str | None = "/") -> str:
         ("hls/master.m3u8", "HLS"),
         ("dash/manifest.mpd", "DASH"),
         ("fragmented.mp4", "One fragmented file"),
-        ("faststart.mp4", "The file with its moov in front"),
+        ("faststart.mp4", "The file with its moov first"),
         ("clip.mp4?start=0&end=10", "A clip of the first ten seconds"),
         ("thumbnail.jpg?t=5&w=320", "The key frame near the fifth second"),
         ("storyboard.vtt", "A storyboard: WebVTT and its sheets"),
         ("peaks.json", "The waveform"),
-        ("loudness.json", "How loud it is"),
+        ("loudness.json", "The loudness"),
     )
     rows = "".join(
-        f'<dt>{escape(what)}<dd><a href="{escape(link)}"><code>{escape(link)}</code></a>'
+        f'<div><dt>{escape(what)}<dd><a href="{escape(link)}"><code>{escape(link)}</code></a></div>'
         for link, what in links
     )
     video = (
