@@ -17,6 +17,7 @@ from fragdex.byterange import (
     parse_content_range,
     parse_range,
     plan_reads,
+    range_or_verdict,
 )
 from fragdex.errors import BudgetExceeded, InvalidRange, LimitExceeded
 
@@ -152,7 +153,7 @@ CASES = [
     ids=[f"{str(case[0])[:30]}-{case[3][:40]}" for case in CASES],
 )
 def test_range_field(header, size, answer):
-    found = parse_range(header, size)
+    found = range_or_verdict(header, size)
     if isinstance(answer, int):
         assert len(found) == answer
     else:
@@ -160,8 +161,8 @@ def test_range_field(header, size, answer):
 
 
 def test_the_limit_of_ranges_can_be_set():
-    assert parse_range("bytes=0-0,2-2", 100, max_ranges=1) is IGNORE
-    assert parse_range("bytes=0-0,2-2", 100, max_ranges=2) == spans((0, 1), (2, 3))
+    assert range_or_verdict("bytes=0-0,2-2", 100, max_ranges=1) is IGNORE
+    assert range_or_verdict("bytes=0-0,2-2", 100, max_ranges=2) == spans((0, 1), (2, 3))
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 50)), min_size=1, max_size=20))
@@ -171,21 +172,36 @@ def test_a_field_built_from_ranges_gives_them_back(steps):
         built.append(ByteRange.of(at + gap, size))
         at = built[-1].stop
     header = "bytes=" + ", ".join(one.header.removeprefix("bytes=") for one in built)
-    assert parse_range(header, at) == tuple(built)
-    assert parse_range(built[0].header, at) == (built[0],)
+    assert range_or_verdict(header, at) == tuple(built)
+    assert range_or_verdict(built[0].header, at) == (built[0],)
 
 
 @given(st.text(), st.integers(0, 2**70))
 def test_no_text_breaks_the_field(text, size):
-    assert parse_range(text, size) is IGNORE or text.strip(" \t")[:6].lower() == "bytes="
+    assert range_or_verdict(text, size) is IGNORE or text.strip(" \t")[:6].lower() == "bytes="
 
 
 @given(st.text("bytes=0123456789-, \t", max_size=40), st.integers(0, 300))
 def test_ranges_to_send_are_never_empty_and_lie_inside(text, size):
-    found = parse_range("bytes=" + text, size)
+    found = range_or_verdict("bytes=" + text, size)
     if not isinstance(found, RangeVerdict):
         assert found
         assert all(0 <= one.start < one.stop <= size for one in found)
+
+
+@given(st.text("bytes=0123456789-, \t", max_size=40), st.integers(0, 300))
+def test_the_answer_to_a_range_says_what_to_send(text, size):
+    answer, verdict = parse_range("bytes=" + text, size), range_or_verdict("bytes=" + text, size)
+    status = {IGNORE: 200, UNSATISFIABLE: 416}.get(verdict, 206)
+    assert (answer.status, answer.size) == (status, size)
+    assert answer.ranges == {200: spans((0, size)), 416: (), 206: verdict}[status]
+    said = answer.headers.get("Content-Range")
+    if status == 206 and len(verdict) == 1:
+        assert parse_content_range(said) == ContentRange(verdict[0], size)
+    else:
+        assert said == (f"bytes */{size}" if status == 416 else None)
+    sizes = [str(part.size) for part in answer.ranges]
+    assert answer.headers.get("Content-Length") == (sizes[0] if len(sizes) == 1 else None)
 
 
 class TestContentRange:

@@ -2,6 +2,8 @@
 
 import hashlib
 import io
+import json
+import pickle
 import subprocess
 import sys
 
@@ -9,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fragdex
 from fragdex import sources
 from fragdex.byterange import ByteRange
 from fragdex.digest import Digest, Md5, md5, parse_digest
 from fragdex.errors import InvalidDigest, SourceNotFound, TruncatedInput
+from fragdex.testing import movie
 
 # RFC 1321, A.5
 SUITE = {
@@ -73,6 +77,18 @@ def test_other_text_is_no_digest(text):
         parse_digest(text)
     with pytest.raises(InvalidDigest):
         Digest(text.encode()[:5])
+
+
+def test_a_digest_is_the_text_of_its_digits():
+    digest = md5(b"")
+    assert digest == SUITE[b""] == f"{digest}" == json.loads(json.dumps(digest))
+    assert {digest: 1}[SUITE[b""]] == 1
+    again = pickle.loads(pickle.dumps(digest))  # noqa: S301
+    assert (again, type(again), again.dashed) == (digest, Digest, digest.dashed)
+    index = fragdex.index(movie(), md5=True)
+    saved = fragdex.open_index(index.export("fidx"))
+    assert index.file.md5 == saved.file.md5 == md5(movie())
+    assert saved.file.md5.dashed == md5(movie()).dashed
 
 
 def test_a_copy_goes_its_own_way():

@@ -1,11 +1,14 @@
 """The face of the library: what `import fragdex` promises, and what it costs."""
 
 import doctest
+import functools
 import importlib
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,8 @@ PACKAGES = [
     "fragdex.sources",
     "fragdex.testing",
 ]
+SCREEN = 50
+"""Lines of a terminal."""
 VALUES = {"SourceLike", "TimeLike"}
 """Names that are no classes or functions: a docstring stands below them in the source."""
 
@@ -103,6 +108,61 @@ def test_every_argument_is_named_in_the_docstring(function, parameter):
     assert re.search(rf"\b{parameter}\b", told), f"{function.__name__}: {parameter}"
 
 
+def public_functions():
+    """(name, function) of what a user calls on the face, with the variants of overloads."""
+    for name in sorted(set(fragdex.__all__) - VALUES):
+        value = getattr(fragdex, name)
+        members = {name: value} if inspect.isfunction(value) else {}
+        for kind in value.__mro__ if inspect.isclass(value) else ():
+            if kind.__module__.startswith("fragdex."):
+                members |= {f"{name}.{one}": vars(kind)[one] for one in vars(kind)}
+        for label, member in members.items():
+            last = label.rpartition(".")[2]
+            if last.startswith("_") and last not in ("__init__", "__getitem__", "__iter__"):
+                continue
+            if isinstance(member, property | functools.cached_property):
+                member = getattr(member, "fget", None) or member.func
+            function = inspect.unwrap(getattr(member, "__func__", member))
+            if inspect.isfunction(function) and function.__module__.startswith("fragdex"):
+                yield from ((label, one) for one in (function, *typing.get_overloads(function)))
+
+
+def annotations(function):
+    """(name, annotation) of each parameter and of the result; None: there is no annotation."""
+    signature = inspect.signature(function)
+    for parameter in signature.parameters.values():
+        if parameter.name not in ("self", "cls"):
+            yield parameter.name, parameter.annotation
+    yield "return", signature.return_annotation
+
+
+def says_any(annotation, function):
+    """Whether Any stands in an annotation, or in an alias that it names; shapes do not count."""
+    named = (function.__globals__.get(name) for name in re.findall(r"\w+", annotation))
+    aliases = [repr(one) for one in named if not isinstance(one, type) and one is not typing.Any]
+    plain = re.sub(r"tuple\[typing\.Any, \.\.\.\]", "", " ".join([annotation, *aliases]))
+    return re.search(r"\bAny\b", plain) is not None
+
+
+def test_no_signature_of_the_face_says_any():
+    wrong = [
+        f"{label}: {name}: {annotation}"
+        for label, function in public_functions()
+        for name, annotation in annotations(function)
+        if not isinstance(annotation, str) or says_any(annotation, function)
+        if not (name == "return" and label.endswith(".__init__") and annotation is None)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", sorted(set(fragdex.__all__) - VALUES))
+def test_help_of_a_name_is_one_screen(name):
+    """Of a function all of it, of a class what stands above its members."""
+    value = getattr(fragdex, name)
+    shown = pydoc.plain(pydoc.render_doc(value)) if inspect.isfunction(value) else value.__doc__
+    assert len(shown.splitlines()) <= SCREEN
+
+
 def test_dir_shows_the_face_and_nothing_else():
     fragdex.index  # noqa: B018  # what was used does not change it
     assert set(dir(fragdex)) == {*fragdex.__all__, "__version__"}
@@ -145,7 +205,7 @@ def test_importing_the_face_imports_no_room():
 SLOW = (
     *("asyncio", "concurrent", "email", "html", "http", "logging", "multiprocessing", "pathlib"),
     *("random", "secrets", "shutil", "socket", "ssl", "subprocess", "tempfile", "urllib", "xml"),
-    *("fragdex.cli", "fragdex.decoding", "fragdex.digest", "fragdex.seeking.show"),
+    *("fragdex.cli", "fragdex.decoding", "fragdex.seeking.show"),
     *("fragdex.indexing.mfra_reading", "fragdex.indexing.sidx_reading", "fragdex.sources.http"),
 )
 

@@ -1,5 +1,6 @@
 """Ten tasks in the code that a new user would guess: each runs as it stands."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,21 @@ def test_the_sound_of_a_second():
     assert fragdex.media.audio(MOVIE, 0.5, 1.5).shape == (16_000,)
     index = fragdex.index(MOVIE)
     assert (fragdex.media.audio(index, 0.5, 1.5) == fragdex.media.audio(MOVIE, 0.5, 1.5)).all()
+
+
+def test_a_file_that_is_not_there():
+    with pytest.raises(FileNotFoundError) as caught:
+        fragdex.index("nowhere.mp4")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, "nowhere.mp4")
+
+
+def test_many_moments_at_once():
+    track = fragdex.index(MOVIE).video
+    hits = track.seek_many([0.1, 0.7, 1.5])
+    assert len(hits) == 3
+    assert hits[2] == track.seek(1.5)
+    assert [hit.time.seconds for hit in hits[1:]] == hits.times[1:].tolist()
+    assert hits[2].time - hits[1].time + 1 > 1.9
 
 
 def test_a_remote_file():

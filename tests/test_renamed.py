@@ -107,3 +107,13 @@ def test_an_old_argument_is_the_new_one_with_a_warning(tables):
     assert cut(1, stop=5) == (1, 5, "key")
     assert list(inspect.signature(cut).parameters) == ["start", "stop", "at"]
     assert cut.__doc__ == "What it does."
+
+
+def test_a_hit_can_still_be_unpacked_and_indexed(root):
+    hit = fragdex.index(root / "fixtures" / "frag-cmaf.mp4").seek(1)
+    with pytest.warns(DeprecationWarning, match="use the attributes of Hit") as caught:
+        track, fragment, *_ = hit
+    assert caught[0].filename == __file__
+    assert (track, fragment) == (hit.track, hit.fragment)
+    with pytest.warns(DeprecationWarning, match=r"Hit\.offset"):
+        assert hit[3] == hit.offset

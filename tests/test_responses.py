@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.byterange import ByteRange, RangeVerdict, parse_range
+from fragdex.byterange import ByteRange, RangeVerdict, range_or_verdict
 from fragdex.errors import SourceChanged, SourceNotFound
 from fragdex.responses import respond
 from fragdex.testing import movie
@@ -69,7 +69,7 @@ def test_every_request_gets_what_the_standard_says(name, data, method):
         assert "Content-Length" not in response.headers
         return
     partial = method == "GET" and fields.get("If-Range", etag) == etag
-    verdict = parse_range(fields.get("Range") if partial else None, len(whole), max_ranges=1)
+    verdict = range_or_verdict(fields.get("Range") if partial else None, len(whole), max_ranges=1)
     if verdict is RangeVerdict.UNSATISFIABLE:
         assert response.status == 416
         assert response.headers["Content-Range"] == f"bytes */{len(whole)}"

@@ -24,12 +24,14 @@ __all__ = [
     "ByteRange",
     "ContentRange",
     "Fetched",
+    "RangeAnswer",
     "RangeVerdict",
     "coalesce",
     "content_range",
     "parse_content_range",
     "parse_range",
     "plan_reads",
+    "range_or_verdict",
 ]
 
 
@@ -312,7 +314,7 @@ MAX_POSITION_DIGITS = 39
 class RangeVerdict(Enum):
     """What to do with a Range field that names no bytes to send.
 
-    >>> parse_range("bytes=900-", 500) is RangeVerdict.UNSATISFIABLE
+    >>> range_or_verdict("bytes=900-", 500) is RangeVerdict.UNSATISFIABLE
     True
     """
 
@@ -328,14 +330,60 @@ _RANGE_SPEC = re.compile(r"([0-9]*)-([0-9]*)", re.ASCII)
 _OWS = " \t"
 
 
-def parse_range(
-    header: str | None, size: int, *, max_ranges: int = MAX_RANGES
-) -> tuple[ByteRange, ...] | Literal[RangeVerdict.IGNORE] | Literal[RangeVerdict.UNSATISFIABLE]:
-    """Read the value of an HTTP `Range` field against content of `size` bytes.
+@dataclass(frozen=True, slots=True)
+class RangeAnswer:
+    """How to answer a request with a `Range` field.
 
-    Returns one of three: the ranges to send, in the requested order, never empty ones, cut at
-    `size` (206); `RangeVerdict.IGNORE` (200); `RangeVerdict.UNSATISFIABLE` (416). Never raises for
-    what the field holds, and reads it once, however long it is.
+    Attributes:
+        status: 206: send `ranges`; 200: send everything, since the field is missing or invalid;
+            416: no range meets the content.
+        ranges: what to send, in the requested order, each inside the content and none empty; of 200
+            the whole content, of 416 nothing.
+        size: bytes of the content.
+
+    >>> answer = parse_range("bytes=0-499", 10_000)
+    >>> answer.status, answer.ranges
+    (206, (ByteRange(start=0, stop=500),))
+    >>> answer.headers["Content-Range"], answer.headers["Content-Length"]
+    ('bytes 0-499/10000', '500')
+    """
+
+    status: Literal[200, 206, 416]
+    ranges: tuple[ByteRange, ...]
+    size: int
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Header fields of the answer: Accept-Ranges, Content-Range and Content-Length.
+
+        Content-Range is that of 416 and of 206 with one range; Content-Length that of a body of one
+        range. Several ranges make a multipart body, whose parts have a Content-Range each (RFC
+        9110, 14.6).
+
+        >>> parse_range("bytes=900-", 500).headers
+        {'Accept-Ranges': 'bytes', 'Content-Range': 'bytes */500'}
+        """
+        fields = {"Accept-Ranges": "bytes"}
+        if self.status == 416:
+            return {**fields, "Content-Range": content_range(None, self.size)}
+        if len(self.ranges) == 1:
+            (part,) = self.ranges
+            if self.status == 206:
+                fields["Content-Range"] = content_range(part, self.size)
+            fields["Content-Length"] = str(part.size)
+        return fields
+
+
+def parse_range(header: str | None, size: int, *, max_ranges: int = MAX_RANGES) -> RangeAnswer:
+    """Read the value of an HTTP `Range` field, for content of `size` bytes.
+
+    Args:
+        header: None: the request has no such field.
+        size: bytes of the content.
+        max_ranges: with more of them, the field is ignored.
+
+    Returns: the status of the answer, and the ranges to send. Never raises for what the field
+    holds, and reads it once, however long it is.
 
     The rules, from RFC 9110: the unit's case does not matter (14.1); a range-spec whose last
     position is before its first makes the whole field invalid (14.1.1); a last position past the
@@ -344,10 +392,26 @@ def parse_range(
     than two that overlap, are ignored (17.15). A suffix of empty content is ignored too (14.2),
     since 206 could not name its range.
 
-    >>> parse_range("bytes=0-499, -500", 10_000)
+    >>> parse_range("bytes=0-499, -500", 10_000).ranges
     (ByteRange(start=0, stop=500), ByteRange(start=9500, stop=10000))
-    >>> parse_range("bytes=10000-", 10_000), parse_range("lines=1-2", 10_000)
-    (<RangeVerdict.UNSATISFIABLE: 'unsatisfiable'>, <RangeVerdict.IGNORE: 'ignore'>)
+    >>> parse_range("bytes=10000-", 10_000).status, parse_range("lines=1-2", 10_000).status
+    (416, 200)
+    """
+    verdict = range_or_verdict(header, size, max_ranges=max_ranges)
+    if verdict is RangeVerdict.IGNORE:
+        return RangeAnswer(200, (ByteRange(0, size),), size)
+    if verdict is RangeVerdict.UNSATISFIABLE:
+        return RangeAnswer(416, (), size)
+    return RangeAnswer(206, verdict, size)
+
+
+def range_or_verdict(
+    header: str | None, size: int, *, max_ranges: int = MAX_RANGES
+) -> tuple[ByteRange, ...] | Literal[RangeVerdict.IGNORE] | Literal[RangeVerdict.UNSATISFIABLE]:
+    """The ranges of `parse_range`, or why there are none; `fragdex.parse_range` was this.
+
+    >>> range_or_verdict("bytes=0-9", 100), range_or_verdict(None, 100)
+    ((ByteRange(start=0, stop=10),), <RangeVerdict.IGNORE: 'ignore'>)
     """
     if header is None:
         return RangeVerdict.IGNORE

@@ -6,10 +6,8 @@ md5 here names content, it protects nothing: every use says so to OpenSSL
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fragdex.byterange import ByteRange
@@ -26,32 +24,41 @@ __all__ = ["Digest", "Md5", "Readable", "md5", "parse_digest"]
 DIGEST_SIZE = 16
 """Bytes of an md5 (RFC 1321, 3.5)."""
 
-_PIECE_SIZE = 1 << 24  # how often progress is told
+_PIECE_SIZE = 1 << 24  # how often progress is reported
 
 # 32 digits, or the 8-4-4-4-12 form in which UUIDs are written (RFC 9562, 4)
 _HEX = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Digest:
-    """The 16 bytes of an md5; `bytes(digest)` gives them, `str(digest)` 32 lower-case hex digits.
+class Digest(str):
+    """An md5: its 32 lower-case hex digits as a text, and `bytes(digest)` its 16 bytes.
 
-    Raises InvalidDigest for any other number of bytes.
+    Made from those bytes, or from hex digits as `parse_digest` reads them; raises InvalidDigest for
+    anything else.
 
     >>> digest = md5(b"")
-    >>> print(digest)
-    d41d8cd98f00b204e9800998ecf8427e
-    >>> len(bytes(digest)), digest == parse_digest("D41D8CD9-8F00-B204-E980-0998ECF8427E")
-    (16, True)
+    >>> digest == "d41d8cd98f00b204e9800998ecf8427e", len(bytes(digest)), digest.dashed
+    (True, 16, 'd41d8cd9-8f00-b204-e980-0998ecf8427e')
+    >>> digest == Digest("D41D8CD9-8F00-B204-E980-0998ECF8427E")
+    True
     """
 
-    value: bytes
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        if len(self.value) != DIGEST_SIZE:
+    def __new__(cls, value: bytes | str) -> Digest:
+        """Make a digest of its 16 bytes, or of hex digits."""
+        if isinstance(value, str):
+            return parse_digest(value) if type(value) is str else super().__new__(cls, value)
+        if len(value) != DIGEST_SIZE:
             raise InvalidDigest(
-                "this is not an md5", expected=f"{DIGEST_SIZE} bytes", found=len(self.value)
+                "this is not an md5", expected=f"{DIGEST_SIZE} bytes", found=len(value)
             )
+        return super().__new__(cls, value.hex())
+
+    @property
+    def value(self) -> bytes:
+        """The 16 bytes."""
+        return bytes.fromhex(self)
 
     @property
     def hex(self) -> str:
@@ -60,7 +67,7 @@ class Digest:
         >>> md5(b"").hex
         'd41d8cd98f00b204e9800998ecf8427e'
         """
-        return self.value.hex()
+        return str(self)
 
     @property
     def dashed(self) -> str:
@@ -69,14 +76,17 @@ class Digest:
         >>> md5(b"").dashed
         'd41d8cd9-8f00-b204-e980-0998ecf8427e'
         """
-        digits = self.value.hex()
+        digits = str(self)
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
     def __bytes__(self) -> bytes:
         return self.value
 
     def __str__(self) -> str:
-        return self.value.hex()
+        return self[:]
+
+    def __repr__(self) -> str:
+        return f"Digest({self[:]!r})"
 
 
 def parse_digest(text: str) -> Digest:
@@ -111,6 +121,8 @@ class Md5:
     __slots__ = ("_hash", "size")
 
     def __init__(self, data: Buffer = b"") -> None:
+        import hashlib  # OpenSSL takes longer to load than all the rest
+
         self._hash = hashlib.md5(data, usedforsecurity=False)
         self.size = memoryview(data).nbytes
 
@@ -123,10 +135,10 @@ class Md5:
         self.size += data.nbytes if isinstance(data, memoryview) else len(data)
 
     def digest(self) -> Digest:
-        r"""Return the md5 of all bytes so far.
+        """Return the md5 of all bytes so far.
 
         >>> Md5(b"abc").digest()
-        Digest(value=b'\x90\x01P\x98<\xd2O\xb0\xd6\x96?}(\xe1\x7fr')
+        Digest('900150983cd24fb0d6963f7d28e17f72')
         """
         return Digest(self._hash.digest())
 

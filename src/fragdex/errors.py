@@ -59,6 +59,7 @@ what to do. It knows nothing of HTTP: the service maps classes to status codes i
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -321,8 +322,25 @@ class SourceError(FragdexError, OSError):
     """Reading the input failed."""
 
 
-class SourceNotFound(SourceError):
-    """There is no such file or object."""
+class SourceNotFound(SourceError, FileNotFoundError):
+    """There is no such file or object; also a FileNotFoundError, with its `errno`.
+
+    Attributes:
+        filename: path or URL of what is missing; None where it has no name.
+
+    >>> error = SourceNotFound("there is no file a.mp4", filename="a.mp4")
+    >>> isinstance(error, FileNotFoundError), error.filename, str(error)
+    (True, 'a.mp4', 'there is no file a.mp4')
+    """
+
+    def __init__(self, message: str, *, filename: str | None = None, **place: Any) -> None:
+        super().__init__(message, **place)
+        self.errno, self.strerror, self.filename = errno.ENOENT, message, filename
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        restored, (kind, args, state) = super().__reduce__()
+        system = {"errno": self.errno, "strerror": self.strerror, "filename": self.filename}
+        return restored, (kind, args, {**state, **system})
 
 
 class SourceUnavailable(SourceError):

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.decoding.audio import SoundArray
 from fragdex.decoding.audio import audio as audio_of
 from fragdex.decoding.loudness import Loudness
 from fragdex.decoding.loudness import loudness as loudness_of
@@ -156,7 +157,7 @@ def audio(
     rate: int = 16000,
     channels: int = 1,
     dtype: npt.DTypeLike = np.int16,
-) -> npt.NDArray[Any]:
+) -> SoundArray:
     """The decoded sound of a span: sample n is heard at start + n / rate seconds.
 
     Args:
@@ -177,7 +178,7 @@ def audio(
     (8000,)
     """
 
-    def decoded(known: Index, source: Source) -> npt.NDArray[Any]:
+    def decoded(known: Index, source: Source) -> SoundArray:
         end = _end(known) if stop is None or stop == math.inf else stop
         return audio_of(
             known, source, start, end, track=track, rate=rate, channels=channels, dtype=dtype

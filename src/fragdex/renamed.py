@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import importlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 __all__ = [
     "ARGUMENTS",
@@ -21,6 +21,7 @@ __all__ = [
     "NAMES",
     "OPTIONS",
     "OldName",
+    "OldTuple",
     "old_arguments",
     "old_calls",
     "old_name",
@@ -60,17 +61,23 @@ NAMES: Final[Mapping[str, str]] = {
 OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "seek": {"--until": "--stop"},
     "render": {"--from": "--start", "--to": "--stop"},
+    "thumbnail": {"--exact": "--at=frame"},
+    "view": {"--seconds": "--segment-duration", "--inexact": "--at-key-frame"},
+    "package": {"--seconds": "--segment-duration"},
+    "origin": {"--seconds": "--segment-duration"},
+    "index": {"--min-segment-ms": "--segment-duration"},
 }
 """Of the command line: {command: {old option: new one}}."""
 
 FORMER: Final[Mapping[str, str]] = {
     "audio": "decoding.audio.audio",
     "loudness": "decoding.loudness.loudness",
+    "parse_range": "byterange.range_or_verdict",
     "peaks": "decoding.peaks.peaks",
     "storyboard": "decoding.storyboards.storyboard",
     "thumbnail": "decoding.thumbnails.thumbnail",
 }
-"""Functions that take index and media first; what took their place takes the media, `index=`."""
+"""What does what the old name did, where the new one takes or gives something else."""
 
 ATTRIBUTES: Final[Mapping[str, str]] = {
     "Index.ranges": "span",
@@ -144,6 +151,24 @@ class OldName:
         return getattr(instance, self.new)
 
 
+class OldTuple:
+    """A value that was a tuple: it can still be unpacked and indexed, with a warning."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[object]:
+            name = type(self).__name__
+            _warn(f"{name} as a tuple", f"a value: use the attributes of {name}")
+            return iter(tuple(getattr(self, slot) for slot in self.__slots__))
+
+        def __getitem__(self, place: int) -> object:
+            name = type(self).__name__
+            _warn(f"{name}[{place}]", f"{name}.{self.__slots__[place]}")
+            return getattr(self, self.__slots__[place])
+
+
 def old_arguments(**old: Callable[[Any], Any] | None) -> Callable[[Function], Function]:
     """Keyword arguments of a function under their old names, which `ARGUMENTS` must list.
 
@@ -204,10 +229,13 @@ def renewed_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
     >>> renewed_options(["seek", "a.mp4", "1", "--until=2"])
     (['seek', 'a.mp4', '1', '--stop=2'], ['--until is now --stop; the old name goes in 0.2'])
+    >>> renewed_options(["index", "a.mp4", "--min-segment-ms", "2500"])[0]
+    ['index', 'a.mp4', '--segment-duration', '2.500']
     """
     names = OPTIONS.get(arguments[0], {}) if arguments else {}
     renewed: list[str] = []
     advice: list[str] = []
+    is_milliseconds = False
     for place, argument in enumerate(arguments):
         if argument == "--":
             return [*renewed, *arguments[place:]], advice
@@ -215,6 +243,18 @@ def renewed_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         new = names.get(old)
         if new is not None:
             advice.append(f"{old} is now {new}; the old name goes in {UNTIL}")
-            argument = f"{new}{equals}{value}"
+            in_ms = old.endswith("-ms")
+            argument = f"{new}{equals}{_seconds(value) if in_ms else value}"
+            is_milliseconds = in_ms and not equals
+        elif is_milliseconds:
+            argument, is_milliseconds = _seconds(argument), False
         renewed.append(argument)
     return renewed, advice
+
+
+def _seconds(milliseconds: str) -> str:
+    """A whole number of milliseconds in seconds; any other text as it is."""
+    if not (milliseconds.isascii() and milliseconds.isdigit()):
+        return milliseconds
+    digits = milliseconds.zfill(4)
+    return f"{digits[:-3]}.{digits[-3:]}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
+from fragdex.byterange import ByteRange, parse_range
 
 __all__ = ["Fields", "Response", "has_already", "may_be_partial", "respond"]
 
@@ -76,20 +76,17 @@ def respond(
         return _text(412, fields, "the file is another one now", method)
     if has_already(by_name, etag):
         return Response(304, fields)
-    part, status = ByteRange(0, size), 200
     # a range is defined for GET alone (14.2)
     wanted = by_name.get("range") if method == "GET" and may_be_partial(by_name, etag) else None
-    verdict = parse_range(wanted, size, max_ranges=1)
-    if verdict is RangeVerdict.UNSATISFIABLE:
-        return _text(416, {**fields, "Content-Range": content_range(None, size)}, f"{size} bytes")
-    if not isinstance(verdict, RangeVerdict):
-        (part,) = verdict
-        status, fields["Content-Range"] = 206, content_range(part, size)
-    fields |= {"Content-Type": media_type, "Content-Length": str(part.size)}
+    answer = parse_range(wanted, size, max_ranges=1)
+    fields |= answer.headers
+    if answer.status == 416:
+        return _text(416, fields, f"{size} bytes")
+    fields["Content-Type"] = media_type
     if method == "HEAD":
-        return Response(status, fields)
-    body = chunks(part)
-    return Response(status, fields, _Chunks(next(body, b""), body))
+        return Response(answer.status, fields)
+    body = chunks(answer.ranges[0])
+    return Response(answer.status, fields, _Chunks(next(body, b""), body))
 
 
 def has_already(headers: Mapping[str, str], etag: str) -> bool:

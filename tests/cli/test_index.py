@@ -59,8 +59,8 @@ def test_json_is_the_form_json_one_document_a_line(call, files):
 
 
 def test_segments_are_as_long_as_asked(call, files):
-    many = json.loads(call("index", "b.mp4", "--json", "--min-segment-ms", "0").out)
-    one = json.loads(call("index", "b.mp4", "--json", "--min-segment-ms", "60000").out)
+    many = json.loads(call("index", "b.mp4", "--json", "--segment-duration", "0").out)
+    one = json.loads(call("index", "b.mp4", "--json", "--segment-duration", "1:00").out)
     assert len(many["1"]["segments"]) == 5
     assert len(one["1"]["segments"]) == 1
 

@@ -25,7 +25,7 @@ def described(*paths, **options):
 
 @pytest.mark.parametrize("name", ["b.mp4", "progressive.mp4", "sidx.mp4"])
 def test_a_file(call, files, tmp_path, name):
-    ran = call("package", name, "-o", "made", "--seconds", "0.4")
+    ran = call("package", name, "-o", "made", "--segment-duration", "0.4")
     assert (ran.code, ran.err) == (0, "")
     assert written(tmp_path / "made") == described(tmp_path / name, segment_duration="0.4")
     assert ran.out.startswith(f"made: {name} as v1")
@@ -41,7 +41,7 @@ def test_single_files(call, files, tmp_path):
 @pytest.mark.parametrize("how", [["--samples"], []], ids=" ".join)
 def test_from_a_saved_index(call, files, tmp_path, how):
     call("index", "b.mp4", *how, "-o", "saved")
-    ran = call("package", "saved", "-o", "made", "--seconds", "all")
+    ran = call("package", "saved", "-o", "made", "--segment-duration", "all")
     assert ran.code == 0, ran.err
     assert written(tmp_path / "made") == described(tmp_path / "b.mp4", segment_duration=None)
 
@@ -49,7 +49,7 @@ def test_from_a_saved_index(call, files, tmp_path, how):
 def test_renditions_that_do_not_agree_are_named_on_stderr(call, tmp_path):
     (tmp_path / "low.mp4").write_bytes(movie(8, samples=5, fps=5))
     (tmp_path / "high.mp4").write_bytes(movie(5, samples=8, fps=5))
-    ran = call("package", "low.mp4", "high.mp4", "-o", "made", "--seconds", "2", "--json")
+    ran = call("package", "low.mp4", "high.mp4", "-o", "made", "--segment-duration", "2", "--json")
     assert ran.code == 0
     value = json.loads(ran.out)
     assert ran.err == f"fragdex: {value['findings'][0]}\n"

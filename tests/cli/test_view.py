@@ -15,8 +15,8 @@ ASKED = {
     "tracks": (["-t", "2"], {"tracks": [2]}),
     "clip": (["--start", "0.3", "--stop", "0:00.6"], {"start": "0.3", "stop": "0.6"}),
     "init": (["-t", "1"], {"tracks": [1]}),
-    "segment": (["-n", "2", "--seconds", "all"], {"number": 2, "segment_duration": None}),
-    "timeline": (["--seconds", "1"], {"segment_duration": 1}),
+    "segment": (["-n", "2", "--segment-duration", "all"], {"number": 2, "segment_duration": None}),
+    "timeline": (["--segment-duration", "1"], {"segment_duration": 1}),
 }
 
 
@@ -77,7 +77,7 @@ def test_from_a_saved_index(call, files, tmp_path, kind, how):
 
 def test_from_a_file_with_a_sidx(call, files, tmp_path):
     assert fragdex.index(files["sidx.mp4"]).how.method == "sidx"
-    assert call("view", "sidx.mp4", "-o", "made.mp4", "--seconds", "1").code == 0
+    assert call("view", "sidx.mp4", "-o", "made.mp4", "--segment-duration", "1").code == 0
     exact = fragdex.index(tmp_path / "sidx.mp4", exact=True)
     assert (tmp_path / "made.mp4").read_bytes() == fragdex.view(exact, segment_duration=1).read()
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.errors import InexactIndex, NoSyncSample
-from fragdex.fragments.table import NULL
 from laws import brute
 from strategies.files import files
 
@@ -90,15 +89,12 @@ def test_seek_many_equals_seek(question):
     seconds = [float(time) for time in times if abs(time) < 10**300]
     assume(any(sample.sync for sample in true))
     many = track.seek_many(np.array(seconds))
-    assert len(many) == len(seconds)
-    for n, time in enumerate(seconds):
-        one = track.seek(time)
-        assert many.cts[n] == one.cts
-        assert many.sample[n] == one.sample
-        assert many.fragment[n] == one.fragment
-        assert many.dts[n] == (NULL if one.dts is None else one.dts)
-        assert (many.offset[n], many.size[n]) == (one.range.start, one.range.size)
-        assert many.clamped[n] == one.clamped
+    hits = [track.seek(time) for time in seconds]
+    assert list(many) == hits
+    assert [many[n] for n in range(-len(hits), 0)] == hits
+    assert list(many[1:]) == list(many[np.arange(len(many)) > 0]) == hits[1:]
+    assert many.times.tolist() == [hit.time.seconds for hit in hits]
+    assert many.ranges == tuple(hit.range for hit in hits)
 
 
 @given(questions())

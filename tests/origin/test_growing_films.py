@@ -39,7 +39,7 @@ def quiet(path):
 def command(folder):
     """The address that `fragdex origin` serves at."""
     asked = [sys.executable, "-m", "fragdex", "origin", str(folder), "--port", "0"]
-    asked += ["--seconds", "1", "--growing", str(FOR_EVER), "--log", "none"]
+    asked += ["--segment-duration", "1", "--growing", str(FOR_EVER), "--log", "none"]
     with subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) as process:
         try:
             base = re.search(r"http://\S+(?=/)", process.stdout.readline())[0]

@@ -160,3 +160,57 @@ def test_tracks_may_be_an_iterator():
     index = fragdex.index(movie())
     assert index.span(0, 1, tracks=iter([1])) == index.span(0, 1, tracks=[1])
     assert index.span(0, 1, tracks=[1]).init
+
+
+TIMES = st.builds(
+    Time,
+    st.integers(-(10**9), 10**9) | st.fractions(-1000, 1000, max_denominator=1000),
+    st.sampled_from([1, 10, 1000, 30000, 90000]),
+)
+NUMBERS = (
+    st.integers(-1000, 1000)
+    | st.floats(-1000, 1000)
+    | st.fractions(-1000, 1000, max_denominator=1000)
+    | st.decimals(-1000, 1000, places=3)
+    | TIMES
+)
+
+
+@given(TIMES, NUMBERS)
+def test_times_are_reckoned_with_as_exact_numbers(time, other):
+    number = exact_time(other)
+    made = (time + other, other + time, time - other, other - time)
+    exact = time.fraction
+    assert made == (exact + number, exact + number, exact - number, number - exact)
+    assert {type(one) for one in made} == {Time}
+    assert (time < other, time >= other, time == other) == (
+        exact < number, exact >= number, exact == number,
+    )  # fmt: skip
+    assert time == number or hash(time) == hash(exact)
+    assert (-time, abs(time)) == (-exact, abs(exact))
+    if isinstance(other, Time):
+        assert not number or time / other == exact / number
+    else:
+        assert (time * other, other * time) == (exact * number,) * 2
+        assert not number or time / other == exact / number
+
+
+@given(TIMES)
+def test_a_time_is_written_as_a_clock_that_is_read_back(time):
+    nearest = Fraction(round(time.fraction * 1000), 1000)
+    assert Time.parse(str(time)) == Time.parse(f"{time}") == nearest
+    assert f"{time:.3f}" == f"{float(time):.3f}"
+
+
+def test_a_time_and_what_is_no_number_cannot_be_added_or_compared():
+    time = Time(3, 2)
+    assert time + timedelta(seconds=1) == 2.5
+    assert (time < math.inf, time > math.inf) == (True, False)
+    assert time != "1.5"
+    for wrong in ("1", None, [1], np.array([1.0])[:0].tolist()):
+        with pytest.raises(TypeError):
+            time + wrong
+        with pytest.raises(TypeError):
+            _ = time < wrong
+    with pytest.raises(TypeError):
+        time * time

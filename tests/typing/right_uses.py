@@ -88,7 +88,8 @@ made: fragdex.boxes.Box = fragdex.boxes.make_box("free")
 
 ranges: list[fragdex.ByteRange] = list(fragdex.byterange.coalesce([where, where], max_gap=0))
 text: str = fragdex.byterange.content_range(where, 10**9)
-fragdex.byterange.parse_range("bytes=0-9", 100)
+answer: fragdex.byterange.RangeAnswer = fragdex.byterange.parse_range("bytes=0-9", 100)
+fields: dict[str, str] = answer.headers
 fragdex.byterange.parse_content_range("bytes 0-9/100")
 digest = fragdex.digest.Md5()
 digest.update(data)

@@ -80,14 +80,13 @@ def index(
             help=f"Apply the edit list to the times ({_names('presentation')}).",
         ),
     ] = False,
-    min_segment_ms: Annotated[
-        int | None,
+    segment_duration: Annotated[
+        str | None,
         typer.Option(
-            "--min-segment-ms",
-            min=0,
-            metavar="MS",
-            help=f"Minimum duration of a segment in milliseconds ({_names('segment_duration')}).",
-            show_default="2000; sidx, --embed: 0",
+            "--segment-duration",
+            metavar="S",
+            help=f"Minimum length of a segment ({_names('segment_duration')}).",
+            show_default="2; sidx, --embed: 0",
         ),
     ] = None,
     playlist: Annotated[
@@ -153,7 +152,7 @@ def index(
             if value not in (None, False) and name != "exact"
         }
         unused = (
-            samples, presentation, min_segment_ms, playlist, uri, md5, digests, partial_fragments,
+            samples, presentation, segment_duration, playlist, uri, md5, digests, partial_fragments,
             tracks, given,
         )  # fmt: skip
         if any(unused):
@@ -163,7 +162,7 @@ def index(
     for option, is_given, names_of_it in (
         ("--samples", samples, ("samples", "of")),
         ("--presentation", presentation, ("presentation",)),
-        ("--min-segment-ms", min_segment_ms is not None, ("segment_duration",)),
+        ("--segment-duration", segment_duration is not None, ("segment_duration",)),
         ("--playlist", playlist is not None, ("playlist",)),
         ("--uri", uri is not None, ("uri",)),
         ("--track", tracks is not None, ("track", "tracks")),
@@ -184,8 +183,8 @@ def index(
             **_chosen(form, known, tracks, samples),
             **({"presentation": True} if presentation else {}),
             **(
-                {"segment_duration": Fraction(min_segment_ms, 1000)}
-                if min_segment_ms is not None
+                {"segment_duration": _least(segment_duration)}
+                if segment_duration is not None
                 else {}
             ),
             **({"playlist": playlist.value} if playlist is not None else {}),
@@ -200,6 +199,18 @@ def index(
         else:
             say(line + "\n")
     return work.code
+
+
+def _least(text: str) -> Fraction:
+    """The least length of a segment.
+
+    Raises:
+        typer.BadParameter: it is no length.
+    """
+    length = options.parse_time(text)
+    if not isinstance(length, Fraction) or length < 0:
+        raise typer.BadParameter(f"--segment-duration is a length, 0 or more: {text}")
+    return length
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,7 +426,7 @@ def index_set(names: Sequence[str], output: str, jobs: int) -> int:
     from fragdex.data.film_listing import listed
 
     need_folder(output)
-    # Indexing local files is computing: processes. Remote films are waited for: threads.
+    # Indexing local files is computing: processes. Remote videos are waited for: threads.
     local = jobs > 1 and not any(map(is_url, names))
     with counting("index", len(listed(names)) if local else 0) as advance:
 

@@ -37,20 +37,20 @@ def parse_time(text: str) -> Fraction | float:
         raise typer.BadParameter(str(error)) from error
 
 
-def parse_seconds(text: str | None) -> Fraction | float | None:
+def parse_segment_duration(text: str | None) -> Fraction | float | None:
     """A wanted length of segments as `fragdex.view` takes it; `all` is None.
 
     Raises:
         typer.BadParameter: it is no length.
 
-    >>> parse_seconds("2.5"), parse_seconds("all"), parse_seconds(None)
+    >>> parse_segment_duration("2.5"), parse_segment_duration("all"), parse_segment_duration(None)
     (Fraction(5, 2), None, Fraction(4, 1))
     """
     if text == "all":
         return None
     length = Fraction(4) if text is None else parse_time(text)
     if not 0 < length < math.inf:
-        raise typer.BadParameter(f"--seconds is a length above 0, or all: {text}")
+        raise typer.BadParameter(f"--segment-duration is a length above 0, or all: {text}")
     return length
 
 
@@ -98,10 +98,10 @@ Tracks = Annotated[
         show_default=False,
     ),
 ]
-Seconds = Annotated[
+SegmentDuration = Annotated[
     str | None,
     typer.Option(
-        "--seconds",
+        "--segment-duration",
         metavar="S",
         help="Approximate length of a segment; all: one per key frame.",
         show_default="4",

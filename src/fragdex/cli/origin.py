@@ -43,10 +43,12 @@ def origin(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, metavar="N", help="0: any free one.")
     ] = 8080,
-    seconds: Annotated[
+    segment_duration: Annotated[
         str,
         typer.Option(
-            "--seconds", metavar="S", help="Approximate length of segments; all: one per key frame."
+            "--segment-duration",
+            metavar="S",
+            help="Approximate length of segments; all: one per key frame.",
         ),
     ] = "4",
     cache: Annotated[
@@ -143,7 +145,7 @@ def origin(
     except ImportError as error:
         raise MissingExtra("fragdex origin needs more packages", extra="service") from error
     try:
-        length = None if seconds == "all" else parse_time(seconds)
+        length = None if segment_duration == "all" else parse_time(segment_duration)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     if log not in ("text", "json", "none"):

@@ -26,6 +26,13 @@ class PictureKind(StrEnum):
     PNG = "png"
 
 
+class Shown(StrEnum):
+    """Which picture a thumbnail shows."""
+
+    KEY_FRAME = "key_frame"
+    FRAME = "frame"
+
+
 class FitKind(StrEnum):
     """How a picture is brought to a width and a height."""
 
@@ -56,12 +63,9 @@ def thumbnail(
         str | None,
         options.placed("Write there: a file, a folder (FILE's name with .jpg), or - for stdout."),
     ] = None,
-    exact: Annotated[
-        bool,
-        typer.Option(
-            "--exact", help="The picture that is shown at TIME, instead of the nearest key frame."
-        ),
-    ] = False,
+    at: Annotated[
+        Shown, typer.Option("--at", help="The key frame nearest to TIME, or the frame shown then.")
+    ] = Shown.KEY_FRAME,
     width: Annotated[
         int | None, typer.Option("--width", metavar="N", help="Pixels.", show_default=False)
     ] = None,
@@ -88,7 +92,7 @@ def thumbnail(
 ) -> int:
     """Make a picture at a time: JPEG, WebP, AVIF or PNG.
 
-    It shows the key frame nearest to TIME, unless --exact is given; from a remote file, only the
+    It shows the key frame nearest to TIME, unless --at frame is given; from a remote file, only the
     bytes of this frame are read. Needs PyAV and Pillow (pip install 'fragdex[media]').
 
     Examples:
@@ -103,7 +107,7 @@ def thumbnail(
     targets = places(expand(files), output, lambda name: suffix, "thumbnails")
     making = partial(
         _make_thumbnail, targets=targets, time=moment, opening=opening, track=track,
-        at="frame" if exact else "key_frame", width=width, height=height,
+        at=at.value, width=width, height=height,
         fit=fit.value, format=kind, quality=quality,
     )  # fmt: skip
     work = InputWork("thumbnail")

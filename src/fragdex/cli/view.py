@@ -36,9 +36,9 @@ _CUT: Final = ("fragmented", "init", "segment", "timeline")
 _APPLIES: Final = {
     "--start": ("clip",),
     "--stop": ("clip",),
-    "--inexact": ("clip",),
+    "--at-key-frame": ("clip",),
     "--track": ("clip", "tracks", *_CUT),
-    "--seconds": _CUT,
+    "--segment-duration": _CUT,
     "--number": ("segment",),
     "--starts": ("timeline",),
 }
@@ -66,16 +66,16 @@ def view(
             "--stop", metavar="TIME", help="Where the clip ends (exclusive).", show_default="end"
         ),
     ] = None,
-    inexact: Annotated[
+    at_key_frame: Annotated[
         bool,
         typer.Option(
-            "--inexact",
+            "--at-key-frame",
             help="Begin the clip at the sync sample at or before its start, in fragments, for"
             " readers that ignore edit lists.",
         ),
     ] = False,
     tracks: options.Tracks = None,
-    seconds: options.Seconds = None,
+    segment_duration: options.SegmentDuration = None,
     number: Annotated[
         int | None,
         typer.Option(
@@ -118,16 +118,16 @@ def view(
       fragdex view movie.mp4 -o streamable.mp4
       fragdex view movie.mp4 --kind faststart -o web.mp4
       fragdex view movie.mp4 --kind clip --start 60 --stop 90 -o clip.mp4
-      fragdex view movie.mp4 --kind segment --number 3 --seconds 2 --track 1 -o 3.m4s
+      fragdex view movie.mp4 --kind segment --number 3 --segment-duration 2 --track 1 -o 3.m4s
       fragdex view monday/*.mp4 --kind timeline -o monday.mp4
       fragdex view movie.fidx -o streamable.mp4 --proof streamable.json
     """
     given = {
         "--start": start is not None,
         "--stop": stop is not None,
-        "--inexact": inexact,
+        "--at-key-frame": at_key_frame,
         "--track": tracks is not None,
-        "--seconds": seconds is not None,
+        "--segment-duration": segment_duration is not None,
         "--number": number is not None,
         "--starts": starts is not None,
     }
@@ -144,8 +144,8 @@ def view(
     together = names if kind is ViewKind.TIMELINE else None
     suffix = ".m4s" if kind is ViewKind.SEGMENT else ".mp4"
     request: dict[str, Any] = {"tracks": tracks, "number": number or 0}
-    request |= {"start": first, "stop": last, "exact": not inexact}
-    request["segment_duration"] = options.parse_seconds(seconds)
+    request |= {"start": first, "stop": last, "exact": not at_key_frame}
+    request["segment_duration"] = options.parse_segment_duration(segment_duration)
     request["starts"] = _parse_starts(starts, len(names))
     outputs = places(names[:1] if together else names, output, lambda name: suffix, "views")
     if outputs.get(names[0]) in names[1:] and together:
@@ -435,7 +435,7 @@ def package(
         str | None,
         options.placed("The folder to write into; it is made."),
     ] = None,
-    seconds: options.Seconds = None,
+    segment_duration: options.SegmentDuration = None,
     tracks: options.Tracks = None,
     captions: Annotated[
         list[str] | None,
@@ -466,13 +466,13 @@ def package(
 
     Examples:
       fragdex package movie.mp4 -o movie/
-      fragdex package 1080p.mp4 720p.mp4 french.m4a -o movie/ --seconds 2
+      fragdex package 1080p.mp4 720p.mp4 french.m4a -o movie/ --segment-duration 2
       fragdex package movie.mp4 --captions movie.fr.srt --captions en=signs.vtt -o movie/
       fragdex package movie.mp4 --single-file -o movie/
     """
     if output is None or output == "-":
         raise typer.BadParameter("a folder is needed: -o DIR")
-    length = options.parse_seconds(seconds)
+    length = options.parse_segment_duration(segment_duration)
     names = expand(files)
     texts = [_captions(one) for one in captions or ()]
     wanted = {

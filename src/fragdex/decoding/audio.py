@@ -6,7 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,29 @@ from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import SourceLike
 
-__all__ = ["AudioReader", "Gap", "audio"]
+__all__ = ["AudioOptions", "AudioReader", "Gap", "SoundArray", "audio"]
+
+SoundArray: TypeAlias = npt.NDArray[np.int16] | npt.NDArray[np.float32]
+"""Samples of sound: int16, or float32 with full scale at 1."""
+
+
+class AudioOptions(TypedDict, total=False):
+    """What `audio` takes by name, with its defaults.
+
+    Attributes:
+        track: track_ID; None: the first audio track.
+        rate: samples a second.
+        channels: 1 or 2.
+        dtype: int16 or float32.
+        init: the initialization segment; None: it is read.
+    """
+
+    track: int | None
+    rate: int
+    channels: int
+    dtype: npt.DTypeLike
+    init: bytes | None
+
 
 KEPT_BLOCKS = 24
 """Decoded blocks that are kept: 48 seconds, what a slice and its borders need."""
@@ -50,7 +72,7 @@ def audio(
     channels: int = 1,
     dtype: npt.DTypeLike = np.int16,
     init: bytes | None = None,
-) -> npt.NDArray[Any]:
+) -> SoundArray:
     """The decoded sound of a span, read by ranges.
 
     Sample n of the answer is shown at start + n / rate seconds, whatever the file's own rate,

@@ -13,7 +13,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from fragdex.errors import DamagedIndex
+from fragdex.digest import Digest, parse_digest
+from fragdex.errors import DamagedIndex, InvalidDigest
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 
 T = TypeVar("T")
@@ -134,7 +135,8 @@ def _reader(kind: Any) -> Reader:
         (inner,) = (k for k in get_args(kind) if k is not NoneType)
         read = _reader(inner)
         return lambda value, pointer: None if value is None else read(value, pointer)
-    return {int: _bounded(*_COUNT), float: _number, str: _text, bool: _truth}[kind]
+    plain = {int: _bounded(*_COUNT), float: _number, str: _text, bool: _truth, Digest: _digest}
+    return plain[kind]
 
 
 def _dataclass_reader(kind: Any) -> Reader:
@@ -152,7 +154,7 @@ def _dataclass_reader(kind: Any) -> Reader:
         for name, needed, reader, plain, least, most in readers:
             if name in value:
                 given = value[name]
-                # Most of a file is this; where each value stands is told by errors alone.
+                # Most of a file is this; only errors say where a value stands.
                 if (
                     type(given) is not plain
                     or (plain is int and not least <= given <= most)
@@ -202,6 +204,13 @@ def _text(value: Any, pointer: str) -> str:
     except UnicodeEncodeError:
         raise refuse(pointer, "characters of Unicode", ascii(value)) from None
     return value
+
+
+def _digest(value: Any, pointer: str) -> Digest:
+    try:
+        return parse_digest(_text(value, pointer))
+    except InvalidDigest:
+        raise refuse(pointer, "32 hex digits", value) from None
 
 
 def _truth(value: Any, pointer: str) -> bool:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -124,6 +124,8 @@ def _averaged(one: npt.NDArray[Any], step: int) -> npt.NDArray[Any]:
     return small
 
 
+PixelArray: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+"""Pixels: uint16 of the formats `rgb16` and `gray16`, else uint8."""
 Data = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
 
 
@@ -279,9 +281,9 @@ class LazyArray(FrameTimes):
         return 4
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.uint8] | np.dtype[np.uint16]:
         """uint8, or uint16 of `rgb16` and `gray16`."""
-        return np.dtype(np.uint16 if self._format.endswith("16") else np.uint8)
+        return np.dtype(np.uint16) if self._format.endswith("16") else np.dtype(np.uint8)
 
     @property
     def chunks(self) -> tuple[tuple[int, ...], ...]:
@@ -347,7 +349,7 @@ class LazyArray(FrameTimes):
             raise IndexError(f"there is no frame {numbers[wrong][0]}: there are {count}")
         return np.where(numbers < 0, numbers + count, numbers), array.ndim == 0
 
-    def _array(self, key: tuple[Any, ...]) -> npt.NDArray[Any]:
+    def _array(self, key: tuple[Any, ...]) -> PixelArray:
         """Pixels of all frames as one array, of which only those frames are decoded."""
         shape = self.shape
         if any(part is None for part in key):
@@ -371,7 +373,7 @@ class LazyArray(FrameTimes):
             first: Any = slice(None)
         else:
             first = 0 if one else np.arange(len(numbers))
-        chosen: npt.NDArray[Any] = data[(first, *key[1:])]
+        chosen: PixelArray = data[(first, *key[1:])]
         return chosen
 
     def _coded_size(self) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -205,7 +205,7 @@ class FrameTimes(ABC):
             raise UndecodableMedia(f"track {self.track.id} has no sync sample among its frames")
         return number
 
-    def numbers_at(self, times: Any) -> Int64:
+    def numbers_at(self, times: Iterable[TimeLike] | npt.ArrayLike) -> Int64:
         """The frame that is shown at each time: before the first that one, after the end the last.
 
         Args:

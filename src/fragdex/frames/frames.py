@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.byterange import ByteRange, Fetched
-from fragdex.decoding.audio import audio
+from fragdex.decoding.audio import AudioOptions, SoundArray, audio
 from fragdex.errors import UndecodableMedia
 from fragdex.formats.fidx import open_index
 from fragdex.fragments.table import Int64
@@ -37,13 +37,14 @@ from fragdex.frames.decode_runs import (
     reads_of,
 )
 from fragdex.frames.decoders import CachePart, FrameCache
-from fragdex.frames.frame_batch import Frame, FrameBatch, LazyArray
+from fragdex.frames.frame_batch import Frame, FrameBatch, LazyArray, PixelArray
 from fragdex.frames.frame_track import FrameTrack
 from fragdex.frames.pixels import Converter, Gathering, PixelFormat, Rows, is_of_device
 from fragdex.renamed import OldName
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Order
 from fragdex.seeking.sample_runs import FrameRun, runs_of
+from fragdex.seeking.seek import Selection
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
@@ -362,15 +363,12 @@ class Frames(LazyArray):
         device: hardware that decodes, `cuda`, `vaapi` or `videotoolbox`; None: the processor.
             If that is not possible, a RuntimeWarning says why, and the processor decodes.
         output: whose arrays the pixels are: `numpy`; or `torch`, `cupy`: with `device="cuda"` they
-            stay on it, in the CUDA context of that library and ordered before what its current
-            stream does next. The same pixels, whichever decodes.
+            stay on it, ordered before what the current stream of that library does next.
         conversion: `swscale`: colours, gray and sizes as FFmpeg's library makes them on the
-            processor (bicubic); `integer`: by whole numbers that are the same on every device, so
-            that 10 bits, sizes and gray stay on it as well. Sizes are bilinear then, without
-            aliases, and gray is the luma of the picture; `rgb`, `gray` and `yuv` only.
+            processor (bicubic); `integer`: in whole numbers, the same on every device: 10 bits,
+            sizes (bilinear) and gray (the luma of the picture) stay on it, too.
         init: the initialization segment of a segment without moov.
-        max_bytes, max_requests: budget of the reads, as of `open_source`.
-        options: passed on to `open_source`.
+        max_bytes, max_requests, options: as of `open_source`.
 
     A context manager. Several threads may use it, one after the other. It can be pickled and works
     after a fork if `what` is a path, a URL or bytes: the other process opens the file again.
@@ -380,8 +378,7 @@ class Frames(LazyArray):
         UndecodableMedia: it is encrypted, or there is no decoder for it.
         SourceChanged: the index is of another file.
         MissingExtra: PyAV is not installed (`pip install 'fragdex[media]'`).
-        ValueError: an invalid option.
-        And the errors of indexing and reading the source.
+        ValueError: an invalid option; and what indexing and reading the source raise.
 
     >>> import fragdex
     >>> frames = fragdex.Frames("fixtures/open-gop.mp4")
@@ -530,10 +527,12 @@ class Frames(LazyArray):
     @overload
     def __getitem__(self, key: int) -> Frame: ...
     @overload
-    def __getitem__(self, key: slice | list[int] | npt.NDArray[Any]) -> FrameBatch: ...
+    def __getitem__(self, key: tuple[object, ...]) -> PixelArray: ...  # type: ignore[overload-overlap]
     @overload
-    def __getitem__(self, key: tuple[Any, ...]) -> npt.NDArray[Any]: ...
-    def __getitem__(self, key: Any) -> Frame | FrameBatch | npt.NDArray[Any]:
+    def __getitem__(self, key: Selection) -> FrameBatch: ...
+    def __getitem__(
+        self, key: int | tuple[object, ...] | Selection
+    ) -> Frame | FrameBatch | PixelArray:
         """A frame by its number, or many by a slice or a list of numbers; negative from the end.
 
         Args:
@@ -551,7 +550,13 @@ class Frames(LazyArray):
         batch = self._batch(numbers)
         return batch[0] if one else batch
 
-    def at(self, times: Any) -> Frame | FrameBatch:
+    @overload
+    def at(self, times: npt.NDArray[np.generic]) -> FrameBatch: ...  # type: ignore[overload-overlap]
+    @overload
+    def at(self, times: TimeLike) -> Frame: ...  # type: ignore[overload-overlap]
+    @overload
+    def at(self, times: Iterable[TimeLike]) -> FrameBatch: ...
+    def at(self, times: TimeLike | Iterable[TimeLike] | npt.ArrayLike) -> Frame | FrameBatch:
         """The frame that is shown at a time, or those of many times, in their order.
 
         Args:
@@ -560,9 +565,10 @@ class Frames(LazyArray):
 
         Raises: as `numbers_at` and `[]`.
         """
-        if isinstance(times, str) or (not hasattr(times, "__len__") and np.ndim(times) == 0):
-            return self._batch(self.numbers_at([times]))[0]
-        return self._batch(self.numbers_at(times))
+        given: Any = times  # types say too little of what numpy takes
+        if isinstance(given, str) or (not hasattr(given, "__len__") and np.ndim(given) == 0):
+            return self._batch(self.numbers_at([given]))[0]
+        return self._batch(self.numbers_at(given))
 
     def between(
         self, start: TimeLike, stop: TimeLike, *, fps: float | Fraction | None = None
@@ -590,7 +596,7 @@ class Frames(LazyArray):
         count = -(-(last - first) * rate // 1)
         return self._batch(self.numbers_at([first + n / rate for n in range(int(count))]))
 
-    def plan(self, numbers: Any) -> FramePlan:
+    def plan(self, numbers: int | Selection) -> FramePlan:
         """What `frames[numbers]` costs, without reading anything.
 
         >>> import fragdex
@@ -651,7 +657,7 @@ class Frames(LazyArray):
         for first in range(0, len(self), step):
             yield from self._batch(np.arange(first, min(first + step, len(self))))
 
-    def audio(self, start: TimeLike, stop: TimeLike, **options: Any) -> npt.NDArray[Any]:
+    def audio(self, start: TimeLike, stop: TimeLike, **options: Unpack[AudioOptions]) -> SoundArray:
         """The sound of a span, as `fragdex.decoding.audio` gives it, with its options."""
         with self._lock:
             return audio(self.index, self.source, start, stop, **options)

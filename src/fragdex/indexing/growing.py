@@ -145,7 +145,7 @@ class Indexer:
         """
         self._flush()
         end = self._size if size is None else size
-        md5 = self._md5.hexdigest() if self._md5 is not None else None
+        md5 = self._md5.digest() if self._md5 is not None else None
         info = FileInfo("", end, md5)
         return finished(self._scan, None, size=end, info=info, init=self._init, strict=self._strict)
 
@@ -325,7 +325,7 @@ def _regular(index: Index, start: int) -> bool:
     return (
         index.how.exact
         and all(map(_about_moov, index.findings))
-        # A moov behind its fragments governs them as well.
+        # A moov after its fragments governs them as well.
         and all(part.stop <= start for part in period.init)
         and not any(track.groups or _reaches_back(track.fragments) for track in period.tracks)
     )

@@ -84,7 +84,7 @@ def index(
         with _hashing(source) if md5 and not digests else nullcontext() as hashed:
             made_index = index_source(source, known, exact=exact, strict=strict, partial=partial)
             if hashed is not None:
-                made_index.file = replace(made_index.file, md5=hashed().hex)
+                made_index.file = replace(made_index.file, md5=hashed())
         if digests:
             _add_digests(made_index, source, md5=md5)
         return made_index
@@ -108,7 +108,7 @@ def _add_digests(made: Index, source: Source, *, md5: bool) -> None:
     running = Md5() if md5 else None
     made.digests = digest_pieces(source, edges_of(made, size), running)
     if running is not None:
-        made.file = replace(made.file, md5=running.hexdigest())
+        made.file = replace(made.file, md5=running.digest())
 
 
 def index_source(

@@ -128,7 +128,7 @@ class Repair:
         """Bytes of the source that are in no sample and no box."""
         return sum(span.stop - span.start for span in self.spans if span.state == "lost")
 
-    def index(self, source: Any = None) -> Index:
+    def index(self, source: SourceLike | None = None) -> Index:
         """The index of the repaired file.
 
         Args:

@@ -237,7 +237,9 @@ class Index(Exporting):
         """The first audio track, or None."""
         return next((track for track in self.tracks if track.kind == "audio"), None)
 
-    def seek(self, time: TimeLike, *, verified: bool = False, source: Any = None) -> Hit:
+    def seek(
+        self, time: TimeLike, *, verified: bool = False, source: SourceLike | None = None
+    ) -> Hit:
         """Where decoding must start to show a moment: `Track.seek` of the first video track.
 
         Of a file without video, of the first track that can be seeked in.
@@ -383,7 +385,7 @@ class Index(Exporting):
         stop: int,
         *,
         verified: bool = False,
-        source: Any = None,
+        source: SourceLike | None = None,
     ) -> Window:
         """What any decoder needs for some frames: a small file, a stream or packets of them.
 
@@ -420,7 +422,7 @@ class Index(Exporting):
         stop: TimeLike,
         *,
         verified: bool = False,
-        source: Any = None,
+        source: SourceLike | None = None,
     ) -> Window:
         """The same of the frames that are shown at some moment from `start` to `stop` (exclusive).
 

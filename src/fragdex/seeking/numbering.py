@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, Final, Literal
 
@@ -71,7 +71,7 @@ class Numbering:
         self.sync: npt.NDArray[np.bool_] = samples.sync[self.sample]
         shift, scale = track.shift.as_integer_ratio()
         if (_most(cts) + abs(shift)) * scale >= _FAR:
-            shift, scale = round(track.shift), 1  # no time of a real film
+            shift, scale = round(track.shift), 1  # no time of a real video
         self.timescale = track.timescale * scale
         self.ticks: Int64 = cts[rank] * scale + shift
         self.durations: Int64 = (until - cts)[rank] * scale
@@ -79,7 +79,7 @@ class Numbering:
     def __len__(self) -> int:
         return len(self.sample)
 
-    def numbers_at(self, times: Any) -> Int64:
+    def numbers_at(self, times: Iterable[TimeLike] | npt.ArrayLike) -> Int64:
         """The frame that is shown at each time: before the first that one, after the end the last.
 
         Raises:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fragdex.byterange import ByteRange
+from fragdex.digest import Digest
 from fragdex.errors import SourceChanged, SourceNotFound
 from fragdex.fragments.track_info import SampleDefaults
 from fragdex.sources import Source, SourceLike, open_source
@@ -20,7 +21,7 @@ class FileInfo:
     Attributes:
         name: path or URL as it was given; "" for bytes and streams.
         size: bytes, or None while the end is unknown.
-        md5: 32 hex digits, or None if it was not requested.
+        md5: a `fragdex.digest.Digest`, equal to its 32 hex digits; None if it was not requested.
         etag: the server's entity tag, or None.
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
 
@@ -30,7 +31,7 @@ class FileInfo:
 
     name: str = ""
     size: int | None = None
-    md5: str | None = None
+    md5: Digest | None = None
     etag: str | None = None
     mtime_ns: int | None = None
 

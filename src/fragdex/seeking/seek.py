@@ -7,10 +7,11 @@ run, a division the sample in it. Both are exact, and equal to a search over all
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, Protocol, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +19,16 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SyncTable
+from fragdex.renamed import OldTuple
 from fragdex.seeking.finding import ROW_COLUMNS, SYNC_COLUMNS, Place, PlainSeeker, damaged
-from fragdex.seeking.times import Time, presentation
+from fragdex.seeking.times import NO_SHIFT, Time, presentation
 
-__all__ = ["Extent", "Hit", "Hits", "Seeker"]
+__all__ = ["Extent", "Hit", "Hits", "Seeker", "Selection"]
 
 
-class Hit(NamedTuple):
+@dataclass(slots=True, unsafe_hash=True, repr=False)
+class Hit(OldTuple):
     """Where decoding starts for one time in one track.
-
-    A tuple, since creating it is a large part of the cost of a seek; ranges and times are computed
-    when used.
 
     Attributes:
         track: track_ID.
@@ -77,9 +77,15 @@ class Hit(NamedTuple):
         )
 
 
+Selection: TypeAlias = slice | Sequence[int | bool] | npt.NDArray[np.integer | np.bool_]
+"""Elements of a sequence: a slice, numbers, or a bool for each."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Hits:
-    """Many hits as columns of equal length, in the order of the times.
+    """Many hits in the order of their times: a sequence of `Hit`, and columns of equal length.
+
+    A number gives a `Hit`; a slice, an array of numbers or of bool gives `Hits`.
 
     Attributes:
         fragment: int64 rows of the fragment table.
@@ -87,9 +93,14 @@ class Hits:
         offset, size: int64 bytes of the fragments.
         cts, dts: int64 ticks of the media timeline; dts may be NULL.
         clamped: bool.
+        track, shift, timescale: of all of them, as those of `Hit`.
 
-    >>> len(Hits(*[np.zeros(2, np.int64)] * 6, np.zeros(2, bool)))
-    2
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> track = fragdex.index(movie(fragments=3, samples=5, fps=25)).track(1)
+    >>> hits = track.seek_many([0.1, 0.3, 0.5])
+    >>> len(hits), hits[1] == track.seek(0.3), hits.times.tolist(), hits[1:].sample.tolist()
+    (3, True, [0.0, 0.2, 0.4], [5, 10])
     """
 
     fragment: npt.NDArray[np.int64]
@@ -99,18 +110,62 @@ class Hits:
     cts: npt.NDArray[np.int64]
     dts: npt.NDArray[np.int64]
     clamped: npt.NDArray[np.bool_]
+    track: int = 0
+    shift: Fraction = NO_SHIFT
+    timescale: int = 1
+
+    @property
+    def times(self) -> npt.NDArray[np.float64]:
+        """Presentation time of each sync sample, in seconds: the nearest float64."""
+        over, under = self.shift.as_integer_ratio()
+        most = int(np.abs(self.cts).max(initial=0)) * under + abs(over)
+        if max(most, self.timescale * under) < _EXACT:
+            return (self.cts * under + over) / (self.timescale * under)
+        return np.array([hit.time.seconds for hit in self], np.float64)
+
+    @property
+    def ranges(self) -> tuple[ByteRange, ...]:
+        """Bytes of each fragment."""
+        stops = (self.offset + self.size).tolist()
+        return tuple(map(ByteRange, self.offset.tolist(), stops))
 
     def __len__(self) -> int:
         return len(self.fragment)
 
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Hit: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, key: Selection) -> Hits: ...
+    def __getitem__(self, key: SupportsIndex | Selection) -> Hit | Hits:
+        if isinstance(key, slice) or np.ndim(key):  # type: ignore[arg-type]
+            return replace(self, **{name: getattr(self, name)[key] for name in _COLUMNS})
+        return self._hit(*(getattr(self, name)[key].item() for name in _COLUMNS))
+
+    def __iter__(self) -> Iterator[Hit]:
+        columns = (getattr(self, name).tolist() for name in _COLUMNS)
+        return map(self._hit, *columns)
+
+    def _hit(
+        self, row: int, sample: int, offset: int, size: int, cts: int, dts: int, clamped: bool
+    ) -> Hit:
+        known = None if sample == NULL else sample, None if dts == NULL else dts
+        of = self.shift, self.timescale
+        return Hit(self.track, row, known[0], offset, size, cts, known[1], clamped, *of)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Hits):
             return NotImplemented
-        return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in self.__slots__)
+        mine, others = ((one.track, one.shift, one.timescale) for one in (self, other))
+        return mine == others and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in _COLUMNS
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
 
+_COLUMNS: Final = ("fragment", "sample", "offset", "size", "cts", "dts", "clamped")
+_EXACT: Final = 1 << 53
+"""Below it, whole numbers are exact as float64."""
 FEW = 8
 """Rows of a table whose numbers are taken out at once."""
 

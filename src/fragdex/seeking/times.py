@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 from functools import total_ordering
-from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -51,14 +51,19 @@ class Time:
     """An instant of the presentation: ticks over a timescale.
 
     It can be given back to every function that takes seconds, and is exact, which
-    `float(time)` need not be.
+    `float(time)` need not be. It compares with numbers; `+`, `-`, `*` and `/` are exact and give a
+    `Time`; of two times `/` gives their ratio.
 
     Attributes:
         ticks: whole ticks, or a fraction where the edit list falls between two.
         timescale: ticks a second.
 
-    >>> Time(3, 10).seconds, Time(3, 10) == Time(6, 20)
-    (0.3, True)
+    >>> Time(3, 10).seconds, Time(3, 10) == Time(6, 20), Time(3, 10) < 0.5
+    (0.3, True, True)
+    >>> Time(1001, 30000) + 1, Time(3, 10) - Time(1, 10), Time.parse("1:30")
+    (Time(ticks=31001, timescale=30000), Time(ticks=2, timescale=10), Time(ticks=90, timescale=1))
+    >>> f"{Time(37235, 10)}", f"{Time(37235, 10):.3f}"
+    ('1:02:03.500', '3723.500')
     """
 
     ticks: int | Fraction
@@ -66,6 +71,22 @@ class Time:
 
     if not TYPE_CHECKING:
         exact = OldName()
+
+    @classmethod
+    def parse(cls, text: str) -> Time:
+        """A time from a text: `90`, `90.5s`, `1:30` or `1:02:03.5`, as the exact number it is.
+
+        Raises:
+            ValueError: it is none of these.
+
+        >>> Time.parse("0:01.5").seconds
+        1.5
+        """
+        return cls._of(parse_time(text))
+
+    @classmethod
+    def _of(cls, seconds: Fraction) -> Time:
+        return cls(seconds.numerator, seconds.denominator)
 
     @property
     def fraction(self) -> Fraction:
@@ -84,14 +105,93 @@ class Time:
     def __float__(self) -> float:
         return self.seconds
 
-    def __eq__(self, other: object) -> bool:
-        return self.fraction == (other.fraction if isinstance(other, Time) else other)
+    def __str__(self) -> str:
+        """As a clock, to the millisecond: `1:02:03.500`."""
+        whole = round(abs(self.fraction) * 1000)
+        minutes, milliseconds = divmod(whole, 60_000)
+        clock = f"{minutes // 60}:{minutes % 60:02}:{milliseconds // 1000:02}"
+        return f"{'-' if self.fraction < 0 and whole else ''}{clock}.{milliseconds % 1000:03}"
 
-    def __lt__(self, other: Time | float | Fraction) -> bool:
-        return self.fraction < (other.fraction if isinstance(other, Time) else other)
+    def __format__(self, spec: str) -> str:
+        """As a clock, or with a format of floats (`.3f`) as seconds."""
+        return format(self.seconds, spec) if spec else str(self)
+
+    def __eq__(self, other: object) -> bool:
+        number = _number(other)
+        return NotImplemented if number is None else self.fraction == number
+
+    def __lt__(self, other: Ratio | SupportsIndex) -> bool:
+        number = _number(other)
+        return NotImplemented if number is None else self.fraction < number
 
     def __hash__(self) -> int:
         return hash(self.fraction)
+
+    def __add__(self, other: Ratio | SupportsIndex | timedelta) -> Time:
+        more = _finite(other)
+        return NotImplemented if more is None else self._moved(more)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Ratio | SupportsIndex | timedelta) -> Time:
+        less = _finite(other)
+        return NotImplemented if less is None else self._moved(-less)
+
+    def __rsub__(self, other: Ratio | SupportsIndex | timedelta) -> Time:
+        whole = _finite(other)
+        return NotImplemented if whole is None else (-self)._moved(whole)
+
+    def __mul__(self, factor: Ratio | SupportsIndex) -> Time:
+        times = None if isinstance(factor, (Time, timedelta)) else _finite(factor)
+        return NotImplemented if times is None else self._with(self.ticks * times)
+
+    __rmul__ = __mul__
+
+    @overload
+    def __truediv__(self, other: Time) -> Fraction: ...  # type: ignore[overload-overlap]
+    @overload
+    def __truediv__(self, other: Ratio | SupportsIndex) -> Time: ...
+    def __truediv__(self, other: Ratio | SupportsIndex) -> Time | Fraction:
+        if isinstance(other, Time):
+            return self.fraction / other.fraction
+        by = None if isinstance(other, timedelta) else _finite(other)
+        return NotImplemented if by is None else self._with(Fraction(self.ticks) / by)
+
+    def __neg__(self) -> Time:
+        return Time(-self.ticks, self.timescale)
+
+    def __abs__(self) -> Time:
+        return -self if self.ticks < 0 else self
+
+    def _with(self, ticks: int | Fraction) -> Time:
+        return Time(int(ticks) if ticks.denominator == 1 else ticks, self.timescale)
+
+    def _moved(self, seconds: Fraction) -> Time:
+        return self._with(self.ticks + seconds * self.timescale)
+
+
+def _number(other: object) -> Fraction | float | None:
+    """What a time is compared with: an exact number, or an infinity or NaN; None: no number."""
+    if isinstance(other, Time):
+        return other.fraction
+    if isinstance(other, (int, float, Fraction)):
+        return other
+    if not _is_number(other):
+        return None
+    try:
+        return Fraction(*_ratio(other))
+    except (ValueError, OverflowError):  # NaN or infinite
+        return float(other)  # type: ignore[arg-type]
+
+
+def _finite(other: object) -> Fraction | None:
+    """What can be added to a time, as seconds; None: it cannot."""
+    return Fraction(*_ratio(other)) if _is_number(other) or isinstance(other, timedelta) else None
+
+
+def _is_number(other: object) -> bool:
+    is_number = hasattr(other, "as_integer_ratio") or hasattr(other, "__index__")
+    return is_number and not isinstance(other, np.ndarray)
 
 
 def presentation(cts: int, shift: Fraction, timescale: int) -> Time:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -19,6 +19,7 @@ from fragdex.renamed import OldName
 from fragdex.seeking import registry
 from fragdex.seeking.seek import Extent, Finder, Hit, Hits, Seeker
 from fragdex.seeking.times import Time, TimeLike, floor_ticks, presentation, ticks_of_many
+from fragdex.sources import SourceLike
 
 if TYPE_CHECKING:
     from fragdex.seeking.origin import Home
@@ -481,7 +482,7 @@ class Track:
         time: TimeLike,
         *,
         verified: bool = False,
-        source: Any = None,
+        source: SourceLike | None = None,
         look_back: int | None = None,
     ) -> Hit:
         """The last sync sample with a presentation time at or before `time`.
@@ -544,7 +545,7 @@ class Track:
         times: npt.ArrayLike | Iterable[TimeLike],
         *,
         verified: bool = False,
-        source: Any = None,
+        source: SourceLike | None = None,
         look_back: int | None = None,
     ) -> Hits:
         """`seek` for an array of float seconds, about a hundred times faster per time.
@@ -565,12 +566,14 @@ class Track:
         targets = ticks_of_many(times, self.info.timescale, self.shift)
         if verified:
             with self._verifier(source, look_back) as verifier:
-                if verifier is not None:
-                    return verifier.find_many(targets)
-        return seeker.find_many(targets)
+                found = (verifier or seeker).find_many(targets)
+        else:
+            found = seeker.find_many(targets)
+        of = {"track": self.info.id, "shift": self.shift, "timescale": self.info.timescale}
+        return replace(found, **of)  # type: ignore[arg-type]
 
     def _verifier(
-        self, source: Any, look_back: int | None
+        self, source: SourceLike | None, look_back: int | None
     ) -> AbstractContextManager[Finder | None]:
         seeker = self._seeker or self._ready()
         verifier: AbstractContextManager[Finder | None]

@@ -21,6 +21,7 @@ from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.sample_runs import FrameRun, SyncStarts, reorder_depth, runs_of
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import Track
+from fragdex.sources import SourceLike
 
 __all__ = ["Packet", "Window", "window_at", "window_of"]
 
@@ -102,7 +103,11 @@ class Window:
         return sum(part.size for part in self.ranges)
 
     def mp4(
-        self, source: Any = None, *, keep_times: bool = False, init: bytes | None = None
+        self,
+        source: SourceLike | None = None,
+        *,
+        keep_times: bool = False,
+        init: bytes | None = None,
     ) -> bytes:
         """A progressive MP4 of these samples alone, which decodes to `wanted` and few others.
 
@@ -127,7 +132,7 @@ class Window:
         data: bytes = self._form("mp4")(self, source, keep_times=keep_times, init=init)
         return data
 
-    def annexb(self, source: Any = None, *, init: bytes | None = None) -> bytes:
+    def annexb(self, source: SourceLike | None = None, *, init: bytes | None = None) -> bytes:
         """An elementary stream of AVC, HEVC or VVC with start codes (Annex B of each).
 
         The parameter sets of the sample entry stand before each sync sample.
@@ -137,7 +142,7 @@ class Window:
         data: bytes = self._form("annexb")(self, source, init=init)
         return data
 
-    def obu(self, source: Any = None, *, init: bytes | None = None) -> bytes:
+    def obu(self, source: SourceLike | None = None, *, init: bytes | None = None) -> bytes:
         """An elementary stream of AV1 in the low-overhead format (AV1 bitstream, 5.2).
 
         A temporal delimiter stands before each sample.
@@ -147,7 +152,7 @@ class Window:
         data: bytes = self._form("obu")(self, source, init=init)
         return data
 
-    def packets(self, source: Any = None) -> list[Packet]:
+    def packets(self, source: SourceLike | None = None) -> list[Packet]:
         """The samples with their times, in decode order.
 
         Args, raises: as `mp4`.
@@ -155,7 +160,9 @@ class Window:
         packets: list[Packet] = self._form("packets")(self, source)
         return packets
 
-    def configuration(self, source: Any = None, *, init: bytes | None = None) -> bytes:
+    def configuration(
+        self, source: SourceLike | None = None, *, init: bytes | None = None
+    ) -> bytes:
         """What sets up a decoder for `packets`: the payload of avcC, hvcC, vvcC, av1C or vpcC.
 
         It is WebCodecs' `description` and the extradata of FFmpeg's decoders; of other codecs the
@@ -210,7 +217,7 @@ def _pictures(track: Track) -> _Pictures:
 
 
 def window_of(
-    track: Track, first: int, stop: int, *, verified: bool = False, source: Any = None
+    track: Track, first: int, stop: int, *, verified: bool = False, source: SourceLike | None = None
 ) -> Window:
     """The window of frames `first` to `stop` (exclusive).
 
@@ -236,7 +243,7 @@ def window_of(
         parts.append(part[(cts >= cts[0]) | np.isin(part, run.wanted)])
     chosen = np.concatenate(parts)
     offset, size = samples.offset[chosen], samples.size[chosen]
-    # what is shown before a sample without bytes goes on
+    # the picture before a sample without bytes stays
     held = (size > 0) & (offset >= 0)
     chosen, offset, size = chosen[held], offset[held], size[held]
     rank = np.empty(len(chosen), np.int64)
@@ -281,7 +288,9 @@ def _runs(
     return [*runs[:-1], last]
 
 
-def _verified_runs(track: Track, pictures: _Pictures, wanted: Int64, source: Any) -> list[FrameRun]:
+def _verified_runs(
+    track: Track, pictures: _Pictures, wanted: Int64, source: SourceLike | None
+) -> list[FrameRun]:
     """The same; each begins with a sample that a decoder can start at, by its bytes."""
     starts, good = pictures.starts.copy(), set[int]()
     while True:
@@ -310,7 +319,7 @@ def window_at(
     stop: TimeLike,
     *,
     verified: bool = False,
-    source: Any = None,
+    source: SourceLike | None = None,
 ) -> Window:
     """The window of the frames that are shown at some moment from `start` to `stop` (exclusive).
 

@@ -8,35 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fragdex.sources.base import PIECE_SIZE, Source
-from fragdex.sources.files import give_back
-from fragdex.sources.opening import (
-    ForeignName,
-    SourceLike,
-    SourceOptions,
-    check_options,
-    open_source,
-)
+from fragdex.sources.base import PIECE_SIZE as PIECE_SIZE
+from fragdex.sources.base import Source
+from fragdex.sources.files import give_back as give_back
+from fragdex.sources.opening import ForeignName as ForeignName
+from fragdex.sources.opening import SourceLike, SourceOptions, SourcesLike, open_source
+from fragdex.sources.opening import check_options as check_options
 
 if TYPE_CHECKING:
-    from fragdex.sources.objects import ListedFile, list_folder, list_objects
-    from fragdex.sources.opening import md5, md5_beside
+    from fragdex.sources.objects import ListedFile as ListedFile
+    from fragdex.sources.objects import list_folder as list_folder
+    from fragdex.sources.objects import list_objects as list_objects
+    from fragdex.sources.opening import md5
+    from fragdex.sources.opening import md5_beside as md5_beside
 
-__all__ = [
-    "PIECE_SIZE",
-    "ForeignName",
-    "ListedFile",
-    "Source",
-    "SourceLike",
-    "SourceOptions",
-    "check_options",
-    "give_back",
-    "list_folder",
-    "list_objects",
-    "md5",
-    "md5_beside",
-    "open_source",
-]
+__all__ = ["Source", "SourceLike", "SourceOptions", "SourcesLike", "md5", "open_source"]
 
 
 if not TYPE_CHECKING:  # to type checkers, every name would be there

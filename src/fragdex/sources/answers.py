@@ -89,7 +89,9 @@ class FirstSeen:
         BodyPart(skip=0, length=5, whole=True)
         """
         if status in {404, 410}:
-            raise SourceNotFound(f"there is nothing at {self.name} (HTTP status {status})")
+            raise SourceNotFound(
+                f"there is nothing at {self.name} (HTTP status {status})", filename=self.name
+            )
         if status >= 500 or status in RETRIED:
             raise BrokenAnswer(f"HTTP status {status}", _retry_after(fields))
         if status == 416:

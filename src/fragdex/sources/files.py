@@ -158,7 +158,7 @@ class FileSource(Source):
             piece = buffer[:filled].toreadonly()
             yield piece
             try:
-                piece.release()  # who kept it is told so, instead of finding other bytes in it
+                piece.release()  # whoever kept it gets an error instead of other bytes
             except BufferError:
                 buffer = memoryview(bytearray(len(buffer)))  # someone holds this one: theirs now
 
@@ -225,16 +225,18 @@ def _open(path: str) -> int:
             path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
         )
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise SourceNotFound(f"there is no file {path}") from error
+        raise SourceNotFound(f"there is no file {path}", filename=path) from error
     except PermissionError as error:
         raise SourceError(f"{path} may not be read", advice="check its permissions") from error
     except ValueError as error:  # a zero byte in the name
-        raise SourceNotFound(f"{path!r} is not a file name") from error
+        raise SourceNotFound(f"{path!r} is not a file name", filename=path) from error
     except SourceError:
         raise
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
-            raise SourceNotFound(f"{path[:80]}… is not a file name: {error.strerror}") from error
+            raise SourceNotFound(
+                f"{path[:80]}… is not a file name: {error.strerror}", filename=path
+            ) from error
         raise SourceUnavailable(f"{path} cannot be opened: {error.strerror}") from error
 
 

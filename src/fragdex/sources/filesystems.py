@@ -110,7 +110,7 @@ class FilesystemSource(Source):
 
     def _failure(self, error: Exception, offset: int | None = None) -> Exception:
         if isinstance(error, FileNotFoundError):
-            return SourceNotFound(f"there is no file {self.name}")
+            return SourceNotFound(f"there is no file {self.name}", filename=self.name)
         return SourceUnavailable(f"{self.name} could not be read: {error}", offset=offset)
 
 

@@ -208,7 +208,7 @@ def failure_of(error: Exception, name: str, offset: int | None = None) -> Source
     if isinstance(error, SourceError):
         return error
     if isinstance(error, (FileNotFoundError, exceptions.NotFoundError)):
-        return SourceNotFound(f"there is no object {name}")
+        return SourceNotFound(f"there is no object {name}", filename=name)
     if isinstance(error, (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)):
         return SourceError(f"{name} may not be read: {why}", advice="check the credentials")
     return SourceUnavailable(f"{name} could not be read: {why}", offset=offset)

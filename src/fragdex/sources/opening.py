@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import index
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
@@ -43,6 +43,9 @@ SourceLike: TypeAlias = (
     str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | Source | AsSource
 )
 """What can be opened: a path, a URL, bytes, a seekable binary file, a view, or a source."""
+
+SourcesLike: TypeAlias = SourceLike | Sequence[SourceLike | None]
+"""The media of one file, or of several in their order; None: where its index says."""
 
 
 class SourceOptions(TypedDict, total=False):

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
+from fragdex.byterange import ByteRange, content_range, parse_range
 from fragdex.digest import md5
 
 LINE = "a-line-between-parts"
@@ -181,17 +181,17 @@ def _partial(
     several = "," in (request.range or "")
     if several and faults.several_status is not None:
         return Answer(faults.several_status)
-    verdict = parse_range(request.range, len(content), max_ranges=1 if faults.single_ranges else 64)
+    answer = parse_range(request.range, len(content), max_ranges=1 if faults.single_ranges else 64)
     total = None if faults.unknown_total else len(content)
-    if verdict is RangeVerdict.IGNORE:
+    if answer.status == 200:
         return None
-    if verdict is RangeVerdict.UNSATISFIABLE:
+    if answer.status == 416:
         if total is not None:
             fields["Content-Range"] = content_range(None, total)
         return Answer(416, fields=fields)
-    if len(verdict) > 1:
-        return _several(verdict, content, total, fields, faults)
-    part = verdict[0]
+    if len(answer.ranges) > 1:
+        return _several(answer.ranges, content, total, fields, faults)
+    (part,) = answer.ranges
     if faults.partial_answers is not None:
         part = ByteRange(part.start, min(part.stop, part.start + faults.partial_answers))
     if faults.misplaced:

@@ -17,13 +17,13 @@ from fragdex.indexing.moov import plain_init
 from fragdex.renamed import old_arguments, old_calls
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time
-from fragdex.sources import SourceLike
+from fragdex.sources import SourceLike, SourcesLike
 from fragdex.views.copies import ClipRequest, clip_view, faststart
 from fragdex.views.joined_files import Piece, Starts, segments_of
 from fragdex.views.media import KEPT, left_out_of_fragments, media_of, media_type
 from fragdex.views.protection import protected
 from fragdex.views.segments import STYP, Segments, descriptions_of, seconds_of
-from fragdex.views.view import Sources, View
+from fragdex.views.view import Sources, View, one_for_each
 
 __all__ = ["AnyKind", "Kind", "clip", "described", "join", "view"]
 
@@ -150,7 +150,7 @@ def join(
     starts: Starts = None,
     tracks: Iterable[int] | None = None,
     segment_duration: TimeLike | None = 4,
-    source: SourceLike | Sequence[SourceLike | None] | None = None,
+    source: SourcesLike | None = None,
 ) -> View:
     """Several files one after the other as one file, in fragments; or the periods of one.
 
@@ -175,9 +175,7 @@ def join(
     4.0
     """
     several: list[Any] = [whats] if is_one(whats) else [*whats]  # type: ignore[misc]
-    given = source if isinstance(source, (list, tuple)) else [source] * len(several)
-    if len(given) != len(several):
-        raise ValueError(f"{len(given)} sources are given for {len(several)} files")
+    given = one_for_each(source, len(several))
     known = [
         index_and_media(what, media, "join") for what, media in zip(several, given, strict=True)
     ]
@@ -199,7 +197,7 @@ def described(
     index: Index | Sequence[Index],
     kind: AnyKind = "fragmented",
     *,
-    source: Any = None,
+    source: SourcesLike | None = None,
     tracks: Iterable[int] | None = None,
     start: TimeLike = 0,
     stop: TimeLike = float("inf"),

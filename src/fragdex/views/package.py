@@ -30,7 +30,7 @@ from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Period
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike
-from fragdex.sources import SourceLike
+from fragdex.sources import SourceLike, SourcesLike
 from fragdex.views import playlists
 from fragdex.views.media import media_of
 from fragdex.views.protection import keys_of, protected
@@ -38,7 +38,7 @@ from fragdex.views.renditions import Rendition
 from fragdex.views.segments import descriptions_of, seconds_of
 from fragdex.views.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
 from fragdex.views.titling import PACKAGED, Chosen, Title, creation, growth, titled, uneven
-from fragdex.views.view import Sources, View
+from fragdex.views.view import Sources, View, one_for_each
 
 __all__ = ["MANIFEST", "MULTIVARIANT", "Package", "package"]
 
@@ -82,7 +82,7 @@ class Package(Mapping[str, View]):
         self,
         title: Title,
         sources: Sequence[FileInfo],
-        recipe: Any,
+        recipe: object,
         left_out: Sequence[str] = (),
         media: Sequence[SourceLike | None] | None = None,
     ) -> None:
@@ -129,7 +129,7 @@ class Package(Mapping[str, View]):
         renditions = ", ".join(self._renditions)
         return f"<Package: {renditions} of {', '.join(one.name for one in self.sources)}>"
 
-    def save(self, folder: str | PathLike[str], *, source: Any = None) -> None:
+    def save(self, folder: str | PathLike[str], *, source: SourcesLike | None = None) -> None:
         """Write all files into a folder, each atomically; the playlists last.
 
         Args:
@@ -140,9 +140,7 @@ class Package(Mapping[str, View]):
         """
         if source is None:
             source = self._given
-        given = source if isinstance(source, (list, tuple)) else [source] * len(self.sources)
-        if len(given) != len(self.sources):
-            raise ValueError(f"{len(given)} sources are given for {len(self.sources)} files")
+        given = one_for_each(source, len(self.sources))
         for name in sorted(self, key=lambda name: name.endswith((".m3u8", ".mpd"))):
             view = self[name]
             path = Path(folder, *name.split("/"))
@@ -253,7 +251,7 @@ def _existing(view: View | None, name: str) -> View:
 def package(
     what: MediaOrIndex | Iterable[MediaOrIndex],
     *,
-    source: SourceLike | Sequence[SourceLike | None] | None = None,
+    source: SourcesLike | None = None,
     segment_duration: TimeLike | None = 4,
     tracks: Iterable[int] | None = None,
     captions: Iterable[Captions | str | PathLike[str]] = (),
@@ -300,9 +298,7 @@ def package(
     ['v1', 'a1']
     """
     named: list[Any] = [what] if is_one(what) else [*what]  # type: ignore[misc]
-    places = source if isinstance(source, (list, tuple)) else [source] * len(named)
-    if len(places) != len(named):
-        raise ValueError(f"{len(places)} sources are given for {len(named)} files")
+    places = one_for_each(source, len(named))
     both = [
         index_and_media(one, place, "package") for one, place in zip(named, places, strict=True)
     ]

@@ -16,16 +16,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
 from fragdex.indexing import native
 from fragdex.responses import Fields, Response, respond
 from fragdex.seeking.origin import FileInfo
-from fragdex.sources import Source, open_source
+from fragdex.sources import Source, SourceLike, SourcesLike, open_source
 from fragdex.sources.files import write_file
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ __all__ = [
     "SourceRange",
     "Sources",
     "View",
+    "Writer",
     "check_same",
+    "one_for_each",
     "size_of",
     "sizes_of",
 ]
@@ -152,6 +155,32 @@ _TOGETHER: Final = 1 << 12
 """Parts that are looked at together."""
 
 
+def one_for_each(given: SourcesLike | None, files: int) -> list[SourceLike | None]:
+    """The media of each of several files.
+
+    Raises:
+        ValueError: several are given, and not one for each file.
+
+    >>> one_for_each("a.mp4", 2), one_for_each(["a.mp4", None], 2)
+    (['a.mp4', 'a.mp4'], ['a.mp4', None])
+    """
+    if not isinstance(given, (list, tuple)):
+        return [cast("SourceLike | None", given)] * files
+    if len(given) != files:
+        raise ValueError(f"{len(given)} sources are given for {files} files")
+    return list(given)
+
+
+class Writer(Protocol):
+    """What a view is written into: an open binary file is one.
+
+    >>> target: Writer = io.BytesIO()
+    """
+
+    def write(self, data: bytes, /) -> object:
+        """Take the next bytes."""
+
+
 class Sources:
     """The files of a view, opened when they are first read and checked at each read.
 
@@ -165,12 +194,9 @@ class Sources:
     b'x'
     """
 
-    def __init__(self, known: Sequence[FileInfo], given: Any = None) -> None:
-        several = isinstance(given, (list, tuple))
-        if several and len(given) != len(known):
-            raise ValueError(f"{len(given)} sources are given for {len(known)} files")
+    def __init__(self, known: Sequence[FileInfo], given: SourcesLike | None = None) -> None:
         self._known = known
-        self._given = list(given) if several else [given] * len(known)
+        self._given = one_for_each(given, len(known))
         self._open: dict[int, Source] = {}
         self._mine: list[int] = []
 
@@ -338,17 +364,17 @@ class View:
     starts: Int64
     make: Callable[[int], Sequence[Block]]
     findings: tuple[str, ...]
-    media: Any
+    media: SourcesLike | None
 
     def __init__(
         self,
         media_type: str,
         sources: Iterable[FileInfo],
-        recipe: Any,
-        sizes: Any,
+        recipe: object,
+        sizes: npt.ArrayLike,
         make: Callable[[int], Sequence[Block]],
         findings: Iterable[str] = (),
-        media: Any = None,
+        media: SourcesLike | None = None,
     ) -> None:
         """Describe a view.
 
@@ -416,7 +442,7 @@ class View:
             start = max(start, int(self.starts[block + 1]))
             block += 1
 
-    def read(self, range: ByteRange | None = None, *, source: Any = None) -> bytes:
+    def read(self, range: ByteRange | None = None, *, source: SourcesLike | None = None) -> bytes:
         """The bytes of a range, or of the whole view.
 
         Args:
@@ -431,7 +457,7 @@ class View:
         return b"".join(self.chunks(range, source=source))
 
     def chunks(
-        self, range: ByteRange | None = None, *, source: Any = None
+        self, range: ByteRange | None = None, *, source: SourcesLike | None = None
     ) -> Generator[bytes, None, None]:
         """The bytes of a range, or of the whole view, piece by piece, in bounded memory.
 
@@ -446,10 +472,10 @@ class View:
         with self._opened(source) as sources:
             yield from sources.bytes_of(self.blocks(range))
 
-    def _opened(self, source: Any) -> Sources:
+    def _opened(self, source: SourcesLike | None) -> Sources:
         return Sources(self.sources, self.media if source is None else source)
 
-    def with_media(self, media: Any) -> View:
+    def with_media(self, media: SourcesLike | None) -> View:
         """This view, with its bytes from there wherever a method is given no `source`.
 
         Args:
@@ -459,7 +485,9 @@ class View:
         object.__setattr__(view, "media", media)
         return view
 
-    def respond(self, method: str, headers: Fields, *, source: Any = None) -> Response:
+    def respond(
+        self, method: str, headers: Fields, *, source: SourcesLike | None = None
+    ) -> Response:
         """What a web server answers to a request for this view, in any framework.
 
         Args:
@@ -492,7 +520,7 @@ class View:
         """Header fields of every answer with it: `X-Findings`, where there are any."""
         return {"X-Findings": _in_a_header(self.findings)} if self.findings else {}
 
-    def save(self, path: str | os.PathLike[str], *, source: Any = None) -> None:
+    def save(self, path: str | os.PathLike[str], *, source: SourcesLike | None = None) -> None:
         """Write the whole view to a file: atomically, never half of one.
 
         Args:
@@ -503,7 +531,7 @@ class View:
         """
         write_file(path, self.chunks(source=source))
 
-    def write_to(self, file: Any, *, source: Any = None) -> int:
+    def write_to(self, file: Writer, *, source: SourcesLike | None = None) -> int:
         """Write the whole view into an open binary file; returns how many bytes that were.
 
         Args:
@@ -516,7 +544,7 @@ class View:
             file.write(piece)
         return self.size
 
-    def open(self, *, source: Any = None) -> io.BufferedReader:
+    def open(self, *, source: SourcesLike | None = None) -> io.BufferedReader:
         """The view as a binary file that can seek, for libraries that want one.
 
         Args:
@@ -529,7 +557,7 @@ class View:
         """
         return io.BufferedReader(_File(self, self._opened(source)), 1 << 16)
 
-    def as_source(self, *, source: Any = None) -> Source:
+    def as_source(self, *, source: SourcesLike | None = None) -> Source:
         """The view as a source, so that it can be indexed and packaged as a file can be.
 
         `fragdex.index(view)` and whatever else takes media call it; call it yourself where the

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import fragdex
 from fragdex import Index, Source, index, open_index, open_source, package
+from fragdex.digest import Digest
 from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.sources import ParentSource
@@ -52,14 +53,14 @@ def sampled(
         LimitExceeded: packaging it takes too long.
     """
     exact = index(source, exact=True)
-    known = FileInfo(name, source.size, md5, etag)
+    known = FileInfo(name, source.size, None if md5 is None else Digest(md5), etag)
     combined = Index(
         known, exact.how, exact.periods, findings=exact.findings, complete=exact.complete,
         resume_offset=exact.resume_offset,
     )  # fmt: skip
     combined.save(Path(INDEX), samples=True)
     began = time.process_time()
-    with suppress(FragdexError):  # whoever asks for it will read why
+    with suppress(FragdexError):  # the request for it will say why
         package(combined, source=source)["master.m3u8"]
     if time.process_time() - began > MOST_SECONDS:
         raise LimitExceeded(

@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 import fragdex
+from fragdex.digest import Digest
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed, Unavailable
 from fragdex.rendering.browser.finding import find_engine, need_supported, version_of
 from fragdex.rendering.messages import SliceMade
@@ -128,7 +129,7 @@ def _join(
     result = blobs.write_file(context.database, context.store, render.tenant_id, out, job.check)
     if index is None:
         return _Result(result, None, joined.failed, joined.loudness)
-    index.file = replace(index.file, md5=result.md5.hex())
+    index.file = replace(index.file, md5=Digest(result.md5))
     return _Result(
         result, store_index(context, render.tenant_id, index).key, joined.failed, joined.loudness
     )
@@ -372,7 +373,7 @@ def _draw(context: ServiceContext, job: Job, parted: SlicePlan) -> SlicePlan:
     Returns how it is parted then.
     """
     numbers = [{"number": number} for number in range(len(parted.slices))]
-    # A film that is drawn again by one browser has one slice, which is none of those before.
+    # A video that is drawn again by one browser has one slice, none of those before.
     stage = "s" if len(numbers) > 1 else "w"
     for again in range(_ROUNDS):
         # All of them in every round: a run that comes again finds those that are done.

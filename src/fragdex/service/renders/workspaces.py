@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
+from fragdex.byterange import ByteRange, content_range, parse_range
 from fragdex.errors import RecordNotFound, TooLarge, Unavailable, Unprocessable
 from fragdex.rendering.archives import Bounds, unpack
 from fragdex.rendering.browser.model import Limits
@@ -134,15 +134,16 @@ class OwnFiles:
             "etag": f'"{file.blob.md5.hex()}"',
         }
         wanted = next((value for name, value in headers.items() if name.lower() == "range"), None)
-        verdict = parse_range(wanted, size, max_ranges=1)
-        if verdict is RangeVerdict.UNSATISFIABLE:
+        asked = parse_range(wanted, size, max_ranges=1)
+        if asked.status == 416:
             return Answer(416, {**answer_headers, "content-range": content_range(None, size)})
-        if isinstance(verdict, RangeVerdict):
+        (part,) = asked.ranges
+        if asked.status == 200:
             if size > MAX_BYTES:
                 reason = f"the file has more than {MAX_BYTES} bytes: media are read by ranges"
                 raise Blocked(reason, lasts=True)
-            return Answer(200, answer_headers, self._read(file, ByteRange(0, size)))
-        part = ByteRange(verdict[0].start, min(verdict[0].stop, verdict[0].start + MAX_BYTES))
+            return Answer(200, answer_headers, self._read(file, part))
+        part = ByteRange(part.start, min(part.stop, part.start + MAX_BYTES))
         answer_headers["content-range"] = content_range(part, size)
         return Answer(206, answer_headers, self._read(file, part))
 

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import ByteRange, Source
+from fragdex.digest import Digest
 from fragdex.errors import EngineUnavailable, FormatError, NotReady, Unavailable, Unprocessable
 from fragdex.sandbox.child import Idle
 from fragdex.sandbox.folders import OwnFolder
@@ -415,7 +416,7 @@ def _publish(
     )
     digest, own, size, key = written.md5, written.sha256, written.byte_size, written.store_key
     index = exact_index(context, row.tenant_id, key, size, check=job.check)
-    index.file = replace(index.file, md5=digest.hex())
+    index.file = replace(index.file, md5=Digest(digest))
     stored = store_index(context, row.tenant_id, index)
     mine = _ROW.id == row.id
     with context.database.write() as connection:

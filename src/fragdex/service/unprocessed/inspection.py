@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fragdex import Index, Indexer
+from fragdex.digest import Digest
 from fragdex.errors import FragdexError, NotISOBMFF
 from fragdex.indexing.headers import WHOLE
 from fragdex.service.indexing.isolated import IN_THREAD
@@ -108,7 +109,7 @@ class Structure:
         elif size == 0 and wanted == 8:  # up to the end of the file
             self._over, self._keep = not is_kept, 1 << 62
         elif size < wanted:
-            self._over = True  # no box: nothing can be found behind it
+            self._over = True  # no box: nothing can be found after it
         elif is_kept:
             self._keep = size - wanted
         else:
@@ -134,7 +135,7 @@ log = logging.getLogger("fragdex.service")
 HEAD: Final = 4096
 """First bytes that are kept, to tell text from media."""
 
-# What begins like text and is none: the file format of AMR (RFC 4867, 5).
+# What begins like text and is not: the file format of AMR (RFC 4867, 5).
 _MEDIA_WORDS: Final = (b"#!AMR",)
 _TEXT_CONTROLS: Final = frozenset(b"\t\n\r\f\x1b")
 
@@ -192,7 +193,7 @@ def usable(index: Index | None, md5: bytes) -> Index | None:
         return None
     if not all(period.init for period in index.periods):
         return None
-    index.file = replace(index.file, md5=md5.hex())
+    index.file = replace(index.file, md5=Digest(md5))
     return index
 
 

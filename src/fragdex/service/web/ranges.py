@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
+from fragdex.byterange import ByteRange, content_range, parse_range
 from fragdex.errors import NotAcceptable
 from fragdex.responses import has_already, may_be_partial
 from fragdex.service.records.blobs import StoredBytes
@@ -78,12 +78,11 @@ def media_of(
     wanted = headers_sent.get("range")
     if request.method != "GET" or not may_be_partial(headers_sent, etag):
         wanted = None
-    verdict = parse_range(wanted, size, max_ranges=MAX_PARTS)
-    if verdict is RangeVerdict.UNSATISFIABLE:
-        refused = {"Content-Range": content_range(None, size), "Accept-Ranges": "bytes"}
+    answer = parse_range(wanted, size, max_ranges=MAX_PARTS)
+    if answer.status == 416:
         row = HTTP[416]
-        return problem(row, f"there are {size} bytes", headers=refused, more={"size": size})
-    ranges = () if isinstance(verdict, RangeVerdict) else verdict
+        return problem(row, f"there are {size} bytes", headers=answer.headers, more={"size": size})
+    ranges = answer.ranges if answer.status == 206 else ()
     return MediaResponse(context.store, stored.store_key, path, size, ranges, fields)
 
 
