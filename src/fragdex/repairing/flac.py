@@ -112,7 +112,7 @@ def header_of(data: bytes, info: StreamInfo) -> FrameHeader | None:
 
 
 def _coded_number(data: bytes, at: int) -> tuple[int, int]:
-    """A number as UTF-8 would have it, of up to 36 bits, and where it ends; 0: it is none."""
+    """A number of up to 36 bits, coded like UTF-8, and where it ends; 0 where there is none."""
     first = data[at]
     if first < 0x80:
         return first, at + 1

@@ -152,7 +152,7 @@ def test_a_film_without_its_index_is_repaired(opened):
     page.get_by_role("button", name="Repair").click()
     page.get_by_text("avc1.64000A: 50 samples, 50 of them proved, 2.0 s").wait_for()
     assert "nothing lost" in page.locator("#repair-result").inner_text()
-    page.get_by_role("link", name="Open the repaired film").click()
+    page.get_by_role("link", name="Open the repaired video").click()
     page.get_by_role("heading", name="GX010002.repaired.mp4").wait_for()
     page.locator("#film[data-state=ready]").wait_for()
 

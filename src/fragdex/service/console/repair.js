@@ -1,4 +1,4 @@
-// The repair of a film whose index was never written: the offer, how far it is, and its report.
+// The repair of a video whose index was never written: the offer, how far it is, and its report.
 
 import { askJson, post } from "./api.js";
 import { attempt, h } from "./dom.js";
@@ -12,7 +12,7 @@ export function isRepairable(file) {
 }
 
 export function repair(file, signal) {
-  const state = h("p#repair-state.soft", { role: "status" }, "The samples of this film may still be in the file.");
+  const state = h("p#repair-state.soft", { role: "status" }, "The samples of this video may still be in the file.");
   const bar = h("progress", { max: 1, value: 0, "aria-label": "Repairing", hidden: true });
   const result = h("div#repair-result");
   const begin = h("button#repair.writes", { type: "button" }, "Repair");
@@ -41,12 +41,12 @@ export function repair(file, signal) {
   return h("section#repairing", { "aria-label": "Repair" }, state, bar, h("p", {}, begin), result);
 }
 
-function report({ repaired_file_id: id, like_file_id: like, report: told }) {
-  const tracks = told.tracks.map((track) => h("li", {}, `${track.codec ?? track.type}: `
+function report({ repaired_file_id: id, like_file_id: like, report: summary }) {
+  const tracks = summary.tracks.map((track) => h("li", {}, `${track.codec ?? track.type}: `
     + `${count(track.samples)} samples, ${count(track.proved)} of them proved, ${(track.duration_ms / 1000).toFixed(1)} s`));
-  const lost = told.lost_bytes ? `${bytesText(told.lost_bytes)} lost` : "nothing lost";
-  return [h("p", {}, h("a", { href: `files/${id}` }, "Open the repaired film"), ` (${bytesText(told.byte_size)}, ${lost})`),
-    like && h("p", {}, "Found with ", h("a", { href: `files/${like}` }, "a film like it"), "."),
+  const lost = summary.lost_bytes ? `${bytesText(summary.lost_bytes)} lost` : "nothing lost";
+  return [h("p", {}, h("a", { href: `files/${id}` }, "Open the repaired video"), ` (${bytesText(summary.byte_size)}, ${lost})`),
+    like && h("p", {}, "Found with ", h("a", { href: `files/${like}` }, "a video like it"), "."),
     h("ul", {}, tracks),
-    told.findings.length > 0 && h("ul.soft", {}, told.findings.slice(0, MOST).map((one) => h("li", {}, one)))].filter(Boolean);
+    summary.findings.length > 0 && h("ul.soft", {}, summary.findings.slice(0, MOST).map((one) => h("li", {}, one)))].filter(Boolean);
 }
