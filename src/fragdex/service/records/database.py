@@ -205,8 +205,7 @@ class Database:
     def now(self, connection: Connection) -> datetime:
         """The instant by the database's clock, which all processes share."""
         if self.dialect == "sqlite":
-            text = connection.scalar(sa.text("SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')"))
-            return datetime.fromisoformat(str(text)).replace(tzinfo=UTC)
+            return datetime.now(UTC)  # it runs in this process, by the machine's clock
         now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
         return now.astimezone(UTC)
 

@@ -190,6 +190,9 @@ def _is_reserved(since: datetime) -> sa.ColumnElement[bool]:
     return (row.created_at > since) | (row.written_at > since) | (row.lease_until > since)
 
 
+_LIMIT = sa.select(tenants.c.max_stored_bytes).where(tenants.c.id == sa.bindparam("tenant"))
+
+
 def need_within_quota(
     connection: Connection, tenant_id: str, *, rows: bool = True, coming: int = 0
 ) -> None:
@@ -207,11 +210,10 @@ def need_within_quota(
     Raises:
         QuotaExceeded: with the quota and what is used; to be rolled back.
     """
-    limit = sa.select(tenants.c.max_stored_bytes).where(tenants.c.id == tenant_id)
-    if connection.scalar(limit) is None:
+    if connection.scalar(_LIMIT, {"tenant": tenant_id}) is None:
         return
     lock_tenant(connection, tenant_id)
-    most = connection.scalar(limit)
+    most = connection.scalar(_LIMIT, {"tenant": tenant_id})
     used = stored_bytes(connection, tenant_id)
     if most is not None and used > most:
         raise QuotaExceeded(

@@ -244,13 +244,16 @@ class Family:
         at = f"{self._path}/{{id}}/upload"
 
         async def post(
-            id: RecordId, request: Request, response: Response, caller: Asking, context: InContext
-        ) -> Any:
+            id: RecordId, request: Request, caller: Asking, context: InContext
+        ) -> Response:
             tenant_id = caller.tenant_id
             upload = await run_sync(target, context, tenant_id, id)
             progress = await receive_request(request, tenant_id, upload)
-            response.status_code = 201 if progress.complete else 202
-            return await run_sync(find, context, tenant_id, id)
+            try:
+                uploaded = find(request.app.state.nonblocking, tenant_id, id)
+            except BlockingIOError:
+                uploaded = await run_sync(find, context, tenant_id, id)
+            return _json(uploaded, 201 if progress.complete else 202)
 
         def get(id: RecordId, caller: Asking, context: InContext) -> Any:
             family = target(context, caller.tenant_id, id).family
@@ -312,5 +315,5 @@ class Family:
         )(gone)
 
 
-def _json(record: _Answered) -> Response:
-    return Response(record.model_dump_json(), media_type="application/json")
+def _json(record: _Answered, status: int = 200) -> Response:
+    return Response(record.model_dump_json(), status, media_type="application/json")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -48,6 +49,22 @@ def insert(
     return upload
 
 
+# Statements that are made once: each chunk of an upload asks them.
+_OF_RECORD = (uploads.c.family == sa.bindparam("of_family")) & (
+    uploads.c.record_id == sa.bindparam("of_record")
+)
+_FOUND = sa.select(uploads).where(_OF_RECORD, uploads.c.tenant_id == sa.bindparam("of_tenant"))
+_LOCKED = _FOUND.with_for_update()
+
+
+@cache
+def _setting(names: tuple[str, ...], holder: bool) -> sa.Update:
+    """Sets columns of an upload to parameters `new_NAME`, where `of_holder` has the lease."""
+    held = uploads.c.lease_holder == sa.bindparam("of_holder") if holder else sa.true()
+    values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in names}
+    return uploads.update().where(_OF_RECORD, held).values(values)
+
+
 def find(
     connection: Connection, tenant_id: str, family: str, record_id: str, *, lock: bool = False
 ) -> tuple[Upload, Any]:
@@ -56,12 +73,8 @@ def find(
     Raises:
         RecordNotFound: this tenant has no such upload.
     """
-    query = sa.select(uploads).where(
-        uploads.c.family == family,
-        uploads.c.record_id == record_id,
-        uploads.c.tenant_id == tenant_id,
-    )
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    key = {"of_family": family, "of_record": record_id, "of_tenant": tenant_id}
+    row = connection.execute(_LOCKED if lock else _FOUND, key).one_or_none()
     if row is None:
         raise RecordNotFound("there is no such upload")
     upload = Upload(
@@ -113,9 +126,13 @@ def take(
             )
         lease = Lease(database, upload, seconds, orphaned=row.lease_holder is not None)
         connection.execute(
-            uploads.update()
-            .where(uploads.c.family == family, uploads.c.record_id == record_id)
-            .values(lease_holder=lease.holder, lease_until=now + timedelta(seconds=seconds))
+            _setting(("lease_holder", "lease_until"), holder=False),
+            {
+                "of_family": family,
+                "of_record": record_id,
+                "new_lease_holder": lease.holder,
+                "new_lease_until": now + timedelta(seconds=seconds),
+            },
         )
         need_within_quota(connection, tenant_id)
     return upload, lease
@@ -184,12 +201,15 @@ class Lease:
         until = now + timedelta(seconds=self._seconds)
         if values.get("next_byte"):
             values["written_at"] = now
-        row = uploads.c
-        mine = (row.family == self._upload.family) & (row.record_id == self._upload.record_id)
+        values = {"lease_until": until} | values
         changed = connection.execute(
-            uploads.update()
-            .where(mine, row.lease_holder == self.holder)
-            .values(**({"lease_until": until} | values))
+            _setting(tuple(values), holder=True),
+            {
+                "of_family": self._upload.family,
+                "of_record": self._upload.record_id,
+                "of_holder": self.holder,
+                **{f"new_{name}": value for name, value in values.items()},
+            },
         )
         if changed.rowcount != 1:
             self.given_back = True  # there is nothing to give back

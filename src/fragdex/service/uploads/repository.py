@@ -254,6 +254,13 @@ class FileRepository(Repository[Record, Page]):
         )  # fmt: skip
         return self.read(connection, new.tenant_id, new.record_id)
 
+    def get(self, context: ServiceContext, tenant_id: str, record_id: str) -> Record:
+        """The record of an id; raises as `row`."""
+        rows = context.database.rows(self._by_id, tenant=tenant_id, id=record_id)
+        if not rows:
+            raise self.not_found()
+        return self.record(rows[0])
+
     def find(self, context: ServiceContext, tenant_id: str, md5: bytes) -> Record:
         """The record of an md5; a complete one before others, then the newest.
 
