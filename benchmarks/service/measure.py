@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import load
+from processes import Server
 from rounds import Amount, Amounts, Measured, Polite, compared, in_turns
 from rows import Row, Want
 
 __all__ = [
-    "Amount", "Amounts", "Measured", "Row", "Setting", "Want", "alternate", "compared", "loaded",
+    "Amount", "Amounts", "Measured", "Row", "Setting", "Want", "alternate", "by_processor",
+    "compared", "loaded",
 ]  # fmt: skip
 
 
@@ -56,3 +58,18 @@ def loaded(
         return told.per_second
 
     return Amount("/s", note), work
+
+
+def by_processor(
+    setting: Setting, server: Server, target: load.Target, note: str = ""
+) -> tuple[Amount, Callable[[int], float]]:
+    """A contender of `loaded`, by the requests that a second of its processor answers."""
+
+    def work(number: int) -> float:
+        before = server.busy_s()
+        told = load.ask(target, setting.seconds)
+        if told.wrong:
+            raise SystemExit(f"{target.path}: {told.wrong} of {told.requests} were not answered")
+        return told.requests / (server.busy_s() - before)
+
+    return Amount("/s of processor", note), work

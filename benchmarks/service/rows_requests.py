@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import processes
 from load import Target
-from measure import Measured, Row, Setting, Want, alternate, compared, loaded
+from measure import (
+    Measured,
+    Row,
+    Setting,
+    Want,
+    alternate,
+    by_processor,
+    compared,
+    loaded,
+)
 from processes import Server
 
 import fragdex
@@ -18,6 +29,7 @@ OFTEN = 4
 CONSTANT, SEEK, MD5 = "FastAPI, a constant", "seek", "md5 look-up"
 OURS, STARLETTE = "the service", "Starlette, bare file response"
 BEHIND, NGINX = "nginx, X-Accel-Redirect to the service", "nginx alone"
+SEGMENT = "a segment of a stored file"
 LARGE, SMALL = "seek, large index", "seek, 100 fragments"
 
 
@@ -109,6 +121,31 @@ def ranges(setting: Setting, folder: Path, film: Path, send: object) -> Measured
     ]
     work = f"256 KiB ranges of {size / 2**30:.3g} GiB, 16 connections"
     return Row("ranges", work, wants=wants), amounts
+
+
+def segments(
+    setting: Setting, server: Server, film: Path, send: Callable[[Path, Server, str], Any]
+) -> Measured:
+    """A segment of HLS by processor time, against a file response of as many bytes."""
+    short = _beginning(film, setting.data / "100-fragments.mp4", 100)
+    place = f"/isobmff_files/{send(short, server, 'segments')['isobmff']}/hls"
+    with server.client() as client:
+        playlist = client.get(f"{place}/v1.m3u8").raise_for_status().text
+        name = next(line for line in playlist.splitlines() if line and line[0] != "#")
+        size = len(client.get(f"{place}/{name}").raise_for_status().content)
+    with processes.plain(film) as plain:
+        part = Target(plain.url, "/file", {}, 0, size, film.stat().st_size, 206)
+        segment = Target(server.url, f"/api/v1{place}/{name}", server.headers)
+        amounts = alternate(
+            setting,
+            {
+                STARLETTE: by_processor(setting, plain, part, "ranges of as many bytes"),
+                SEGMENT: by_processor(setting, server, segment, f"{size >> 10} KiB, with the key"),
+            },
+        )
+    reached = compared(amounts, SEGMENT, STARLETTE)
+    wants = [Want("≥ 0.9 × Starlette", reached, 0.9, at_most=False)]
+    return Row("segments", "segments of HLS, requests a second of processor", wants=wants), amounts
 
 
 def large_index(setting: Setting, server: Server, film: Path, large: Path) -> Measured:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import processes
-from measure import Amount, Measured, Row, Setting, Want, alternate
+from measure import Amount, Measured, Row, Setting, Want, alternate, compared
 from processes import HERE, Server
 
 CHUNK = 8 << 20
@@ -26,10 +26,10 @@ MANY_MB = 300
 MANY_BYTES, MANY_CHUNK = 2 << 20, 512 << 10
 
 
-def send(film: Path, server: Server, salt: str) -> dict[str, Any]:
+def send(film: Path, server: Server, salt: str, chunk: int = CHUNK) -> dict[str, Any]:
     """Have another process upload the film; what it tells."""
     done = subprocess.run(
-        [sys.executable, str(HERE / "sender.py"), str(film), salt, str(CHUNK)],
+        [sys.executable, str(HERE / "sender.py"), str(film), salt, str(chunk)],
         env={**os.environ, "SERVICE_URL": server.url, "KEY": server.key},
         stdout=subprocess.PIPE,
         text=True,
@@ -175,6 +175,41 @@ def push(setting: Setting, server: Server, film: Path) -> Measured:
     }
     words = f"push of {size / 2**30:.3g} GiB by the client"
     return Row("push", words, wants=wants, facts=facts), amounts
+
+
+CHUNKS = (256 << 10, 2 << 20, 8 << 20)
+HASHED = "md5 and SHA-256 alone"
+
+
+def chunks(setting: Setting, server: Server, film: Path) -> Measured:
+    """Uploads by chunks of several sizes: the processor that the service takes for a MiB."""
+    size = film.stat().st_size / 2**20
+
+    def run(chunk: int) -> float:
+        before = server.busy_s()
+        told = send(film, server, f"{time.time_ns()}", chunk)
+        busy = server.busy_s() - before
+        with server.client() as client:
+            client.delete(f"/unprocessed_files/{told['unprocessed']}").raise_for_status()
+            client.delete(f"/isobmff_files/{told['isobmff']}").raise_for_status()
+        return size / busy
+
+    def hashed(number: int) -> float:
+        return size / (_busy_hashing(film, "md5") + _busy_hashing(film, "sha256"))
+
+    names = {f"chunks of {chunk >> 10} KiB": chunk for chunk in CHUNKS}
+    unit = "MiB/s of processor"
+    amounts = alternate(
+        setting,
+        {HASHED: (Amount(unit), hashed)}
+        | {
+            name: (Amount(unit), lambda n, chunk=chunk: run(chunk)) for name, chunk in names.items()
+        },
+    )
+    small, _, large = names
+    reached = compared(amounts, small, large)
+    wants = [Want("256 KiB ≥ 0.3 × 8 MiB", reached, 0.3, at_most=False)]
+    return Row("chunks", f"upload of {size:.0f} MiB by chunks", wants=wants), amounts
 
 
 async def _exchange(

@@ -32,8 +32,8 @@ from processes import Server  # noqa: E402
 from results import Report  # noqa: E402
 
 ROWS = (
-    "look-ups", "ranges", "upload", "push", "large-index", "many-uploads", "attacks",
-    "small-files", "console",
+    "look-ups", "ranges", "segments", "upload", "chunks", "push", "large-index", "many-uploads",
+    "attacks", "small-files", "console",
 )  # fmt: skip
 MIB = 1 << 20
 
@@ -66,7 +66,11 @@ def measure(key: str, setting: Setting, folder: Path) -> Measured:
 
     served: dict[str, Callable[[Server], Measured]] = {
         "look-ups": lambda server: rows_requests.look_ups(setting, server, large),
+        "segments": lambda server: rows_requests.segments(
+            setting, server, large, rows_uploads.send
+        ),
         "upload": lambda server: rows_uploads.upload(setting, server, large),
+        "chunks": lambda server: rows_uploads.chunks(setting, server, large),
         "push": lambda server: rows_uploads.push(setting, server, large),
         "large-index": lambda server: rows_requests.large_index(
             setting, server, inputs.make(setting.data)["2h"][0], frames()
