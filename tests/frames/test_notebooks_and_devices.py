@@ -7,6 +7,7 @@ import io
 import re
 import struct
 import sys
+import threading
 import warnings
 
 import av
@@ -18,7 +19,8 @@ import fragdex.data
 from decoding.filming import number_in, numbered
 from fragdex.decoding import codec
 from fragdex.decoding.codec import TrackCodec
-from fragdex.frames import FrameCache
+from fragdex.frames import FrameCache, decoders
+from fragdex.frames import frames as frames_module
 from fragdex.frames.pixels import Converter
 
 
@@ -101,6 +103,43 @@ def test_what_a_device_cannot_decode_the_processor_does_and_says_so_once(film, m
     assert [str(one.message) for one in told] == [
         "track 1 is decoded by the processor, not by cuda: it has no decoder for this coding"
     ]
+
+
+def test_videos_of_a_batch_are_decoded_side_by_side_on_a_device(film, tmp_path, monkeypatch):
+    for name in "abc":
+        (tmp_path / f"{name}.mp4").write_bytes(film)
+    fragdex.data.write_set(tmp_path, tmp_path / "set.parquet")
+    videos = fragdex.data.VideoSet(tmp_path / "set.parquet")
+    monkeypatch.setattr(
+        TrackCodec,
+        "_on_device",
+        lambda self, av, _: (self._opened(av).streams[0].codec_context, ""),
+    )
+    monkeypatch.setattr(frames_module, "is_of_device", lambda picture: True)
+    monkeypatch.setattr(decoders, "MOST_SIDE_BY_SIDE", 2)
+    both, working, most = threading.Barrier(2), [], []
+    decode_run = frames_module.decode_run
+
+    def counted(run, *given, **options):
+        working.append(run)
+        most.append(len(working))
+        if len(most) <= 2:
+            both.wait(30)  # the first two are there at the same time
+        try:
+            return decode_run(run, *given, **options)
+        finally:
+            working.remove(run)
+
+    monkeypatch.setattr(frames_module, "decode_run", counted)
+    windows = fragdex.data.Windows(
+        videos, frames=2, step=30, format="gray", device="cuda", open_films=3
+    )
+    batch = windows.batch([4, 1, 3, 0])
+    assert [[number_in(one[..., 0]) for one in each] for each in batch["frames"]] == [
+        [0, 1], [30, 31], [30, 31], [0, 1]
+    ]  # fmt: skip
+    assert batch["video"].tolist() == [2, 0, 1, 0]
+    assert max(most) == 2
 
 
 class Driver:

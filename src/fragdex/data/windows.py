@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from importlib import import_module
@@ -213,7 +213,7 @@ class Windows(Sequence[Sample]):
         )  # fmt: skip
         self._transform = transform
         self._blank = damaged == "blank"
-        self._format, self._size, self._output = format, size, output
+        self._format, self._size, self._output, self._device = format, size, output, device
         options = {
             "format": format, "size": size, "rotate": rotate, "damaged": damaged,
             "device": device, "output": output, "conversion": conversion, "threads": threads,
@@ -244,10 +244,13 @@ class Windows(Sequence[Sample]):
         """Several windows, in the order that is requested."""
         checked = [self._checked(int(number)) for number in numbers]
         samples: list[Any] = [None] * len(checked)
-        for reading in self._readings(checked):
+
+        def work(reading: _Reading) -> None:
             windows = [checked[place] for place in reading.places]
             for place, sample in zip(reading.places, self._of(reading, windows), strict=True):
                 samples[place] = sample
+
+        self._each(checked, work)
         return samples if self._transform is None else [self._transform(one) for one in samples]
 
     def batch(self, numbers: Sequence[int], make: Make = np.empty) -> Sample:
@@ -270,7 +273,8 @@ class Windows(Sequence[Sample]):
         times, shown = np.empty((count, length)), np.empty((count, length), np.int64)
         cost, valid = np.zeros((count, 3), np.int64), np.ones((count, length), np.bool_)
         videos = np.empty(count, np.int64)
-        for reading in self._readings(checked):
+
+        def work(reading: _Reading) -> None:
             places = reading.places
             into = (np.array(places)[:, None] * length + np.arange(length)).ravel()
             batch = reading.frames.fill(rows, into.tolist(), reading.numbers)
@@ -280,6 +284,8 @@ class Windows(Sequence[Sample]):
             shown[places] = batch.numbers.reshape(-1, length)
             for place in batch.missing:
                 valid.reshape(-1)[into[place]] = False
+
+        self._each(checked, work)
         planes = tuple(array.reshape(count, length, *array.shape[1:]) for array in rows.arrays)
         sample: Sample = {
             "frames": planes[0] if len(planes) == 1 else planes,
@@ -336,15 +342,25 @@ class Windows(Sequence[Sample]):
             raise IndexError(f"there is no window {number}: there are {len(self)}")
         return number % len(self)
 
-    def _readings(self, windows: list[int]) -> Iterator[_Reading]:
-        """The videos of windows, one after the other, with what is read of each.
+    def _each(self, windows: list[int], work: Callable[[_Reading], None]) -> None:
+        """Do some work for each video of windows.
 
-        While one is decoded, the bytes of the next one are read, if it is remote.
+        On a device for several at once, so that its engines are busy. Else one after the other;
+        while one is decoded, the bytes of the next one are read, if it is remote.
         """
         by_video: dict[int, list[int]] = {}
         for place, number in enumerate(windows):
             by_video.setdefault(self.video_of(number), []).append(place)
         left = list(by_video.items())
+        if self._device is not None:
+            with ThreadPoolExecutor(self._open_films, "fragdex-videos") as pool:
+                while left:
+                    some = [self._reading(*one, windows) for one in left[: self._open_films]]
+                    del left[: len(some)]
+                    for done in [pool.submit(work, reading) for reading in some]:
+                        done.result()
+                    some[-1].frames.hand_over()
+            return
         waiting = self._reading(*left.pop(0), windows) if left else None
         with ThreadPoolExecutor(1, "fragdex-read-ahead") as pool:  # a thread only where it is used
             while waiting is not None:
@@ -353,7 +369,7 @@ class Windows(Sequence[Sample]):
                     waiting = self._reading(*left.pop(0), windows)
                     if waiting.frames.source.remote:
                         ahead = pool.submit(waiting.frames.read_ahead, waiting.numbers)
-                yield now
+                work(now)
                 if ahead is not None:
                     ahead.exception()  # what failed is read again, and fails where it is wanted
                 if left and waiting is None:

@@ -7,7 +7,8 @@ import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
-from threading import Lock
+from contextlib import AbstractContextManager, nullcontext
+from threading import BoundedSemaphore, Lock
 from typing import Any, Final, Protocol
 
 from fragdex.decoding.codec import TrackCodec, engines_of, hold_back
@@ -53,6 +54,7 @@ class DecoderPool:
 
     Attributes:
         made: decoders that were made so far.
+        turns: of a device, for those that work at a time.
 
     Args:
         most: decoders that wait; those that were used least recently go first.
@@ -68,6 +70,7 @@ class DecoderPool:
 
     def _start(self) -> None:
         self._lock = Lock()
+        self.turns = BoundedSemaphore(MOST_SIDE_BY_SIDE)
         self._codecs: OrderedDict[Hashable, TrackCodec] = OrderedDict()
         # The one that was used last is the last; few enough to look through.
         self._waiting: list[tuple[Hashable, ParameterSets, Any]] = []
@@ -188,6 +191,10 @@ class Decoders:
         """Let the processor decode, this track and those that are coded alike."""
         self._codec_of(entry).leave_device(why)
         self.device = None
+
+    def turn(self) -> AbstractContextManager[Any]:
+        """While it lasts, one decoder works; those of a device are limited."""
+        return nullcontext() if self.device is None else self._pool.turns
 
     def side_by_side(self) -> int:
         """How many decoders keep the device busy: twice its engines, if it says how many it has."""

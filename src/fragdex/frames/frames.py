@@ -205,10 +205,11 @@ class FrameReader:
         threads = 1 if alone else threads
         for own in (threads, 1):
             try:
-                missing = decode_run(
-                    watched, ready.parts, track.decoders, track.coding, take, threads=own,
-                    trusted=ready.trusted, skip=ready.kept is None,
-                )  # fmt: skip
+                with track.decoders.turn():
+                    missing = decode_run(
+                        watched, ready.parts, track.decoders, track.coding, take, threads=own,
+                        trusted=ready.trusted, skip=ready.kept is None,
+                    )  # fmt: skip
             except LateError:
                 cached.clear()
                 continue
@@ -632,6 +633,11 @@ class Frames(LazyArray):
         if self._lib is not None:
             raise ValueError(f"rows are arrays of numpy, and frames are of {self._output}")
         return self._batch(self._numbers(numbers)[0], rows, places)
+
+    def hand_over(self) -> None:
+        """Let the caller's stream of a device wait for what other threads decoded there."""
+        if self._lib is not None:
+            self._lib.hand_over()
 
     def read_ahead(self, numbers: Any) -> None:
         """Read the bytes of frames, for the next call, which decodes them.
