@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from fragdex.indexing.access import MOST_UNITS, SEI_BYTES, family_of, sei_messages
-from fragdex.indexing.codecs import Bits, Missing
+from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.repairing import av1
+from fragdex.repairing.vp9 import superframe
 
 _FILM_GRAIN: Final = 19
 """payloadType of film grain characteristics, which may hold for later pictures (H.274, 8.5)."""
@@ -201,7 +202,7 @@ def _sequence_in(data: bytes) -> av1.Sequence | None:
 
 def _refreshes_nothing(head: bytes, sequence: av1.Sequence) -> bool:
     """Whether refresh_frame_flags of a frame header is 0 (AV1 bitstream, 5.9.2)."""
-    bits = Bits(head)
+    bits = BitReader(head)
     if bits.take(1):
         return False  # a frame is shown again: nothing is decoded, or all of it is kept
     kind, shown = bits.take(2), bits.take(1)
@@ -239,8 +240,8 @@ def _vp9_frame(data: bytes) -> _Vp9Frame:
     Raises:
         Missing: it has no header.
     """
-    several = data[-1] & 0xE7 > 0xC0 and data[-1] & 0xE0 == 0xC0  # superframe index (annex B)
-    bits = Bits(data[:16])
+    several = len(superframe(data) or ()) > 1
+    bits = BitReader(data[:16])
     if bits.take(2) != 2:
         raise Missing
     profile = bits.take(1) + 2 * bits.take(1)
