@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, NamedTuple
 
-from fragdex.indexing.codecs import Bits, Missing
+from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.indexing.native import compiled
 from fragdex.repairing.syntax import Found, Syntax, Window
 
@@ -43,7 +43,7 @@ def stream_info(data: bytes) -> StreamInfo | None:
     >>> stream_info(bytes([0, 0, 0, 34]) + bytes.fromhex("100010000000000000000ac442f0"))
     StreamInfo(least_block=4096, most_block=4096, most_bytes=0, rate=44100, channels=2, depth=16)
     """
-    bits = Bits(data)
+    bits = BitReader(data)
     try:
         if bits.take(8) & 0x7F or bits.take(24) < 18:
             return None
