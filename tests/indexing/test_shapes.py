@@ -24,6 +24,7 @@ from fragdex.indexing.headers import code
 from fragdex.indexing.positions import MOOF
 from fragdex.indexing.resolve import TrackState, regular_tables, track_tables
 from fragdex.indexing.samples import MoofDecoder, samples_of
+from fragdex.indexing.traf_shapes import parsed_shape, shape_of
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
@@ -139,6 +140,19 @@ def test_programs_read_in_passing_what_python_reads_behind_it(made):
     # Known from before, and looked for behind the walk.
     for found in (native.walk(view, shapes=known.programs).shaped, None):
         assert rows(shapes.by_shape(view, at, sizes, TREX, known, found)) == true
+
+
+@given(alike(), alike())
+def test_the_shape_of_another_file_is_taken_where_it_holds(one, other):
+    """Its trafs and places are those that the moof itself has."""
+    for made in (one, other):
+        view = memoryview(made.data)
+        for at, size in zip(*moofs_of(view), strict=True):
+            moof = view[at : at + size]
+            taken, own = shape_of(moof), parsed_shape(moof)
+            assert (taken is None) == (own is None)
+            if taken is not None:
+                assert (taken.mask, taken.places, taken.trafs) == (own.mask, own.places, own.trafs)
 
 
 @needs_native

@@ -9,10 +9,11 @@ point groups) are left to `batch`, which reads any.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,8 +100,41 @@ class Shape:
         return self.template, self.mask, np.array(places, np.int64).tobytes()
 
 
+class _Recent(NamedTuple):
+    """A shape of some file: what it asks of a moof, as numbers, which are compared at once."""
+
+    size: int
+    template: int
+    mask: int
+    shape: Shape
+
+
+MOST_RECENT = 16
+"""Shapes that are remembered from file to file: clips of a set are written by one muxer."""
+MOST_RECENT_BYTES = 1 << 12
+_RECENT: deque[_Recent] = deque(maxlen=MOST_RECENT)
+
+
 def shape_of(data: memoryview) -> Shape | None:
-    """The shape of a moof, or None where it is not plain."""
+    """The shape of a moof, or None where it is not plain.
+
+    That of a moof of another file is taken where it holds: what decides it is the same.
+    """
+    number = -1
+    for one in _RECENT.copy():
+        if one.size == len(data):
+            number = int.from_bytes(data, "big") if number < 0 else number
+            if not (number ^ one.template) & one.mask:
+                return one.shape
+    shape = parsed_shape(data)
+    if shape is not None and len(data) <= MOST_RECENT_BYTES:
+        template, mask = (int.from_bytes(part, "big") for part in (shape.template, shape.mask))
+        _RECENT.appendleft(_Recent(len(data), template, mask, shape))
+    return shape
+
+
+def parsed_shape(data: memoryview) -> Shape | None:
+    """`shape_of`, whatever was met before."""
     inside = inside_of(data, 0, len(data))
     if inside is None:
         return None
