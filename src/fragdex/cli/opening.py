@@ -28,7 +28,7 @@ def saved_form(name: str) -> Literal["fidx", "json"] | None:
         return None
     if is_url(name):
         return "fidx" if name.partition("?")[0].endswith(".fidx") else None
-    from fragdex.formats.fidx import MAGIC
+    from fragdex.formats.fidx_head import MAGIC
 
     try:
         with open(name, "rb") as file:
