@@ -117,3 +117,10 @@ def test_a_hit_can_still_be_unpacked_and_indexed(root):
     assert (track, fragment) == (hit.track, hit.fragment)
     with pytest.warns(DeprecationWarning, match=r"Hit\.offset"):
         assert hit[3] == hit.offset
+
+
+def test_help_of_an_old_attribute_says_the_new_one(root):
+    track = fragdex.index(root / "fixtures" / "frag-cmaf.mp4").track(1)
+    assert inspect.getdoc(inspect.getattr_static(track, "end")) == "The old name of `stop`."
+    with pytest.raises(AttributeError, match=r"Track\.end is now stop"):
+        track.end = 1

@@ -143,12 +143,16 @@ class OldName:
     def __set_name__(self, owner: type, name: str) -> None:
         self.old = f"{owner.__name__}.{name}"
         self.new = ATTRIBUTES[self.old]
+        self.__doc__ = f"The old name of `{self.new}`."
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
         _warn(self.old, self.new)
         return getattr(instance, self.new)
+
+    def __set__(self, instance: Any, value: object) -> None:
+        raise AttributeError(f"{self.old} is now {self.new}, and cannot be set")
 
 
 class OldTuple:

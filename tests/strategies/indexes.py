@@ -15,6 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fragdex.byterange import ByteRange
+from fragdex.digest import Digest
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import Edit, Encryption, Movie, SampleDefaults, TrackInfo
@@ -215,12 +216,15 @@ def indexes(draw: st.DrawFn, *, max_periods: int = 2, max_tracks: int = 3) -> In
         init = [ByteRange(start, start + draw(counts)) for _ in range(draw(st.integers(0, 2)))]
         tracks = tuple(draw(_tracks(info, timescale, number)) for info in infos)
         periods.append(Period(number, tuple(init), movie, tracks))
+    digests = st.binary(min_size=16, max_size=16).map(Digest)
     how = st.builds(How, st.just("boxes"), st.booleans(), texts, counts, counts, counts)
     finding = st.builds(
         Finding, texts, texts, st.none() | counts, st.none() | texts, st.none() | counts, counts
     )
     return Index(
-        draw(st.builds(FileInfo, texts, st.none() | counts, st.none() | texts, st.none() | texts)),
+        draw(
+            st.builds(FileInfo, texts, st.none() | counts, st.none() | digests, st.none() | texts)
+        ),
         draw(how),
         periods,
         findings=draw(st.lists(finding, max_size=3)),

@@ -41,6 +41,15 @@ for time in (1, 0.5, Fraction(1, 3), Decimal("0.5"), timedelta(seconds=1), "1:30
 hits: fragdex.Hits = track.seek_many([0.1, 0.2])
 track.seek_many(["0.1s", "0:00.2"])
 count: int = len(hits)
+first_hit: fragdex.Hit = hits[0]
+others: fragdex.Hits = hits[1:]
+later: fragdex.Time = hits[0].time + 1.5
+gap: fragdex.Time = later - hit.time
+times: fragdex.Time = 2 * gap
+ratio: Fraction = later / gap
+for one in hits:
+    clock: str = f"{one.time}, {one.time < 0.5}"
+own: fragdex.digest.Digest | None = index.file.md5
 where: fragdex.ByteRange = hit.range
 header: str = where.header
 seconds: float = hit.time.seconds
@@ -80,6 +89,12 @@ indexer.feed(data)
 need: fragdex.ByteRange | None = indexer.need
 finished: fragdex.Index = indexer.finish()
 grown: fragdex.Index = fragdex.index(data[:-100]).extend(data)
+
+view: fragdex.View = fragdex.clip(index, 0.1, 0.4, source=data)
+clip: bytes = view.read(source=data) + view.read(fragdex.ByteRange(0, 4), source=[data])
+status: int = view.respond("GET", {"Range": "bytes=0-3"}, source=data).status
+package: fragdex.Package = fragdex.package(index, source=[data])
+playlist: bytes = package["master.m3u8"].read()
 
 boxes: tuple[fragdex.boxes.Box, ...] = fragdex.boxes.parse(data)
 kind: str = fragdex.boxes.parse_box(data).type
