@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -57,12 +56,16 @@ _FOUND = sa.select(uploads).where(_OF_RECORD, uploads.c.tenant_id == sa.bindpara
 _LOCKED = _FOUND.with_for_update()
 
 
-@cache
-def _setting(names: tuple[str, ...], holder: bool) -> sa.Update:
-    """Sets columns of an upload to parameters `new_NAME`, where `of_holder` has the lease."""
-    held = uploads.c.lease_holder == sa.bindparam("of_holder") if holder else sa.true()
+def _setting(names: Iterable[str], *, held: bool) -> sa.Update:
+    """Sets columns of an upload to parameters `new_NAME`; `held`: if `of_holder` has the lease."""
+    own = uploads.c.lease_holder == sa.bindparam("of_holder") if held else sa.true()
     values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in names}
-    return uploads.update().where(_OF_RECORD, held).values(values)
+    return uploads.update().where(_OF_RECORD, own).values(values)
+
+
+_TAKING = _setting(("lease_holder", "lease_until"), held=False)
+_GIVEN_BACK = frozenset(("lease_holder", "lease_until", "next_byte", "written_at"))
+_GIVING_BACK = _setting(_GIVEN_BACK, held=True)
 
 
 def find(
@@ -126,7 +129,7 @@ def take(
             )
         lease = Lease(database, upload, seconds, orphaned=row.lease_holder is not None)
         connection.execute(
-            _setting(("lease_holder", "lease_until"), holder=False),
+            _TAKING,
             {
                 "of_family": family,
                 "of_record": record_id,
@@ -203,7 +206,7 @@ class Lease:
             values["written_at"] = now
         values = {"lease_until": until} | values
         changed = connection.execute(
-            _setting(tuple(values), holder=True),
+            _GIVING_BACK if values.keys() == _GIVEN_BACK else _setting(values, held=True),
             {
                 "of_family": self._upload.family,
                 "of_record": self._upload.record_id,
