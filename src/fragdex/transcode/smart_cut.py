@@ -31,7 +31,7 @@ from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of, 
 from fragdex.seeking.sample_runs import reorder_depth
 from fragdex.transcode.seams import MOST_SETS, Seam, SeamSettings, encoded
 
-__all__ = ["Plan", "plan", "seamed"]
+__all__ = ["CutPlan", "plan", "seamed"]
 
 _CONFIGURATIONS: Final = {"avc": "avcC", "hevc": "hvcC"}
 _END_OF_SEQUENCE: Final = bytes.fromhex("00000002 4801")
@@ -39,7 +39,7 @@ _END_OF_SEQUENCE: Final = bytes.fromhex("00000002 4801")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CutPlan:
     """What becomes of the samples of a clip, by their numbers.
 
     Attributes:
@@ -53,7 +53,7 @@ class Plan:
     tail: Int64
 
 
-def plan(samples: SampleTable, low: int, high: int, begins: Any) -> Plan:
+def plan(samples: SampleTable, low: int, high: int, begins: Any) -> CutPlan:
     """Which pictures of a span are copied, so that none is hidden.
 
     Args:
@@ -84,7 +84,7 @@ def plan(samples: SampleTable, low: int, high: int, begins: Any) -> Plan:
     starts = np.flatnonzero(samples.sync & (cts >= cts[shown[0]]) & (cts < high)).tolist()
     start = next((number for number in starts if begins(number)), None)
     if start is None:
-        return Plan(shown, shown[:0], shown[:0])
+        return CutPlan(shown, shown[:0], shown[:0])
     # Pictures that are decoded after a sync sample and shown before it may need those before it.
     behind = np.arange(start, count)
     behind = behind[cts[behind] >= cts[start]]
@@ -96,8 +96,8 @@ def plan(samples: SampleTable, low: int, high: int, begins: Any) -> Plan:
             break
         copied = copied[:-1]
     if not len(copied):
-        return Plan(shown, shown[:0], shown[:0])
-    return Plan(shown[cts[shown] < cts[start]], copied, rest)
+        return CutPlan(shown, shown[:0], shown[:0])
+    return CutPlan(shown[cts[shown] < cts[start]], copied, rest)
 
 
 def seamed(
