@@ -339,9 +339,9 @@ PIXELS_AT_ONCE = 64 << 20
 class Frames(LazyArray):
     """The frames of one track, exact, by number and by time.
 
-    Every frame has the pixels that decoding the whole track in order gives. A call finds the sync
-    samples that its frames need, reads their bytes in few requests, decodes each group once,
-    several in parallel, and returns the frames in the requested order.
+    Every frame has the pixels that decoding the whole track in order gives. A call reads the bytes
+    that its frames need in few requests, decodes each group of pictures once, several in parallel,
+    and returns the frames in the requested order.
 
     Args:
         what: the file: path, bytes, seekable file, URL, or an open `Source`, which stays open.
@@ -350,24 +350,22 @@ class Frames(LazyArray):
         format: `rgb` and `gray` are uint8, `rgb16` and `gray16` uint16 over the full range, each
             of shape (frames, height, width, channels); `yuv` are the decoded planes, a tuple of
             arrays (frames, height, width), uint16 where they have more than 8 bits.
-        size: width and height that frames are scaled to; None: as they are coded. Non-square
-            pixels stay non-square.
+        size: (width, height) that frames are scaled to; None: as coded, with non-square pixels.
         rotate: rotate frames as the track header says (ISO/IEC 14496-12, 8.3.2).
         period: number of the period, in a file of several moovs; None: there is only one.
         order: of the numbers: `presentation`, or `decode`.
         hidden: whether frames that the edit list hides are numbered as well.
         damaged: `raise` UndecodableMedia, or `blank`: pixels of 0, named by `batch.missing`.
-        threads: that decode; None: one a processor, 8 at most; 4 on a device whose pictures come to
-            main memory, and two for each of its engines where they stay (16 at most).
+        threads: that decode; None: one a processor, 8 at most; on a device 4, or two an engine
+            where pictures stay on it (16 at most).
         cache: bytes of pictures and samples that are held for the next call, or a `FrameCache`
             (`fragdex.frames`) that several share, and decoders with it.
         device: hardware that decodes, `cuda`, `vaapi` or `videotoolbox`; None: the processor.
             If that is not possible, a RuntimeWarning says why, and the processor decodes.
         output: whose arrays the pixels are: `numpy`; or `torch`, `cupy`: with `device="cuda"` they
             stay on it, ordered before what the current stream of that library does next.
-        conversion: `swscale`: colours, gray and sizes as FFmpeg's library makes them on the
-            processor (bicubic); `integer`: in whole numbers, the same on every device: 10 bits,
-            sizes (bilinear) and gray (the luma of the picture) stay on it, too.
+        conversion: of colours and sizes: `swscale`, as FFmpeg's library on the processor (bicubic);
+            `integer`: the same on every device (bilinear; gray is the luma).
         init: the initialization segment of a segment without moov.
         max_bytes, max_requests, options: as of `open_source`.
 
@@ -608,7 +606,7 @@ class Frames(LazyArray):
         chosen, _ = self._numbers(numbers)
         return self._reader.plan(self._awake().numbering.sample[chosen].tolist())
 
-    def fill(self, rows: Rows, places: Sequence[int], numbers: Any) -> FrameBatch:
+    def fill(self, rows: Rows, places: Sequence[int], numbers: int | Selection) -> FrameBatch:
         """Decode frames into rows of arrays that several calls or videos fill.
 
         Args:
@@ -639,7 +637,7 @@ class Frames(LazyArray):
         if self._lib is not None:
             self._lib.hand_over()
 
-    def read_ahead(self, numbers: Any) -> None:
+    def read_ahead(self, numbers: int | Selection) -> None:
         """Read the bytes of frames, for the next call, which decodes them.
 
         Raises: what reading raises.
