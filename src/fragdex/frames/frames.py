@@ -361,7 +361,7 @@ class Frames(LazyArray):
         cache: bytes of pictures and samples that are held for the next call, or a `FrameCache`
             (`fragdex.frames`) that several share, and decoders with it.
         device: hardware that decodes, `cuda`, `vaapi` or `videotoolbox`; None: the processor.
-            If that is not possible, a RuntimeWarning says why, and the processor decodes.
+            If that fails, a RuntimeWarning says why, and the processor decodes.
         output: whose arrays the pixels are: `numpy`; or `torch`, `cupy`: with `device="cuda"` they
             stay on it, ordered before what the current stream of that library does next.
         conversion: of colours and sizes: `swscale`, as FFmpeg's library on the processor (bicubic);
