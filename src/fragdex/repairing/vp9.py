@@ -119,7 +119,7 @@ def samples_in(data: bytes, places: Sequence[int]) -> list[int] | None:
 
 
 def superframe(data: bytes) -> list[int] | None:
-    """Sizes of the frames of a superframe that fills these bytes; None: there is none (B.3)."""
+    """Sizes of the frames of a superframe that fills these bytes; None: no superframe (B.3)."""
     last = data[-1] if data else 0
     if last & 0xE0 != 0xC0:
         return None
