@@ -19,7 +19,7 @@ import fragdex.data
 from decoding.filming import number_in, numbered
 from fragdex.decoding import codec
 from fragdex.decoding.codec import TrackCodec
-from fragdex.frames import FrameCache, decoders
+from fragdex.frames import decoders
 from fragdex.frames import frames as frames_module
 from fragdex.frames.pixels import Converter
 
@@ -92,17 +92,36 @@ def test_what_a_device_cannot_decode_the_processor_does_and_says_so_once(film, m
         return self._opened(av).streams[0].codec_context, ""
 
     monkeypatch.setattr(TrackCodec, "_on_device", on_device)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        cache = FrameCache(0)
-        for _ in range(2):
-            frames = fragdex.Frames(film, format="gray", device="cuda", cache=cache, threads=2)
-            assert [number_in(one[..., 0]) for one in frames[[50, 4, 30]].data] == [50, 4, 30]
-            assert frames.device is None
-    assert len(opened) == 1
-    assert [str(one.message) for one in told] == [
-        "track 1 is decoded by the processor, not by cuda: it has no decoder for this coding"
-    ]
+    for again in (1, 2):  # the next video may be one that it can decode
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            frames = fragdex.Frames(film, format="gray", device="cuda", cache=0, threads=2)
+            for _ in range(2):
+                batch = frames[[50, 4, 30]]
+                assert [number_in(one[..., 0]) for one in batch.data] == [50, 4, 30]
+                assert frames.device is None
+        assert len(opened) == again
+        assert [str(one.message) for one in told] == [
+            "track 1 is decoded by the processor, not by cuda: it has no decoder for this coding"
+        ]
+
+
+def test_videos_that_are_coded_alike_share_the_decoders_of_a_device(monkeypatch):
+    def on_device(self, av, device):
+        return self._opened(av).streams[0].codec_context, ""
+
+    monkeypatch.setattr(TrackCodec, "_on_device", on_device)
+    monkeypatch.setattr(frames_module, "is_of_device", lambda picture: True)
+    pool = decoders.DecoderPool(2)
+    monkeypatch.setattr(frames_module, "OF_DEVICES", pool)
+    for count in (20, 30, 40):
+        with fragdex.Frames(
+            numbered(count, 30, keys=10), format="gray", device="cuda", threads=1
+        ) as frames:
+            numbers = [count - 1, 3]
+            assert [number_in(one[..., 0]) for one in frames[numbers].data] == numbers
+            assert frames.device == "cuda"
+    assert pool.made == 1
 
 
 def test_videos_of_a_batch_are_decoded_side_by_side_on_a_device(film, tmp_path, monkeypatch):
@@ -117,6 +136,7 @@ def test_videos_of_a_batch_are_decoded_side_by_side_on_a_device(film, tmp_path, 
     )
     monkeypatch.setattr(frames_module, "is_of_device", lambda picture: True)
     monkeypatch.setattr(decoders, "MOST_SIDE_BY_SIDE", 2)
+    monkeypatch.setattr(frames_module, "OF_DEVICES", decoders.DecoderPool())
     both, working, most = threading.Barrier(2), [], []
     decode_run = frames_module.decode_run
 

@@ -87,6 +87,11 @@ class DecoderPool:
                 self._codecs.popitem(last=False)
             return codec
 
+    def forget(self, setup: Hashable) -> None:
+        """Ask again how tracks of a setup are decoded."""
+        with self._lock:
+            self._codecs.pop(setup, None)
+
     def take(
         self, setup: Hashable, sets: ParameterSets, codec: TrackCodec
     ) -> tuple[Any, ParameterSets]:
@@ -123,6 +128,10 @@ class DecoderPool:
         # Freeing a decoder waits for its threads, which a fork leaves behind.
         abandon((self._waiting, self._codecs))
         self._start()
+
+
+OF_DEVICES: Final = DecoderPool(MOST_SIDE_BY_SIDE)
+"""Decoders of devices, which all videos of a process share: each takes memory there."""
 
 
 class Decoders:
@@ -188,9 +197,9 @@ class Decoders:
         return self._setup.decode_alike(one, other)
 
     def leave_device(self, entry: int, why: str) -> None:
-        """Let the processor decode, this track and those that are coded alike."""
+        """Let the processor decode this track; a RuntimeWarning says so, once."""
         self._codec_of(entry).leave_device(why)
-        self.device = None
+        self._codec_of(entry)
 
     def turn(self) -> AbstractContextManager[Any]:
         """While it lasts, one decoder works; those of a device are limited."""
@@ -222,7 +231,13 @@ class Decoders:
                 init, self._setup.track, self._codec, device=self._asked, stays=self.stays
             )
 
-        codec = self._pool.codec(self._key(entry), made)
+        key = self._key(entry)
+        codec = self._pool.codec(key, made)
+        if codec.device is None and self._asked is not None:
+            # Of this video only: for the next one the device is tried again.
+            self._pool.forget(key)
+            self._asked = None
+            codec = self._pool.codec(self._key(entry), lambda: codec)
         self.device = codec.device
         return codec
 

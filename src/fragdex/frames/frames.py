@@ -36,7 +36,7 @@ from fragdex.frames.decode_runs import (
     decode_run,
     reads_of,
 )
-from fragdex.frames.decoders import CachePart, FrameCache
+from fragdex.frames.decoders import OF_DEVICES, CachePart, FrameCache
 from fragdex.frames.frame_batch import Frame, FrameBatch, LazyArray, PixelArray
 from fragdex.frames.frame_track import FrameTrack
 from fragdex.frames.pixels import Converter, Gathering, PixelFormat, Rows, is_of_device
@@ -451,7 +451,8 @@ class Frames(LazyArray):
         try:
             self._opened = FrameTrack(
                 source, self._index, self._track_wanted, period=self._period, init=self._init,
-                order=self._order, hidden=self._hidden, pool=self._cache.decoders,
+                order=self._order, hidden=self._hidden,
+                pool=self._cache.decoders if self._device is None else OF_DEVICES,
                 device=self._device, stays=self._lib is not None and self._device is not None,
             )  # fmt: skip
         except BaseException:
