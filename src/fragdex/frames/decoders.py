@@ -8,7 +8,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from threading import BoundedSemaphore, Lock
+from threading import BoundedSemaphore, Lock, RLock
 from typing import Any, Final, Protocol
 
 from fragdex.decoding.codec import TrackCodec, engines_of, hold_back
@@ -172,6 +172,7 @@ class Decoders:
         self.stays = stays
         self._setup, self._codec, self._pool, self._depth = setup, codec, pool, depth
         self._several, self._asked, self.device = several, device, device
+        self._changing = RLock()
         if not several:
             self._codec_of(1)
 
@@ -198,8 +199,9 @@ class Decoders:
 
     def leave_device(self, entry: int, why: str) -> None:
         """Let the processor decode this track; a RuntimeWarning says so, once."""
-        self._codec_of(entry).leave_device(why)
-        self._codec_of(entry)
+        with self._changing:  # threads that decode find out at the same time
+            self._codec_of(entry).leave_device(why)
+            self._codec_of(entry)
 
     def turn(self) -> AbstractContextManager[Any]:
         """While it lasts, one decoder works; those of a device are limited."""
@@ -231,15 +233,16 @@ class Decoders:
                 init, self._setup.track, self._codec, device=self._asked, stays=self.stays
             )
 
-        key = self._key(entry)
-        codec = self._pool.codec(key, made)
-        if codec.device is None and self._asked is not None:
-            # Of this video only: for the next one the device is tried again.
-            self._pool.forget(key)
-            self._asked = None
-            codec = self._pool.codec(self._key(entry), lambda: codec)
-        self.device = codec.device
-        return codec
+        with self._changing:
+            key = self._key(entry)
+            codec = self._pool.codec(key, made)
+            if codec.device is None and self._asked is not None:
+                # Of this video only: for the next one the device is tried again.
+                self._pool.forget(key)
+                self._asked = None
+                codec = self._pool.codec(self._key(entry), lambda: codec)
+            self.device = codec.device
+            return codec
 
 
 class FrameCache:
