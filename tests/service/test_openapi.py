@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 import fragdex
+from fragdex.service.records import tables
+from fragdex.service.records.identifiers import instant
 from fragdex.service.web.documents import SCHEMAS
 from service.serving import API, serving
 
@@ -100,6 +102,9 @@ def records(server, tmp_path_factory):
     render = client.post(f"{API}/renders", json=still).json()["id"]
     client.post(f"{API}/renders/{render}/cancel")  # its events come to an end
     repair = client.post(f"{API}/files/{unprocessed}/repair", json={}).json()["id"]
+    ended = tables.repairs.update().where(tables.repairs.c.id == repair)
+    with server.context.database.write() as connection:
+        connection.execute(ended.values(failed_at=instant(), problem={}))
     hook = {"url": "https://example.org/"}
     webhook = client.post(f"{API}/webhooks", json=hook).json()["id"]
     delivery = client.post(f"{API}/webhooks/{webhook}/ping").json()["id"]

@@ -53,7 +53,7 @@ def records(served):
     hook = {"url": f"https://example.org/{SECRET}", "types": ["webhook.*"]}
     webhook = client.post(f"{API}/webhooks", json=hook).json()
     delivery = client.post(f"{API}/webhooks/{webhook['id']}/ping").json()["id"]
-    repair = client.post(f"{API}/files/{video}/repair", json={}).json()["id"]
+    repair = over(served, client.post(f"{API}/files/{video}/repair", json={}).json()["id"])
     mark = uuid.uuid4().hex
     key = client.post(f"{API}/keys", json={"name": SECRET}).json()["id"]
     renders = rendered(client, {"md5": mark, "metadata": {"film": SECRET}})
@@ -107,6 +107,14 @@ def records(served):
         "/keys/{id}": [{"id": key}],
         "/webhooks/{id}": [{"id": webhook["id"], "delivery_id": delivery}],
     }
+
+
+def over(served, repair):
+    """A repair whose events come to an end."""
+    change = tables.repairs.update().where(tables.repairs.c.id == repair)
+    with served.context.database.write() as connection:
+        connection.execute(change.values(failed_at=instant(), problem={"detail": SECRET}))
+    return repair
 
 
 def heard(served, file_id):

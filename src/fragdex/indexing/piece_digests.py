@@ -115,7 +115,7 @@ def digests_of_grown(known: PieceDigests, source: Source, edges: Int64) -> Piece
     >>> from fragdex.sources import open_source
     >>> before = digest_pieces(open_source(b"abc"), np.array([0, 1, 3]))
     >>> grown = digests_of_grown(before, open_source(b"?bcd"), np.array([0, 1, 4]))
-    >>> grown.table.digest[0] == before.table.digest[0], grown.size
+    >>> grown.table.digest[:1].tobytes() == before.table.digest[:1].tobytes(), grown.size
     (True, 4)
     """
     old, most = known.table, min(len(known), len(edges) - 1)
@@ -201,9 +201,6 @@ class MergedRanges:
 
         >>> one = MergedRanges(np.array([4]), np.array([9]))
         >>> other = MergedRanges(np.array([0]), np.array([5]))
-        ...     MergedRanges(np.array([4]), np.array([9])),
-        ...     MergedRanges(np.array([0]), np.array([5])),
-        ... )
         >>> MergedRanges.merged([one, other]).stop.tolist()
         [9]
         """
