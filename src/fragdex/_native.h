@@ -162,6 +162,7 @@ PyObject *chunk_starts(PyObject *self, PyObject *args);
 PyObject *places(PyObject *self, PyObject *args);
 PyObject *extents(PyObject *self, PyObject *args);
 PyObject *aac_frame(PyObject *self, PyObject *args);
+PyObject *find_bytes(PyObject *self, PyObject *args);
 PyObject *bare_zeros(PyObject *self, PyObject *args);
 PyObject *crc16_ends(PyObject *self, PyObject *args);
 #ifndef _WIN32

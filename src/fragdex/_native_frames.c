@@ -345,6 +345,29 @@ PyObject *aac_frame(PyObject *self, PyObject *args)
     return out;
 }
 
+/* Where a pattern stands first, or -1: bytes.find, several times as fast. */
+PyObject *find_bytes(PyObject *self, PyObject *args)
+{
+    (void)self;
+    Py_buffer data, pattern;
+    if (!PyArg_ParseTuple(args, "y*y*", &data, &pattern))
+        return NULL;
+    const uint8_t *begin = data.buf, *at = begin, *first = pattern.buf;
+    Py_ssize_t left = data.len - pattern.len, found = pattern.len ? -1 : 0;
+    while (found < 0 && left >= 0) {
+        const uint8_t *place = memchr(at, *first, (size_t)left + 1);
+        if (!place)
+            break;
+        if (!memcmp(place, first, (size_t)pattern.len))
+            found = place - begin;
+        left -= place + 1 - at;
+        at = place + 1;
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&pattern);
+    return PyLong_FromSsize_t(found);
+}
+
 /* Where two zeros begin that 0, 1 or 2 follows, or -1: in a NAL unit there are none
  * (ISO/IEC 14496-10, 7.4.1). */
 PyObject *bare_zeros(PyObject *self, PyObject *args)

@@ -44,6 +44,7 @@ static PyMethodDef methods[] = {
      "starts, count, into)"},
     {"aac_frame", aac_frame, METH_VARARGS,
      "aac_frame(data, codebooks, deltas, long, short, elements) -> (bytes of the frame or 0, bits)"},
+    {"find_bytes", find_bytes, METH_VARARGS, "find_bytes(data, pattern) -> place or -1"},
     {"bare_zeros", bare_zeros, METH_VARARGS, "bare_zeros(data) -> place or -1"},
     {"crc16_ends", crc16_ends, METH_VARARGS, "crc16_ends(data, least, most) -> [bytes, ...]"},
     {NULL, NULL, 0, NULL},

@@ -12,7 +12,7 @@ from tests.repairing.broken import film
 from fragdex.indexing.native import compiled
 from fragdex.repairing.flac import crc16_ends, crc16_ends_plain
 from fragdex.repairing.sound import ELEMENTS, read_frame, read_frame_plain
-from fragdex.repairing.syntax import bare_zeros, bare_zeros_plain
+from fragdex.repairing.syntax import bare_zeros, bare_zeros_plain, find_bytes
 
 needs_c = pytest.mark.skipif(compiled is None, reason="the C extension was not compiled")
 
@@ -55,6 +55,8 @@ def test_checksums_are_right_at_the_same_places(data: bytes, least: int) -> None
 @given(st.lists(st.sampled_from(b"\0\0\0\1\2\3a"), max_size=40).map(bytes))
 def test_bare_zeros_are_at_the_same_place(data: bytes) -> None:
     assert bare_zeros(data) == bare_zeros_plain(data)
+    for pattern in (b"", b"\0", b"\0\0\1", bytes(4), data[5:9]):
+        assert find_bytes(data, pattern) == data.find(pattern)
 
 
 @needs_c
