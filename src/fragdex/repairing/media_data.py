@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -75,9 +75,24 @@ def stretches_of(source: Source, size: int) -> list[Stretch]:
         else:
             stretches.append(Stretch(at, stop, head.type.decode("latin-1")))
         at = stop
-    if not any(one.kind == "moov" for one in stretches) and stretches and stretches[-1].cut:
-        stretches[-1:] = _around_moov(source, stretches[-1])
     return [one for one in stretches if one.start < one.stop]
+
+
+def may_hide_moov(stretches: Sequence[Stretch]) -> bool:
+    """Whether a moov may stand after media data whose size does not say where it ends."""
+    has_moov = any(one.kind == "moov" for one in stretches)
+    return bool(stretches) and stretches[-1].cut and not has_moov
+
+
+def with_hidden_moov(source: Source, stretches: Sequence[Stretch]) -> list[Stretch]:
+    """The file with the moov after such media data; all of it is searched."""
+    return [*stretches[:-1], *_around_moov(source, stretches[-1])]
+
+
+def has_moov_in(source: Source, size: int, parts: Iterable[ByteRange]) -> bool:
+    """Whether the type of a moov stands in one of these parts of a file."""
+    window = Window(source, size)
+    return any(window.find(MOOV, part.start, part.stop) is not None for part in parts)
 
 
 def _around_moov(source: Source, last: Stretch) -> list[Stretch]:

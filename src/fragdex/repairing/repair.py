@@ -19,10 +19,13 @@ from fragdex.repairing.between import Between, PacketPace, pace_of
 from fragdex.repairing.film import Recovered, film_view, sample_ranges
 from fragdex.repairing.media_data import (
     Stretch,
+    has_moov_in,
+    may_hide_moov,
     movie_of,
     rate_in,
     stretches_of,
     syntax_in,
+    with_hidden_moov,
     with_right_header,
 )
 from fragdex.repairing.pattern import Pattern, pattern_of, syntax_of
@@ -199,6 +202,12 @@ def _repair(
 ) -> Repair:
     size = _size_of(source)
     stretches = stretches_of(source, size)
+    if may_hide_moov(stretches):
+        if good is not None:
+            walked = _without_hidden_moov(source, size, stretches, good, progress)
+            if walked is not None:
+                return walked
+        stretches = with_hidden_moov(source, stretches)
     own = _Model.of_broken(source, stretches)
     model = own if good is None else _Model.of(good)
     moofs = any(one.kind == "moof" for one in stretches)
@@ -263,6 +272,26 @@ class _Model:
 
     def trak(self, track: Track) -> Box:
         return traks_of(self.boxes)[track.id]
+
+
+def _without_hidden_moov(
+    source: Source, size: int, stretches: Sequence[Stretch], good: Source, progress: Progress
+) -> Repair | None:
+    """The file by its media data, read once; None: there may be a moov in it after all.
+
+    A moov is in no sample that was proved: only what is lost is searched for one.
+    """
+    model = _Model.of(good)
+    if any(one.kind == "moof" for one in stretches):
+        return None
+    try:
+        walked = _by_walk(source, size, stretches, model, good, progress)
+    except Unprocessable:
+        return None
+    if not all(track.proved for track in walked.tracks) or len(walked.spans) >= MOST_SPANS:
+        return None
+    lost = (ByteRange(one.start, one.stop) for one in walked.spans if one.state == "lost")
+    return None if has_moov_in(source, size, lost) else walked
 
 
 def _by_tables(
