@@ -6,10 +6,10 @@ import pytest
 
 import fragdex
 from fragdex.boxes.fragments import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_SIZE
-from fragdex.errors import SourceChanged
+from fragdex.errors import FormatError, SourceChanged
 from fragdex.fragments.table import FragmentFlags
 from fragdex.sources import open_source
-from fragdex.testing import made_movie
+from fragdex.testing import made_movie, movie
 from fragdex.testing.files import Brand, Chunks, make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
@@ -46,6 +46,19 @@ def test_runs_of_sync_samples_are_cut_and_joined_again():
         assert len(before.track(2).sync_samples) == 1  # one run, over every fragment
         after = before.extend(made.data[:two])
         assert after.track(2).sync_samples == fragdex.index(made.data[:two]).track(2).sync_samples
+
+
+@pytest.mark.parametrize("fragmented", [True, False])
+def test_digests_grow_with_the_file(fragmented):
+    """Only what has come is read for them: they are those of the whole file all the same."""
+    data = movie(fragments=6, samples=5, fragmented=fragmented)
+    whole = fragdex.index(data, digests=True)
+    for stop in (len(data) // 2, len(data) - 3):
+        try:
+            grown = fragdex.index(data[:stop], digests=True).extend(data)
+        except FormatError:
+            continue  # too little of it
+        assert grown.digests == whole.digests
 
 
 def test_a_file_that_shrank_is_another_one():
