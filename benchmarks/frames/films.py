@@ -11,8 +11,13 @@ from pathlib import Path
 
 import av
 import loop
+import numpy as np
 
-__all__ = ["FOLDER", "LOOP", "RATE", "Film", "made", "made_set"]
+from fragdex.data import write_set
+from fragdex.data.set_file import SetFile
+from fragdex.data.set_parts import GROUP_BYTES, GROUP_ROWS, set_writer
+
+__all__ = ["FOLDER", "LOOP", "RATE", "Film", "made", "made_set", "many_rows"]
 
 FOLDER = Path(__file__).parents[1] / "data" / "frames"
 RATE, LOOP_SECONDS = 25, 40
@@ -73,6 +78,26 @@ def made_set(count: int) -> Path:
             packets = loop.encode(Film(320, 180, 50, LOOP_SECONDS).shape(turn * LOOP))
             for number in missing:
                 _mux(packets, 16 + number // SET_LOOPS, _of_set(folder, number))
+    return folder
+
+
+def many_rows(count: int, path: Path) -> Path:
+    """A set with so many rows, whose videos are some of `made_set` under names of their own.
+
+    Written as `write_set` writes sets, but by whole row groups. Returns their folder.
+    """
+    folder = made_set(SET_LOOPS)
+    few = path.with_suffix(".few")
+    write_set([str(_of_set(folder, number)) for number in range(SET_LOOPS)], few)
+    rows = SetFile(str(few)).read(0)
+    few.unlink()
+    with set_writer(str(path)) as writer:
+        each = max(min(GROUP_ROWS, GROUP_BYTES * SET_LOOPS // rows["index"].nbytes), 1)
+        for first in range(0, count, each):
+            numbers = np.arange(first, min(first + each, count))
+            names = [f"{n}/../{n % SET_LOOPS:03}.mp4" for n in numbers.tolist()]
+            group = rows.take(numbers % SET_LOOPS)
+            writer.write_table(group.set_column(0, group.schema.field(0), [names]))
     return folder
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from asking import Setting, ask
-from films import SET_FILMS, made_set
+from films import SET_FILMS, made_set, many_rows
 from rounds import Amount, Amounts, Measured, compared, in_turns
 from rows import Row, Want
 
 from fragdex.data import write_set
 
-__all__ = ["loader", "memory"]
+__all__ = ["epoch", "loader", "memory"]
 
 WORKERS = 4
 CACHE = 64 << 20
@@ -114,3 +114,31 @@ def memory(setting: Setting) -> Measured:
         Want("second half above the first: ≤ 5 MB", grown, 5, at_most=True, unit="MB"),
     ]
     return row, {"more than before the first window": Amount("MB", "", held)}
+
+
+def epoch(setting: Setting) -> Measured:
+    """Memory of a shuffled epoch of sets with a thousand to a million videos.
+
+    The rows of a set share a few films, so that only what grows with rows differs.
+    """
+    counts = (1000, 10_000) if setting.quick else (1000, 10_000, 100_000, 1_000_000)
+    windows = 400 if setting.quick else 4000 // setting.part
+    row = Row("epoch", f"{windows:,} windows of 16 of a shuffled epoch, sets of {counts[0]:,} to "
+              f"{counts[-1]:,} videos")  # fmt: skip
+    amounts: Amounts = {}
+    peaks, most = [], 0.0
+    for count in counts:
+        path = setting.folder / f"{count}.parquet"
+        root = many_rows(count, path)
+        answer = ask("epoch", set=str(path), root=str(root), windows=windows)
+        peaks.append(answer["peak"] / 1e6)
+        most = max(most, answer["requests"])
+        size = path.stat().st_size / 1e6
+        note = f"a file of {size:.0f} MB; {answer['windows']:,} windows; the first batch after "
+        amounts[f"{count:,} videos"] = Amount("MB", note + f"{answer['open']:.1f} s", [peaks[-1]])
+        path.unlink()
+    row.wants += [
+        Want("peak of the largest ≤ 1.1 × that of the smallest", peaks[-1] / peaks[0], 1.1, True),
+        Want("reads a window < 1", most, 1, at_most=True, unit=""),
+    ]
+    return row, amounts

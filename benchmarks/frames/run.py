@@ -48,6 +48,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "s3": rows_remote.bucket,
     **{f"loader-{each}": partial(rows_loader.loader, each=each) for each in (1, 8)},
     "memory": rows_loader.memory,
+    "epoch": rows_loader.epoch,
     "same": rows_local.same,
 }
 

@@ -376,7 +376,7 @@ def test_the_page_lists_the_members_of_what_is_inside() -> None:
 
 def test_the_page_lists_the_columns_of_the_set() -> None:
     pa = pytest.importorskip("pyarrow")
-    from fragdex.data.set_parts import schema
+    from fragdex.data.set_file import schema
 
     def flat(fields: Any, before: str = "") -> Iterator[tuple[str, str]]:
         for one in fields:

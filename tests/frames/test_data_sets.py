@@ -13,13 +13,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.data import VideoSet, film_listing, set_parts, write_set
 from fragdex.data.film_listing import ListedFilm
+from fragdex.data.set_file import SetFile
 from fragdex.data.set_parts import groups_of, small_init
 from fragdex.errors import DamagedIndex, FragdexError, SourceChanged, SourceNotFound
 from fragdex.indexing.making import index_source
@@ -181,7 +182,7 @@ def test_a_second_run_indexes_what_is_new_or_changed(folder, monkeypatch):
 KILLED = """
 import os, signal, sys
 from fragdex.data import set_parts, write_set
-set_parts._GROUP_ROWS = 1
+set_parts.GROUP_ROWS = 1
 done = []
 def each(name, error):
     done.append(name)
@@ -216,11 +217,19 @@ def test_a_run_that_fails_keeps_what_it_has(folder):
 
 
 def test_row_groups_are_small(folder, monkeypatch):
-    monkeypatch.setattr(set_parts, "_GROUP_ROWS", 2)
+    monkeypatch.setattr(set_parts, "GROUP_ROWS", 2)
     path = folder.parent / "set.parquet"
     write_set(folder, path)
     videos = VideoSet(path)
-    assert videos._file.num_row_groups == 3
+    assert [video.path for video in videos[1:]] == [video.path for video in videos][1:]
+    assert videos.select([3, -4])[0] == videos[3]
+    with pytest.raises(IndexError):
+        videos[4]
+    frames = {}
+    for numbers, spans in videos.select([3, 0, 2]).spans():
+        frames |= dict(zip(numbers.tolist(), spans.frames.tolist(), strict=True))
+    assert frames == {0: 23, 1: 20, 2: 22}
+    assert len(videos._file.ends) == 3
     assert [len(videos.frames(number)) for number in range(4)] == [20, 21, 22, 23]
 
 
@@ -239,6 +248,54 @@ def test_what_is_no_set_is_refused(tmp_path):
         write_set(tmp_path, tmp_path / "c.parquet")
     with pytest.raises(FileNotFoundError):
         VideoSet(tmp_path / "d.parquet")
+
+
+def test_row_groups_are_those_of_any_writer(folder, tmp_path):
+    """A footer is read in pieces: each is what pyarrow reads at once."""
+    from pyarrow import parquet
+
+    path = folder.parent / "set.parquet"
+    write_set(folder, path)
+    table = SetFile(str(path)).read(0)
+    other = tmp_path / "other.parquet"
+    for options in (
+        {"row_group_size": 1}, {"row_group_size": 2, "write_page_index": True, "version": "1.0"},
+        {"row_group_size": 9, "compression": "none", "use_dictionary": False},
+    ):  # fmt: skip
+        parquet.write_table(table, other, **options)
+        file, whole = SetFile(str(other)), parquet.ParquetFile(other)
+        assert len(file.ends) == whole.num_row_groups
+        assert file.ends[-1] == 5
+        for group in range(len(file.ends)):
+            assert file.read(group).equals(whole.read_row_group(group))
+            names = ["path", "tracks.list.element.gops.list.element.frame"]
+            assert file.read(group, names).equals(whole.read_row_group(group, names))
+    parquet.write_table(table.slice(0, 0), other)
+    assert len(VideoSet(other)) == 0
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_damaged_footer_is_refused_or_read(small_set, data):
+    path, whole = small_set
+    size = int.from_bytes(whole[-8:-4], "little")
+    place = data.draw(st.integers(len(whole) - size - 8, len(whole) - 1))
+    damaged = bytearray(whole)
+    damaged[place : place + data.draw(st.integers(1, 4))] = data.draw(st.binary(max_size=4))
+    path.write_bytes(damaged)
+    try:
+        videos = VideoSet(path)
+        len(videos), videos.broken, list(videos)
+        write_set(FIXTURES / "open-gop.mp4", path)
+    except (FragdexError, OSError):
+        pass
+
+
+@pytest.fixture(scope="module")
+def small_set(tmp_path_factory):
+    path = tmp_path_factory.mktemp("set") / "set.parquet"
+    write_set([FIXTURES / "open-gop.mp4", FIXTURES / "frag-cmaf.mp4"], path)
+    return path, path.read_bytes()
 
 
 def test_a_film_that_changed_is_refused(folder):

@@ -11,6 +11,7 @@ import sys
 import threading
 import types
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -141,17 +142,41 @@ def test_the_order_has_each_window_once_and_neighbours_together(windows):
     assert sampler.epoch == 2
     sampler.set_epoch(0)
     assert list(sampler) == first
-    groups = windows.groups()
-    runs = np.split(first, np.flatnonzero(np.diff(groups[first]) != 0) + 1)
-    assert all(np.diff(run).max(initial=1) <= 1 or len(run) > 3 for run in runs)
-    assert len(runs) < 15  # and not 23
+    runs = windows.runs(3).tolist()
+    assert runs == runs_of(windows, 3)
+    assert sum(after == before + 1 for before, after in pairwise(first)) >= 23 - len(runs)
     assert list(WindowSampler(windows, shuffle=False)) == list(range(23))
     # what a seed means does not change with versions and machines
     assert list(WindowSampler(windows, seed=1, together=1))[:6] == ORDER
     assert len(list(WindowSampler(Windows(windows.videos, frames=1000)))) == 0
 
 
-ORDER = [9, 16, 2, 18, 19, 21]
+def runs_of(windows, together):
+    """The lengths of runs, by the groups of each video."""
+    begins = [np.sort(windows.videos.groups(number).frame) for number in range(len(windows.videos))]
+    lengths, last = [], None
+    for window in range(len(windows)):
+        video = windows.video_of(window)
+        group = np.searchsorted(begins[video], windows.first_frame(window), side="right")
+        if (video, group) == last and lengths[-1] < together:
+            lengths[-1] += 1
+        else:
+            lengths.append(1)
+        last = video, group
+    return lengths
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.integers(1, 5), st.integers(1, 9))
+def test_runs_of_any_selection(videos, chosen, together, step):
+    windows = Windows(videos.select(chosen), frames=4, step=step)
+    assert windows.runs(together).tolist() == runs_of(windows, together)
+    assert [video.frames for video in windows.videos] == [videos[n].frames for n in chosen]
+    by_time = Windows(videos.select(chosen), frames=4, fps=5, step=step)
+    assert by_time.runs(together).sum() == len(by_time)
+
+
+ORDER = [14, 17, 15, 22, 9, 3]
 
 
 @pytest.mark.parametrize(("uneven", "each"), [("drop", 7), ("repeat", 8)])

@@ -10,19 +10,20 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 
 from fragdex.boxes import Box, find, parse
 from fragdex.byterange import ByteRange
 from fragdex.data.film_listing import ListedFilm, listed
+from fragdex.data.set_file import Groups, SetFile, schema
 from fragdex.decoding.open_track import TrackSetup
 from fragdex.decoding.video_track import chosen_track
-from fragdex.errors import BuildError, DamagedIndex, FragdexError, MissingExtra, UndecodableMedia
+from fragdex.errors import BuildError, FragdexError, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init, traks_of
 from fragdex.formats.fidx import write
-from fragdex.fragments.table import Int64, SampleTable
+from fragdex.fragments.table import SampleTable
 from fragdex.indexing.making import index_source
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head
@@ -32,8 +33,6 @@ from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceOptions, check_options, open_source
 from fragdex.sources.files import write_file
 
-VERSION: Final = 1
-"""Of the columns."""
 _BACK: Final = 16
 """Sync samples after which leading pictures are searched for; real ones follow the first."""
 
@@ -57,72 +56,6 @@ class Known:
         if film.mtime_ns is not None:
             return self.mtime_ns == film.mtime_ns
         return film.etag is not None and self.etag == film.etag
-
-
-class Groups(NamedTuple):
-    """Groups of pictures: what is decoded from one sync sample on; arrays of int64.
-
-    Attributes:
-        frame: the least number of a frame in it.
-        frames: how many frames it has.
-        start, end: ticks of presentation time of its first and after its last frame.
-        offset, stop: the bytes of the file that its samples lie in; stop is exclusive.
-        bytes: of its samples alone.
-
-    >>> Groups(*np.zeros((7, 2), np.int64)).frames.tolist()
-    [0, 0]
-    """
-
-    frame: Int64
-    frames: Int64
-    start: Int64
-    end: Int64
-    offset: Int64
-    stop: Int64
-    bytes: Int64
-
-
-def schema() -> Any:
-    """The columns of a set (docs/training.md), as a pyarrow schema.
-
-    Raises:
-        MissingExtra: pyarrow is not installed.
-
-    >>> schema().names
-    ['path', 'size', 'etag', 'mtime_ns', 'error', 'tracks', 'init', 'index']
-    """
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtra("a set is a Parquet file, and needs pyarrow", extra="data") from error
-    group = pa.struct([(name, pa.int64()) for name in Groups._fields])
-    track = pa.struct(
-        [
-            ("id", pa.int64()),
-            ("kind", pa.string()),
-            ("codec", pa.string()),
-            ("width", pa.int32()),
-            ("height", pa.int32()),
-            ("timescale", pa.int64()),
-            ("frames", pa.int64()),
-            ("start", pa.int64()),
-            ("end", pa.int64()),
-            ("gops", pa.list_(group)),
-        ]
-    )
-    return pa.schema(
-        [
-            ("path", pa.string()),
-            ("size", pa.int64()),
-            ("etag", pa.string()),
-            ("mtime_ns", pa.int64()),
-            ("error", pa.string()),
-            ("tracks", pa.list_(track)),
-            ("init", pa.binary()),
-            ("index", pa.binary()),
-        ],
-        metadata={"fragdex.set": str(VERSION)},
-    )
 
 
 def row_of(
@@ -242,38 +175,19 @@ def groups_of(samples: SampleTable, numbering: Numbering) -> Groups:
     )
 
 
-_GROUP_BYTES: Final = 2 << 20
+GROUP_BYTES: Final = 2 << 20
 """Bytes of indexes in a row group; one row group is read to open a video."""
-_GROUP_ROWS: Final = 256
+GROUP_ROWS: Final = 256
 _LIGHT: Final = ["path", "size", "etag", "mtime_ns", "error"]
+_SHORT: Final = [*_LIGHT, *(f"tracks.list.element.{name}" for name in ("frames", "start", "end"))]
+"""Columns whose least and largest values are written: those of an index would be two indexes."""
 
 
-def opened_set(path: str) -> Any:
-    """A set as a `pyarrow.parquet.ParquetFile`.
-
-    Raises:
-        DamagedIndex: it is no Parquet file, or no set, or a newer one.
-        MissingExtra: pyarrow is not installed.
-        OSError: it cannot be opened.
-    """
-    wanted = schema()
-    import pyarrow as pa
+def set_writer(where: Any) -> Any:
+    """A `pyarrow.parquet.ParquetWriter` of a set, to a path or a file."""
     from pyarrow import parquet
 
-    try:
-        opened = parquet.ParquetFile(path)
-    except pa.ArrowInvalid as error:
-        raise DamagedIndex(f"{path} is no Parquet file: {error}") from error
-    version = (opened.schema_arrow.metadata or {}).get(b"fragdex.set")
-    if version != str(VERSION).encode() or not opened.schema_arrow.equals(wanted):
-        opened.close()
-        raise DamagedIndex(
-            f"{path} is not a set of videos that this version can read",
-            expected=f"fragdex.set {VERSION} in the metadata of its schema",
-            found="nothing" if version is None else version.decode("ascii", "replace"),
-            advice="write another file (fragdex index FOLDER -o NAME.parquet)",
-        )
-    return opened
+    return parquet.ParquetWriter(where, schema(), compression="zstd", write_statistics=_SHORT)
 
 
 class SetParts:
@@ -284,7 +198,7 @@ class SetParts:
 
     A context manager.
 
-    Raises: as `opened_set`.
+    Raises: as `SetFile`.
     """
 
     def __init__(self, path: str) -> None:
@@ -315,7 +229,7 @@ class SetParts:
         """Another row; it is saved now or with the next few."""
         self._rows.append(row)
         self._bytes += len(row["index"] or b"")
-        if self._bytes >= _GROUP_BYTES or len(self._rows) >= _GROUP_ROWS:
+        if self._bytes >= GROUP_BYTES or len(self._rows) >= GROUP_ROWS:
             self._save()
 
     def finish(self) -> None:
@@ -343,7 +257,7 @@ class SetParts:
         if not self._rows:
             return
         sink = _Sink()
-        writer = self._writer(sink)
+        writer = set_writer(sink)
         writer.write_table(self._table(self._rows))
         writer.close()
         name = f"{len(self._files):06}-{secrets.token_hex(4)}.parquet"
@@ -355,11 +269,11 @@ class SetParts:
         self._kept |= added
 
     def _take(self, path: str) -> None:
-        opened = opened_set(path)
+        opened = SetFile(path)
         number = len(self._files)
         self._files.append(opened)
-        for group in range(opened.num_row_groups):
-            light = opened.read_row_group(group, _LIGHT).to_pylist()
+        for group in range(len(opened.ends)):
+            light = opened.read(group, _LIGHT).to_pylist()
             for row, one in enumerate(light):
                 name = one["path"]
                 self._places[name] = number, group, row
@@ -370,13 +284,13 @@ class SetParts:
 
     def _pieces(self) -> Iterator[bytes]:
         sink = _Sink()
-        writer = self._writer(sink)
+        writer = set_writer(sink)
         rows: list[Any] = []
         size = 0
         import pyarrow as pa
 
         for row, weight in self._chosen():
-            if rows and (size + weight > _GROUP_BYTES or len(rows) >= _GROUP_ROWS):
+            if rows and (size + weight > GROUP_BYTES or len(rows) >= GROUP_ROWS):
                 writer.write_table(pa.concat_tables(rows).combine_chunks())
                 rows, size = [], 0
                 yield sink.taken()
@@ -394,7 +308,7 @@ class SetParts:
         for name in sorted(self._kept):
             file, group, row = self._places[name]
             if last != (file, group):
-                table, last = self._files[file].read_row_group(group), (file, group)
+                table, last = self._files[file].read(group), (file, group)
             one = table.slice(row, 1)
             yield one, len(one["index"][0].as_py() or b"")
 
@@ -402,11 +316,6 @@ class SetParts:
         import pyarrow as pa
 
         return pa.Table.from_pylist(rows, self._schema)
-
-    def _writer(self, sink: _Sink) -> Any:
-        from pyarrow import parquet
-
-        return parquet.ParquetWriter(sink, self._schema, compression="zstd")
 
 
 class _Sink:
@@ -489,7 +398,8 @@ def write_set(
             buckets (`s3://bucket/folder/`, `s3://bucket/**/*.mp4`).
         path: of the set. Paths of videos are written relative to it.
         jobs: videos that are indexed at once; None: twice the processors.
-        executor: where they are indexed, such as a `ProcessPoolExecutor`; None: in `jobs` threads.
+        executor: where they are indexed, such as a `ProcessPoolExecutor`, or
+            `fragdex.bridges.ray_executor.RayExecutor`; None: in `jobs` threads.
         each: called with the name of each finished video, and with its problem or None.
         options: passed on to `open_source`; with `store` or `filesystem`, names are looked up
             there.
@@ -592,7 +502,14 @@ def _in_order(
             if not waiting:
                 return
             batch, future = waiting.popleft()
-            for (name, _), result in zip(batch, future.result(), strict=True):
+            try:
+                results = future.result()
+            except FragdexError as error:  # of an executor: the process of a task ended
+                if len(batch) > 1:  # one of them ends it; which one is seen if each is alone
+                    yield from _in_order(run, iter([[one] for one in batch]), known, options, ahead)
+                    continue
+                results = [(None, str(error))]
+            for (name, _), result in zip(batch, results, strict=True):
                 yield name, result
     finally:
         for _, future in waiting:

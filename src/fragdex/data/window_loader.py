@@ -104,25 +104,27 @@ class WindowLoader:
 
     def __len__(self) -> int:
         """Batches of an epoch."""
-        return len(self._stream.batches(0))
+        return self._stream.batch_count()
 
     def __iter__(self) -> Iterator[Sample]:
         sampler = self._stream.sampler
         where = sampler.state_dict()
         epoch, self._used = where["epoch"], where["taken"]
         self._loop += 1
-        loop, batches = self._loop, deque(self._stream.batches(self._used))
+        loop, batches = self._loop, self._stream.batches(self._used)
+        numbers = next(batches, None)
         self._start()
         requested: deque[tuple[_Worker, int]] = deque()
         place = 0
-        while batches or requested:
+        while numbers or requested:
             try:
-                while batches and len(requested) < self._ahead * self._count:
-                    worker, numbers = self._workers[place % self._count], batches.popleft()
+                while numbers and len(requested) < self._ahead * self._count:
+                    worker = self._workers[place % self._count]
                     # A worker that has ended is missed where its batch is received.
                     with contextlib.suppress(ConnectionError):
                         worker.channel.send((loop, numbers))
                     requested.append((worker, len(numbers)))
+                    numbers = next(batches, None)
                     place += 1
                 worker, count = requested.popleft()
                 batch = self._received(worker, loop)

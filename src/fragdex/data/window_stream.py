@@ -8,167 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, Final, Literal
-
-import numpy as np
+from itertools import islice
+from typing import Any
 
 from fragdex.data.shared_batches import SHARED, BatchSlots, SlotWriter, slots_for
+from fragdex.data.window_order import WindowSampler, parts
 from fragdex.data.windows import Windows
-from fragdex.fragments.table import Int64
-
-TOGETHER: Final = 4
-
-
-class WindowSampler:
-    """The numbers of windows in a shuffled order, as a sampler of torch's DataLoader.
-
-    Up to `together` neighbouring windows that begin in one group of pictures stay in sequence, so
-    that the frames before them are decoded once for all; these runs are shuffled over all videos.
-    The order depends only on the seed, the epoch and the windows, on every machine. Each rank gets
-    its own part of the same length.
-
-    Args:
-        windows: the data set.
-        seed: 0 or more.
-        shuffle: False: in the order of the set.
-        together: windows of a group that are kept together; 1: every window for itself. A batch
-            size that is a multiple keeps them in one batch.
-        rank, ranks: which part, of how many.
-        uneven: what is done with windows that do not divide among the ranks: `drop` the last ones
-            of the order, or `repeat` its first ones.
-
-    Raises:
-        ValueError: an invalid number or word.
-
-    A loop over it goes through one epoch; the next loop is the next epoch, unless `set_epoch`
-    says which one.
-
-    >>> import os, tempfile
-    >>> from fragdex.data import VideoSet, write_set
-    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
-    >>> _ = write_set("fixtures/open-gop.mp4", path)
-    >>> sampler = WindowSampler(Windows(VideoSet(path), frames=4), seed=1)
-    >>> list(sampler)
-    [6, 7, 8, 0, 1, 2, 9, 10, 11, 3, 4, 5]
-    """
-
-    def __init__(
-        self,
-        windows: Windows,
-        *,
-        seed: int = 0,
-        shuffle: bool = True,
-        together: int = TOGETHER,
-        rank: int = 0,
-        ranks: int = 1,
-        uneven: Literal["drop", "repeat"] = "drop",
-    ) -> None:
-        if seed < 0 or together < 1:
-            raise ValueError("seed is 0 or more, together 1 or more")
-        if not 0 <= rank < ranks:
-            raise ValueError(f"rank is 0 to {ranks - 1}, not {rank}")
-        if uneven not in ("drop", "repeat"):
-            raise ValueError(f"uneven is drop or repeat, not {uneven!r}")
-        self.together = together
-        self._windows, self._seed, self._shuffle = windows, seed, shuffle
-        self._rank, self._ranks, self._uneven = rank, ranks, uneven
-        self._epoch = self._begun = self._start = self._taken = 0
-        self._runs: Int64 | None = None
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the current loop, or of the next one."""
-        return self._epoch
-
-    def set_epoch(self, epoch: int) -> None:
-        """Begin the next loop at the start of this epoch."""
-        if epoch != self._epoch:
-            self._epoch = self._begun = epoch
-            self._start = self._taken = 0
-
-    def __len__(self) -> int:
-        """Windows of an epoch of this rank."""
-        whole, rest = divmod(len(self._windows), self._ranks)
-        return whole + (rest > 0 and self._uneven == "repeat")
-
-    def order(self) -> Int64:
-        """The windows of this rank in this epoch."""
-        order = self._whole()
-        count = len(self)
-        if count * self._ranks > len(order):
-            order = np.resize(order, count * self._ranks)
-        return order[self._rank * count : (self._rank + 1) * count]
-
-    def __iter__(self) -> Iterator[int]:
-        epoch, order = self._epoch, self.order()
-        self._begun = epoch
-        start, self._start = self._start, 0
-        self._taken = start
-        for number in order[start:].tolist():
-            self._taken += 1
-            yield number
-        if self._epoch == epoch:
-            self._epoch, self._taken = epoch + 1, 0
-
-    def state_dict(self, used: int | None = None) -> dict[str, Any]:
-        """Where the loop is.
-
-        Args:
-            used: windows of this epoch that were used, counted from its start; None: those that
-                were taken from here. A loader with workers takes more ahead than it hands out:
-                say how many you used.
-        """
-        if used is None:
-            epoch, position = self._epoch, self._taken
-        elif used >= len(self):
-            epoch, position = self._begun + 1, 0
-        else:
-            epoch, position = self._begun, used
-        return {"epoch": epoch, "taken": position, "of": self._of()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume where another one was.
-
-        Raises:
-            ValueError: its order was another one: of other windows, seed, ranks or options.
-        """
-        if dict(state["of"]) != self._of():
-            differ = [f"{k}: {v!r} there, {self._of().get(k)!r} here"
-                      for k, v in dict(state["of"]).items() if self._of().get(k) != v]  # fmt: skip
-            raise ValueError("the state is of another order; " + "; ".join(differ))
-        self._epoch = self._begun = int(state["epoch"])
-        self._start = self._taken = int(state["taken"])
-
-    def _of(self) -> dict[str, Any]:
-        return {
-            "windows": len(self._windows), "seed": self._seed, "shuffle": self._shuffle,
-            "together": self.together, "rank": self._rank, "ranks": self._ranks,
-            "uneven": self._uneven,
-        }  # fmt: skip
-
-    def _whole(self) -> Int64:
-        """All windows in the order of this epoch, over all ranks."""
-        count = len(self._windows)
-        if not self._shuffle or not count:
-            return np.arange(count, dtype=np.int64)
-        if self._runs is None:
-            self._runs = _runs(self._windows.groups(), self.together)
-        # Raw numbers of a bit generator are the same in every version of numpy (NEP 19).
-        bits = np.random.PCG64(np.random.SeedSequence([self._seed, self._epoch]))
-        keys = bits.random_raw(int(self._runs[-1]) + 1)
-        return np.argsort(np.argsort(np.argsort(keys, kind="stable"))[self._runs], kind="stable")
-
-
-def _runs(groups: Int64, together: int) -> Int64:
-    """For each window the number of its run.
-
-    >>> _runs(np.array([1, 1, 1, 2, 2, 7]), 2).tolist()
-    [0, 0, 1, 2, 2, 3]
-    """
-    changes = np.append(True, groups[1:] != groups[:-1])
-    first = np.flatnonzero(changes)
-    inside = np.arange(len(groups)) - first[np.cumsum(changes) - 1]
-    return np.cumsum(changes | (inside % together == 0)) - 1
 
 
 class WindowStream:
@@ -192,8 +37,8 @@ class WindowStream:
     >>> windows = Windows(VideoSet(path), frames=4)
     >>> for batch in WindowStream(windows, WindowSampler(windows, seed=1), batch=8):
     ...     print(batch["frames"].shape, batch["window"].tolist())
-    (8, 4, 48, 64, 3) [6, 7, 8, 0, 1, 2, 9, 10]
-    (4, 4, 48, 64, 3) [11, 3, 4, 5]
+    (8, 4, 48, 64, 3) [0, 1, 2, 9, 10, 11, 6, 7]
+    (4, 4, 48, 64, 3) [8, 3, 4, 5]
     """
 
     def __init__(
@@ -238,12 +83,12 @@ class WindowStream:
         """The stream, with its batches in shared memory where there is room."""
         worker, workers = self._shard or _torch_worker()
         where = self.sampler.state_dict()
-        epoch, order = where["epoch"], self.sampler.order()[where["taken"] :]
+        epoch, pieces = where["epoch"], self.sampler.pieces(where["taken"])
         size = self._batch or self.sampler.together
         skip, self._skip = self._skip, 0
         self._given = skip
-        for first in range(worker * size, len(order), workers * size):
-            numbers = order[first : first + size].tolist()
+        for part in islice(parts(pieces, size), worker, None, workers):
+            numbers = part.tolist()
             if self._drop_last and self._batch is not None and len(numbers) < size:
                 break
             items = len(numbers) if self._batch is None else 1
@@ -261,7 +106,16 @@ class WindowStream:
         if self.sampler.epoch == epoch:
             self.set_epoch(epoch + 1)
 
-    def batches(self, taken: int) -> list[list[int]]:
+    def batch_count(self) -> int:
+        """How many batches an epoch has.
+
+        Raises:
+            ValueError: the stream has no batches.
+        """
+        whole, rest = divmod(len(self.sampler), self._need_batch())
+        return whole + (rest > 0 and not self._drop_last)
+
+    def batches(self, taken: int) -> Iterator[list[int]]:
         """The windows of each batch of the epoch, for one process that deals them out.
 
         Args:
@@ -271,9 +125,9 @@ class WindowStream:
             ValueError: the stream has no batches.
         """
         size = self._need_batch()
-        order = self.sampler.order()[taken:].tolist()
-        stop = len(order) - len(order) % size if self._drop_last else len(order)
-        return [order[first : first + size] for first in range(0, stop, size)]
+        for part in parts(self.sampler.pieces(taken), size):
+            if len(part) == size or not self._drop_last:
+                yield part.tolist()
 
     def _need_batch(self) -> int:
         if self._batch is None:

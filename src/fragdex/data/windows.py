@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -220,13 +221,14 @@ class Windows(Sequence[Sample]):
         }  # fmt: skip
         self._films, self._open_films = OpenFilms(videos, cache, open_films, options), open_films
         span = (frames - 1) * stride + 1
-        lengths = [
-            video.frames if rate is None
-            else -(-(video.end - video.start) * rate // video.timescale)
-            for video in videos
-        ]  # fmt: skip
-        counts = [max(0, (int(length) - span) // step + 1) for length in lengths]
-        self._ends: Int64 = np.cumsum(counts, dtype=np.int64)
+        counts = np.zeros(len(videos), np.int64)
+        for numbers, spans in videos.spans():
+            lengths = spans.frames
+            if rate is not None:
+                whole = (spans.end - spans.start).astype(object) * rate.numerator
+                lengths = -(-whole // (spans.timescale.astype(object) * rate.denominator))
+            counts[numbers] = np.maximum((lengths - span) // step + 1, 0)
+        self._ends: Int64 = np.cumsum(counts, out=counts)
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
@@ -315,27 +317,22 @@ class Windows(Sequence[Sample]):
         video = self.video_of(number)
         return (number - (int(self._ends[video - 1]) if video else 0)) * self.step
 
-    def groups(self) -> npt.NDArray[np.int64]:
-        """For each window, the group of pictures of its first frame; counted over all videos.
+    def runs(self, together: int) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """The lengths of runs of windows, in sequence; they sum up to `len(self)`.
 
-        Reads the groups of each video from the set.
+        The windows of a run begin in one group of pictures of one video, and are `together` at
+        most. Reads the groups of all videos from the set.
         """
-        spans = []
-        before = 0
-        first = 0
-        for number, end in enumerate(self._ends.tolist()):
-            starts = np.arange(end - first, dtype=np.int64) * self.step
-            groups = self.videos.groups(number) if end > first else None
-            if groups is not None:
-                begins = np.sort(groups.frame).astype(np.float64)
-                if self.fps is not None:
-                    video = self.videos[number]
-                    begins = np.sort(groups.start - video.start) * float(self.fps / video.timescale)
-                inside = np.searchsorted(begins, starts, side="right")
-                spans.append(before + inside)
-                before += len(begins) + 1
-            first = end
-        return np.concatenate(spans) if spans else np.zeros(0, np.int64)
+        kind = np.min_scalar_type(together)
+        lengths, counts, order = [np.zeros(0, kind)], [], []
+        for numbers, video, begins in self.videos.group_starts(by_time=self.fps is not None):
+            windows = self._ends[numbers] - np.where(numbers, self._ends[numbers - 1], 0)
+            rate = 1.0 if self.fps is None else float(self.fps)
+            inside, count = _run_lengths(windows, self.step, video, begins * rate, together)
+            lengths.append(inside.astype(kind))
+            counts.append(count)
+            order.append(numbers)
+        return _in_order(np.concatenate(lengths), counts, order)
 
     def _checked(self, number: int) -> int:
         if not -len(self) <= number < len(self):
@@ -420,6 +417,62 @@ class Windows(Sequence[Sample]):
 
     def __repr__(self) -> str:
         return f"<Windows of {self.length} frames: {len(self)} of {len(self.videos)} videos>"
+
+
+def _run_lengths(
+    windows: Int64, step: int, video: Int64, begins: npt.NDArray[Any], together: int
+) -> tuple[Int64, Int64]:
+    """The lengths of the runs of some videos one after the other, and how many each video has.
+
+    Args:
+        windows: how many each video has.
+        video, begins: of each group of pictures, the place of its video, and where it begins.
+
+    >>> lengths, counts = _run_lengths(
+    ...     np.array([4, 0, 2]), 5, np.array([0, 0, 2]), np.array([0, 12, 0]), 2
+    ... )
+    >>> lengths.tolist(), counts.tolist()
+    ([2, 1, 1, 2], [3, 0, 1])
+    """
+    owner = np.repeat(np.arange(len(windows)), windows)
+    first = np.cumsum(windows) - windows
+    start = (np.arange(len(owner)) - first[owner]) * step
+    sorts = np.lexsort((begins, video))
+    # The groups of all videos on one line, those of each after those of the video before.
+    space = max(start.max(initial=0), begins.max(initial=0)) + 1
+    line = video[sorts] * space + begins[sorts]
+    group = np.searchsorted(line, owner * space + start, side="right")
+    change = np.append(True, (owner[1:] != owner[:-1]) | (group[1:] != group[:-1]))[: len(owner)]
+    begun = np.flatnonzero(change)
+    inside = np.arange(len(owner)) - begun[np.cumsum(change) - 1]
+    starts = np.flatnonzero(change | (inside % together == 0))
+    lengths = np.diff(np.append(starts, len(owner)))
+    return lengths, np.bincount(owner[starts], minlength=len(windows))
+
+
+def _in_order(
+    lengths: npt.NDArray[Any], counts: list[Int64], numbers: list[Int64]
+) -> npt.NDArray[Any]:
+    """The lengths of runs in the order of their videos.
+
+    Args:
+        lengths: of the runs of all videos.
+        counts, numbers: how many each of these videos has, in the same order; the numbers of an
+            array ascend.
+
+    >>> _in_order(
+    ...     np.array([7, 8, 9]), [np.array([1]), np.array([2])], [np.array([1]), np.array([0])]
+    ... ).tolist()
+    [8, 9, 7]
+    """
+    if all(one[-1] < other[0] for one, other in pairwise(numbers)):
+        return lengths
+    count, number = np.concatenate(counts), np.concatenate(numbers)
+    order = np.argsort(number)
+    first = (np.cumsum(count) - count)[order]
+    count = count[order]
+    before = np.cumsum(count) - count
+    return lengths[np.repeat(first - before, count) + np.arange(len(lengths))]
 
 
 class Costs:

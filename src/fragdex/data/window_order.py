@@ -1,0 +1,259 @@
+"""The order of windows in an epoch: runs of neighbours, shuffled over all videos of a set.
+
+An order is computed piece by piece. What grows with the set is a byte for each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.data.permutation import Permutation
+from fragdex.fragments.table import Int64
+
+TOGETHER: Final = 4
+_PIECE: Final = 1 << 12
+"""Runs that are computed at once."""
+_ROW: Final = 32
+"""Runs after which the number of the next window is stored."""
+
+
+class InRuns(Protocol):
+    """What a sampler orders; `Windows` is one."""
+
+    def __len__(self) -> int:
+        """How many windows there are."""
+
+    def runs(self, together: int) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """The lengths of runs of up to `together` neighbours, in sequence; they sum up to len."""
+
+
+class Runs:
+    """Runs of neighbouring windows by their lengths.
+
+    >>> runs = Runs(np.array([3, 1, 2], np.uint8))
+    >>> len(runs), runs.lengths(np.array([2, 0])).tolist(), runs.windows(np.array([2, 0])).tolist()
+    (3, [2, 3], [4, 5, 0, 1, 2])
+    """
+
+    def __init__(self, lengths: npt.NDArray[np.unsignedinteger[Any]]) -> None:
+        self._count = len(lengths)
+        rows = -(-len(lengths) // _ROW)
+        self._rows = np.zeros((rows, _ROW), lengths.dtype)
+        self._rows.reshape(-1)[: len(lengths)] = lengths
+        sums = self._rows.sum(axis=1, dtype=np.int64)
+        self._before = np.cumsum(sums) - sums
+
+    def __len__(self) -> int:
+        return self._count
+
+    def lengths(self, runs: Int64) -> Int64:
+        """How many windows each of these runs has."""
+        return self._rows.reshape(-1)[runs].astype(np.int64)
+
+    def windows(self, runs: Int64) -> Int64:
+        """The windows of these runs, one run after the other."""
+        row, place = np.divmod(runs, _ROW)
+        earlier = np.arange(_ROW) < place[:, None]
+        first = self._before[row] + (self._rows[row] * earlier).sum(axis=1, dtype=np.int64)
+        lengths = self.lengths(runs)
+        ends = np.cumsum(lengths)
+        return np.repeat(first - (ends - lengths), lengths) + np.arange(
+            ends[-1] if len(ends) else 0
+        )
+
+
+class Singles:
+    """As `Runs`, each of one window."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def lengths(self, runs: Int64) -> Int64:
+        """One for each."""
+        return np.ones(len(runs), np.int64)
+
+    def windows(self, runs: Int64) -> Int64:
+        """The numbers of the runs."""
+        return runs
+
+
+def parts(pieces: Iterator[Int64], size: int) -> Iterator[Int64]:
+    """The numbers of arrays, so many at a time; the last ones may be fewer.
+
+    >>> [one.tolist() for one in parts(iter([np.arange(3), np.arange(3, 7)]), 2)]
+    [[0, 1], [2, 3], [4, 5], [6]]
+    """
+    left = np.zeros(0, np.int64)
+    for piece in pieces:
+        left = np.concatenate([left, piece])
+        whole = len(left) - len(left) % size
+        yield from (left[first : first + size] for first in range(0, whole, size))
+        left = left[whole:]
+    if len(left):
+        yield left
+
+
+class WindowSampler:
+    """The numbers of windows in a shuffled order, as a sampler of torch's DataLoader.
+
+    Up to `together` neighbouring windows that begin in one group of pictures stay in sequence, so
+    that the frames before them are decoded once for all; these runs are shuffled over all videos.
+    The order depends only on the seed, the epoch and the windows, on every machine. Each rank gets
+    its own part of the same length.
+
+    The order is computed while it is used: in memory are about 1.25 bytes for each run, and
+    nothing with `together=1` or without shuffling.
+
+    Args:
+        windows: the data set.
+        seed: 0 or more.
+        shuffle: False: in the order of the set.
+        together: windows of a group that are kept together; 1: every window for itself. A batch
+            size that is a multiple keeps them in one batch.
+        rank, ranks: which part, of how many.
+        uneven: what is done with windows that do not divide among the ranks: `drop` the last ones
+            of the order, or `repeat` its first ones.
+
+    Raises:
+        ValueError: an invalid number or word.
+
+    A loop over it goes through one epoch; the next loop is the next epoch, unless `set_epoch`
+    says which one.
+
+    >>> import os, tempfile
+    >>> from fragdex.data import VideoSet, Windows, write_set
+    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
+    >>> _ = write_set("fixtures/open-gop.mp4", path)
+    >>> sampler = WindowSampler(Windows(VideoSet(path), frames=4), seed=1)
+    >>> list(sampler)
+    [0, 1, 2, 9, 10, 11, 6, 7, 8, 3, 4, 5]
+    """
+
+    def __init__(
+        self,
+        windows: InRuns,
+        *,
+        seed: int = 0,
+        shuffle: bool = True,
+        together: int = TOGETHER,
+        rank: int = 0,
+        ranks: int = 1,
+        uneven: Literal["drop", "repeat"] = "drop",
+    ) -> None:
+        if seed < 0 or together < 1:
+            raise ValueError("seed is 0 or more, together 1 or more")
+        if not 0 <= rank < ranks:
+            raise ValueError(f"rank is 0 to {ranks - 1}, not {rank}")
+        if uneven not in ("drop", "repeat"):
+            raise ValueError(f"uneven is drop or repeat, not {uneven!r}")
+        self.together = together
+        self._windows, self._seed, self._shuffle = windows, seed, shuffle
+        self._rank, self._ranks, self._uneven = rank, ranks, uneven
+        self._epoch = self._begun = self._start = self._taken = 0
+        self._runs: Runs | Singles | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the current loop, or of the next one."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin the next loop at the start of this epoch."""
+        if epoch != self._epoch:
+            self._epoch = self._begun = epoch
+            self._start = self._taken = 0
+
+    def __len__(self) -> int:
+        """Windows of an epoch of this rank."""
+        whole, rest = divmod(len(self._windows), self._ranks)
+        return whole + (rest > 0 and self._uneven == "repeat")
+
+    def order(self, start: int = 0, stop: int | None = None) -> Int64:
+        """The windows of this rank in this epoch, from a place to another (exclusive)."""
+        pieces = list(self.pieces(start, stop))
+        return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+
+    def pieces(self, start: int = 0, stop: int | None = None) -> Iterator[Int64]:
+        """The same as arrays of some thousands, so that a long order is never whole in memory."""
+        stop = len(self) if stop is None else min(stop, len(self))
+        whole, epoch = len(self._windows), self._epoch
+        place, end = self._rank * len(self) + start, self._rank * len(self) + stop
+        while place < end:  # at its end the order begins anew: the parts of ranks may repeat it
+            for piece in self._from(place % whole, epoch):
+                yield piece[: end - place]
+                place += len(piece)
+                if place >= end:
+                    return
+
+    def _from(self, start: int, epoch: int) -> Iterator[Int64]:
+        """The windows of an epoch, over all ranks, from a place on."""
+        runs = self._in_runs()
+        order = Permutation(len(runs), self._seed, epoch) if self._shuffle else None
+        for first in range(0, len(runs), _PIECE):
+            chosen = np.arange(first, min(first + _PIECE, len(runs)))
+            chosen = chosen if order is None else order(chosen)
+            count = int(runs.lengths(chosen).sum())
+            if start < count:
+                yield runs.windows(chosen)[start:]
+            start = max(start - count, 0)
+
+    def _in_runs(self) -> Runs | Singles:
+        if self._runs is None:
+            alone = not self._shuffle or self.together == 1
+            windows = self._windows
+            self._runs = Singles(len(windows)) if alone else Runs(windows.runs(self.together))
+        return self._runs
+
+    def __iter__(self) -> Iterator[int]:
+        epoch = self._begun = self._epoch
+        start, self._start = self._start, 0
+        self._taken = start
+        for piece in self.pieces(start):
+            for number in piece.tolist():
+                self._taken += 1
+                yield number
+        if self._epoch == epoch:
+            self._epoch, self._taken = epoch + 1, 0
+
+    def state_dict(self, used: int | None = None) -> dict[str, Any]:
+        """Where the loop is.
+
+        Args:
+            used: windows of this epoch that were used, counted from its start; None: those that
+                were taken from here. A loader with workers takes more ahead than it hands out:
+                say how many you used.
+        """
+        if used is None:
+            epoch, position = self._epoch, self._taken
+        elif used >= len(self):
+            epoch, position = self._begun + 1, 0
+        else:
+            epoch, position = self._begun, used
+        return {"epoch": epoch, "taken": position, "of": self._of()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume where another one was.
+
+        Raises:
+            ValueError: its order was another one: of other windows, seed, ranks or options.
+        """
+        if dict(state["of"]) != self._of():
+            differ = [f"{k}: {v!r} there, {self._of().get(k)!r} here"
+                      for k, v in dict(state["of"]).items() if self._of().get(k) != v]  # fmt: skip
+            raise ValueError("the state is of another order; " + "; ".join(differ))
+        self._epoch = self._begun = int(state["epoch"])
+        self._start = self._taken = int(state["taken"])
+
+    def _of(self) -> dict[str, Any]:
+        return {
+            "windows": len(self._windows), "seed": self._seed, "shuffle": self._shuffle,
+            "together": self.together, "rank": self._rank, "ranks": self._ranks,
+            "uneven": self._uneven,
+        }  # fmt: skip
