@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.bridges.film_codec import FilmChunks
-from fragdex.bridges.references import references
-from fragdex.errors import BuildError, DamagedIndex, SourceChanged
+from fragdex.bridges.film_codec import FilmChunks, SoundChunks
+from fragdex.bridges.references import references, sound_references
+from fragdex.errors import BuildError, DamagedIndex, SourceChanged, TrackNotFound
+from fragdex.media import audio
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FILMS = ["open-gop.mp4", "frag-hvc1.mp4", "frag-start-7s.mp4", "mjpeg.mp4"]
@@ -44,6 +46,7 @@ def test_every_chunk_decodes_to_its_frames(name, count):
     assert len(set(lengths)) == len(lengths)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_other_bytes_are_refused_or_decode(data):
     film = (FIXTURES / "open-gop.mp4").read_bytes()
@@ -58,6 +61,7 @@ def test_other_bytes_are_refused_or_decode(data):
         chunks.decoded(bytes(chunk[:place]))
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(
         ["index", "init", "track", "frames", "format", "offsets", "lengths", "digests"]
@@ -83,3 +87,66 @@ def test_what_has_no_frames_is_told():
         references((FIXTURES / "intra-refresh.mp4").read_bytes(), "film.mp4")
     with pytest.raises(DamagedIndex):
         FilmChunks({})
+
+
+SOUNDS = [  # AAC, AAC that begins late, Opus in fragments, FLAC, MP3, AC-3, float PCM, six channels
+    ("faststart.mp4", 1), ("audio-late.mp4", 0.3), ("frag-av1-opus.mp4", 0.7),
+    ("vp9-flac.mp4", 0.1), ("mpeg4-mp3.mp4", 5), ("mpeg2-ac3.mp4", 0.5), ("pcm-float.mp4", 0.05),
+    ("surround.mp4", 0.2),
+]  # fmt: skip
+
+
+def sound_of(made, film):
+    """All sound by its chunks alone, as zarr puts it together."""
+    array = json.loads(made["refs"]["sound/zarr.json"])
+    chunks = SoundChunks(array["codecs"][0]["configuration"])
+    found = np.zeros(array["shape"], array["data_type"])
+    count = array["chunk_grid"]["configuration"]["chunk_shape"][0]
+    for key, place in made["refs"].items():
+        if key.startswith("sound/c/"):
+            _, offset, length = place
+            first = int(key.split("/")[2]) * count
+            sound = chunks.decoded(film[offset : offset + length])
+            found[first : first + count] = sound
+    return found, array["attributes"]["rate"]
+
+
+@pytest.mark.parametrize(("name", "seconds"), SOUNDS)
+@pytest.mark.parametrize("options", [{}, {"rate": 11025, "channels": 2, "dtype": "float32"}])
+def test_every_chunk_decodes_to_its_sound(name, seconds, options):
+    film = (FIXTURES / name).read_bytes()
+    made = sound_references(film, "s3://films/" + name, seconds=seconds, **options)
+    found, rate = sound_of(made, film)
+    expected = audio(
+        film, 0, Fraction(len(found), rate),
+        rate=rate, channels=found.shape[1], dtype=found.dtype,
+    )  # fmt: skip
+    assert (found == expected.reshape(found.shape)).all()
+    assert found.any()
+    stop = fragdex.index(film, exact=True).audio.stop
+    assert abs(len(found) - stop.seconds * rate) < 1
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_other_bytes_are_no_sound(data):
+    film = bytearray((FIXTURES / "faststart.mp4").read_bytes())
+    made = sound_references(bytes(film), "film.mp4", seconds=0.5)
+    samples = fragdex.index(bytes(film), exact=True).audio.samples
+    number = data.draw(st.integers(0, len(samples) - 1))
+    film[samples.offset[number] + data.draw(st.integers(0, samples.size[number] - 1))] ^= 255
+    with pytest.raises(SourceChanged):
+        sound_of(made, bytes(film))
+    with pytest.raises(SourceChanged):
+        sound_of(made, bytes(film[1:]))
+
+
+def test_what_has_no_sound_is_told():
+    for name, error in (("encrypted.mp4", BuildError), ("open-gop.mp4", TrackNotFound)):
+        with pytest.raises(error):
+            sound_references((FIXTURES / name).read_bytes(), "film.mp4")
+    made = sound_references(FIXTURES / "pcm.mp4", "film.mp4")
+    settings = json.loads(made["refs"]["sound/zarr.json"])["codecs"][0]["configuration"]
+    for wrong in ({"digests": []}, {"rate": 0}, {"samples": 1 << 40}, {"lengths": [1, 2]}):
+        with pytest.raises((fragdex.FragdexError, ValueError)):
+            SoundChunks({**settings, **wrong})

@@ -1,6 +1,7 @@
-"""The codec `fragdex.film` of zarr v3: chunks of a video to frames (`fragdex.bridges.references`).
+"""The codec `fragdex.film` of zarr v3: chunks of a video to frames, or to sound.
 
-zarr finds it by the entry point `zarr.codecs`, and imports it with the first array that names it.
+`fragdex.bridges.references` writes its settings. zarr finds it by the entry point
+`zarr.codecs`, and imports it with the first array that names it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 import base64
 import json
 import zlib
+from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
 from threading import Lock
@@ -17,8 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.bridges.references import CODEC, digest
+from fragdex.bridges.references import CODEC, LONGEST_SOUND, digest, samples_within, sound_reader
 from fragdex.byterange import ByteRange
+from fragdex.decoding.audio import AudioReader
+from fragdex.decoding.open_track import stretches
 from fragdex.errors import BuildError, DamagedIndex, SourceChanged, UndecodableMedia
 from fragdex.formats.elementary_stream import annexb, obu
 from fragdex.formats.fidx import read
@@ -29,9 +33,11 @@ from fragdex.sources import Source
 
 LARGEST = 256 << 20
 """Bytes of an index or initialization segment, unpacked."""
-SETTINGS = {
-    "index": str, "init": str, "track": int, "frames": int, "format": str, "offsets": list,
-    "lengths": list, "digests": list,
+_ALWAYS = {"index": str, "init": str, "track": int, "offsets": list, "lengths": list,
+           "digests": list}  # fmt: skip
+SETTINGS = {**_ALWAYS, "frames": int, "format": str}
+SOUND_SETTINGS = {
+    **_ALWAYS, "samples": int, "length": int, "rate": int, "channels": int, "dtype": str,
 }  # fmt: skip
 
 
@@ -49,7 +55,49 @@ class _Stretch(Source):
         return self.data[cut.start - self.start : cut.stop - self.start]
 
 
-class FilmChunks:
+class _Chunks:
+    """Chunks of one track by their bytes; each is known by its length.
+
+    Args:
+        configuration: of the codec.
+        settings: the names and types that it has.
+        each: the setting that says how long a chunk is.
+    """
+
+    def __init__(self, configuration: dict[str, Any], settings: dict[str, type], each: str) -> None:
+        if {name: type(value) for name, value in configuration.items()} != settings:
+            raise DamagedIndex(
+                f"a codec {CODEC} has other settings, or of other types, than "
+                + ", ".join(settings)
+            )
+        self._init = _unpacked(configuration["init"])
+        self._index = read(_unpacked(configuration["index"]))
+        self._track = self._index.track(configuration["track"])
+        self._stretch = _Stretch(self._index.file.size)
+        self._count = configuration[each]
+        self._offsets, lengths = configuration["offsets"], configuration["lengths"]
+        if not all(type(one) is int and one >= 0 for one in (*self._offsets, *lengths)):
+            raise DamagedIndex(f"the chunks of a codec {CODEC} have no places")
+        self._numbers = {length: number for number, length in enumerate(lengths) if length}
+        self._digests = configuration["digests"]
+        counts = {len(self._numbers) + lengths.count(0), len(lengths), len(self._offsets)}
+        counts |= {len(self._digests)} if self._digests else set()
+        if len(counts) != 1 or self._count < 1:
+            raise DamagedIndex(f"the chunks of a codec {CODEC} contradict each other")
+        self._lock = Lock()
+
+    def _number(self, data: bytes) -> int:
+        number = self._numbers.get(len(data))
+        if number is None:
+            raise SourceChanged(f"no chunk of the video has {len(data)} bytes")
+        return number
+
+    def _refuse_other(self, number: int, data: bytes) -> None:
+        if self._digests and digest(data) != self._digests[number]:
+            raise SourceChanged(f"the bytes of chunk {number} are not those that were indexed")
+
+
+class FilmChunks(_Chunks):
     """Chunks of a video by their bytes.
 
     Args:
@@ -69,29 +117,11 @@ class FilmChunks:
     """
 
     def __init__(self, configuration: dict[str, Any]) -> None:
-        if {name: type(value) for name, value in configuration.items()} != SETTINGS:
-            raise DamagedIndex(
-                f"a codec {CODEC} has other settings, or of other types, than "
-                + ", ".join(SETTINGS)
-            )
-        index = read(_unpacked(configuration["index"]))
-        track = index.track(configuration["track"])
-        self._stretch = _Stretch(index.file.size)
-        self._index, self._track, self._count = index, track, configuration["frames"]
-        self._offsets, lengths = configuration["offsets"], configuration["lengths"]
-        if not all(type(one) is int and one >= 0 for one in (*self._offsets, *lengths)):
-            raise DamagedIndex(f"the chunks of a codec {CODEC} have no places")
-        self._numbers = {length: number for number, length in enumerate(lengths)}
-        self._digests = configuration["digests"]
-        counts = {len(self._numbers), len(lengths), len(self._offsets)}
-        counts |= {len(self._digests)} if self._digests else set()
-        if len(counts) != 1 or self._count < 1:
-            raise DamagedIndex(f"the chunks of a codec {CODEC} contradict each other")
+        super().__init__(configuration, SETTINGS, "frames")
         self._film = Frames(
-            self._stretch, index, track, format=configuration["format"], cache=0,
-            init=_unpacked(configuration["init"]),
+            self._stretch, self._index, self._track, format=configuration["format"], cache=0,
+            init=self._init,
         )  # fmt: skip
-        self._lock = Lock()
 
     def decoded(self, data: bytes) -> npt.NDArray[np.uint8]:
         """The frames of a chunk.
@@ -100,12 +130,11 @@ class FilmChunks:
             SourceChanged: these are no bytes of the video that was indexed.
             UndecodableMedia: they cannot be decoded.
         """
-        number = self._numbers.get(len(data))
-        first = 0 if number is None else number * self._count
-        if number is None or first >= len(self._film):
-            raise SourceChanged(f"no chunk of the video has {len(data)} bytes")
-        if self._digests and digest(data) != self._digests[number]:
-            raise SourceChanged(f"the bytes of chunk {number} are not those that were indexed")
+        number = self._number(data)
+        first = number * self._count
+        if first >= len(self._film):
+            raise SourceChanged(f"the video has no frame {first}")
+        self._refuse_other(number, data)
         stop = min(first + self._count, len(self._film))
         with self._lock:
             self._stretch.start, self._stretch.data = self._offsets[number], data
@@ -136,6 +165,64 @@ class FilmChunks:
             ) from error
 
 
+class SoundChunks(_Chunks):
+    """Chunks of sound by their bytes.
+
+    Args:
+        configuration: as `sound_references` makes it.
+
+    Raises:
+        DamagedIndex: it is not.
+
+    >>> from fragdex.bridges.references import sound_references
+    >>> from pathlib import Path
+    >>> film = Path("fixtures/faststart.mp4").read_bytes()
+    >>> refs = sound_references(film, "s3://films/faststart.mp4", seconds=0.5)["refs"]
+    >>> chunks = SoundChunks(json.loads(refs["sound/zarr.json"])["codecs"][0]["configuration"])
+    >>> _, offset, length = refs["sound/c/3/0"]
+    >>> chunks.decoded(film[offset : offset + length]).shape
+    (8000, 1)
+    """
+
+    def __init__(self, configuration: dict[str, Any]) -> None:
+        super().__init__(configuration, SOUND_SETTINGS, "samples")
+        self._configuration = configuration
+        self._rate, self._length = configuration["rate"], configuration["length"]
+        too_long = self._count > LONGEST_SOUND * self._rate
+        if len(self._digests) != len(self._offsets) or self._rate < 1 or too_long:
+            raise DamagedIndex(f"the chunks of a codec {CODEC} contradict each other")
+        self._reader().close()
+
+    def _reader(self) -> AudioReader:
+        return sound_reader(self._configuration, self._index, self._stretch, self._init)
+
+    def decoded(self, data: bytes) -> npt.NDArray[Any]:
+        """The sound of a chunk: shape (samples, channels).
+
+        Raises:
+            SourceChanged: these are no bytes of the video that was indexed.
+            UndecodableMedia: nothing of them can be decoded.
+        """
+        number = self._number(data)
+        place = ByteRange.of(self._offsets[number], len(data))
+        parts = stretches(samples_within(self._track, place))
+        begin = place.start
+        self._refuse_other(number, b"".join(data[p.start - begin : p.stop - begin] for p in parts))
+        first = number * self._count
+        last = min(first + self._count, self._length)
+        span = Fraction(first, self._rate), Fraction(last, self._rate)
+        with self._lock, self._reader() as reader:
+            self._stretch.start, self._stretch.data = begin, data
+            sound = reader.read(*span)
+            self._stretch.data = b""
+            gaps = reader.gaps(*span)
+        if gaps and not sound.any():
+            raise UndecodableMedia(
+                f"the sound of track {self._track.id} cannot be decoded: {gaps[0].reason}"
+            )
+        return sound.reshape(len(sound), -1)
+
+
 def _unpacked(text: str) -> bytes:
     try:
         packed = base64.b64decode(text, validate=True)
@@ -149,8 +236,9 @@ def _unpacked(text: str) -> bytes:
 
 
 @lru_cache(4)
-def _chunks(configuration: str) -> FilmChunks:
-    return FilmChunks(json.loads(configuration))
+def _chunks(configuration: str) -> FilmChunks | SoundChunks:
+    settings = json.loads(configuration)
+    return SoundChunks(settings) if "rate" in settings else FilmChunks(settings)
 
 
 def _codec() -> Any:
@@ -183,13 +271,13 @@ def _codec() -> Any:
             raise NotImplementedError("chunks of a video have a size each")
 
         def _decode_sync(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
-            frames = _chunks(self._configuration).decoded(chunk_bytes.to_bytes())
-            if frames.shape[1:] != chunk_spec.shape[1:] or len(frames) > chunk_spec.shape[0]:
+            chunk = _chunks(self._configuration).decoded(chunk_bytes.to_bytes())
+            if chunk.shape[1:] != chunk_spec.shape[1:] or len(chunk) > chunk_spec.shape[0]:
                 raise UndecodableMedia(
-                    f"frames have the shape {frames.shape}, and the array {chunk_spec.shape}"
+                    f"a chunk has the shape {chunk.shape}, and the array {chunk_spec.shape}"
                 )
-            whole = np.zeros(chunk_spec.shape, np.uint8)
-            whole[: len(frames)] = frames
+            whole = np.zeros(chunk_spec.shape, chunk.dtype)
+            whole[: len(chunk)] = chunk
             return chunk_spec.prototype.nd_buffer.from_numpy_array(whole)
 
         async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, TypedDict
 
@@ -25,6 +25,7 @@ from fragdex.decoding.sound_stream import (
     wanted,
 )
 from fragdex.errors import LimitExceeded, UndecodableMedia
+from fragdex.fragments.table import SampleTable
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import SourceLike
@@ -195,6 +196,15 @@ class AudioReader(AudioTrack):
             answer[at - first : until - first] = heard
         return answer[:, 0] if self.channels == 1 else answer
 
+    def tables(self, start: TimeLike, stop: TimeLike) -> list[SampleTable]:
+        """The samples whose bytes `read` decodes for the sound from `start` to `stop`.
+
+        In decode order, those that warm up the decoder included.
+        """
+        low, high = (Fraction(exact_time(time)) for time in (start, stop))
+        parts = self._parts(self._numbers(*self._margins(low, high)))
+        return [table for number in sorted(parts) for table, _ in parts[number]]
+
     def gaps(self, start: TimeLike, stop: TimeLike) -> tuple[Gap, ...]:
         """What could not be decoded between `start` and `stop`, as far as it was read."""
         begin, end = exact_time(start), exact_time(stop)
@@ -204,9 +214,8 @@ class AudioReader(AudioTrack):
 
     def _span(self, start: int, stop: int) -> Floats | None:
         """Samples [start, stop) of the wanted rate; None where there is only silence."""
-        margin = Fraction(MARGIN) + Fraction(1, 10)
-        low, high = Fraction(start, self.rate) - margin, Fraction(stop, self.rate) + margin
-        blocks = self._read_blocks(self._ticks(low), self._ticks(high) + 1)
+        low, high = self._margins(Fraction(start, self.rate), Fraction(stop, self.rate))
+        blocks = self._read_blocks(low, high)
         pieces = [piece for block in blocks for piece in block.pieces]
         answer: Floats | None = None
         for rate in sorted({piece.rate for piece in pieces}):
@@ -215,6 +224,11 @@ class AudioReader(AudioTrack):
             part = resampled(laid, first, start, stop, rate, self.rate)
             answer = part if answer is None else answer + part
         return answer
+
+    def _margins(self, low: Fraction, high: Fraction) -> tuple[int, int]:
+        """The ticks between which the sound of a span of seconds is decoded."""
+        margin = Fraction(MARGIN) + Fraction(1, 10)
+        return self._ticks(low - margin), self._ticks(high + margin) + 1
 
     def _ticks(self, seconds: Fraction) -> int:
         return math.floor(seconds * self.track.timescale - self.track.shift)
@@ -247,10 +261,7 @@ class AudioReader(AudioTrack):
 
     def _read_blocks(self, low: int, high: int) -> list[Block]:
         """The blocks with sound between two times of the media timeline, in ticks."""
-        size = self._block_ticks
-        numbers: set[int] = set()
-        for table in self.samples.between(low, high):
-            numbers.update(np.unique(table.dts // size).tolist())
+        numbers = self._numbers(low, high)
         missing = sorted(numbers - self._blocks.keys())
         if missing:
             self._decode(missing)
@@ -261,16 +272,27 @@ class AudioReader(AudioTrack):
             self._blocks.popitem(last=False)
         return blocks
 
-    def _decode(self, numbers: Sequence[int]) -> None:
+    def _numbers(self, low: int, high: int) -> set[int]:
+        """The blocks of the samples between two times, in ticks."""
+        numbers: set[int] = set()
+        for table in self.samples.between(low, high):
+            numbers.update(np.unique(table.dts // self._block_ticks).tolist())
+        return numbers
+
+    def _parts(self, numbers: Iterable[int]) -> dict[int, list[tuple[SampleTable, int]]]:
+        """The samples of blocks, and how many of them only warm up."""
         size = self._block_ticks
         tables = {
             number: list(self.samples.between(number * size - self._before, (number + 1) * size))
             for number in numbers
         }
-        parts = {
+        return {
             number: list(wanted(tables[number], number * size, (number + 1) * size, self._before))
-            for number in numbers
+            for number in tables
         }
+
+    def _decode(self, numbers: Sequence[int]) -> None:
+        parts = self._parts(numbers)
         encryption = self.track.info.encryption
         if encryption is not None:
             reason = f"encrypted ({encryption.scheme or 'unknown scheme'})"

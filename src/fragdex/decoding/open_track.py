@@ -36,7 +36,7 @@ LONGEST_READ = 8 << 20
 
 def fetched(source: Source, tables: Iterable[SampleTable]) -> Fetched:
     """The bytes of all these samples, as far as the file has them."""
-    ranges = [part for table in tables for part in _stretches(table)]
+    ranges = [part for table in tables for part in stretches(table)]
     data = Fetched()
     for part in coalesce(ranges, max_gap=REMOTE_GAP if source.remote else 0):
         stop = part.stop if source.size is None else min(part.stop, source.size)
@@ -47,8 +47,8 @@ def fetched(source: Source, tables: Iterable[SampleTable]) -> Fetched:
     return data
 
 
-def _stretches(table: SampleTable) -> Iterator[ByteRange]:
-    """Samples that lie one after the other as one range."""
+def stretches(table: SampleTable) -> Iterator[ByteRange]:
+    """The ranges of samples; those that lie one after the other as one."""
     known = (table.size > 0) & (table.offset >= 0)
     offset, size = table.offset[known], table.size[known]
     if not len(offset):
