@@ -7,14 +7,16 @@ last line of the output. Imports are not timed.
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 import zlib
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from readers import READERS, Reader
+from readers import READERS, Reader, WindowsAhead
 
 Job = dict[str, Any]
 Answer = dict[str, Any]
@@ -32,7 +34,7 @@ def _warm(who: str) -> None:
         import obstore
 
         import fragdex.frames
-    elif who in ("torchcodec", "windows"):
+    elif who in ("torchcodec", "windows", "windows-ahead"):
         import httpx  # noqa: F401
         import obstore  # noqa: F401
         import torchcodec.decoders  # noqa: F401
@@ -78,7 +80,7 @@ def frames(job: Job) -> Answer:
 
 
 def windows(job: Job) -> Answer:
-    """Windows, each by a call of its own."""
+    """Windows, each by a call of its own, or one after the other from a reader that reads ahead."""
     count = job["count"]
     used, clock = time.process_time(), time.perf_counter()
     reader = _opened(job)
@@ -87,9 +89,13 @@ def windows(job: Job) -> Answer:
     sums: list[int] = []
     times: list[float] = []
     taken, used = 0.0, time.process_time() - used
+    if isinstance(reader, WindowsAhead):
+        found = reader.windows(job["starts"], count)
+    else:
+        found = (reader.window(start, count) for start in job["starts"])
     for start in job["starts"]:
         cpu, before = time.process_time(), time.perf_counter()
-        pixels, shown = reader.window(start, count)
+        pixels, shown = next(found)
         taken += time.perf_counter() - before
         used += time.process_time() - cpu
         numbers += range(start, start + count)
@@ -123,8 +129,31 @@ def same(job: Job) -> Answer:
     return {"most": int(apart.max()), "share": float((apart > 0).mean())}
 
 
+def epoch(job: Job) -> Answer:
+    """Some windows of a shuffled epoch of a set; what this process had at most, in bytes."""
+    from fragdex.data import VideoSet, Windows, WindowSampler, WindowStream
+
+    clock = time.perf_counter()
+    videos = VideoSet(job["set"], root=job["root"], follow=True)
+    windows = Windows(videos, frames=16, format="gray")
+    stream = iter(WindowStream(windows, WindowSampler(windows, seed=1), batch=8))
+    first = next(stream)
+    opened = time.perf_counter() - clock
+    seen, requests, count = set(), int(first["cost"].sum(0)[2]), 8
+    for batch in islice(stream, job["windows"] // 8):
+        seen |= set(batch["video"].tolist())
+        requests += int(batch["cost"].sum(0)[2])
+        count += len(batch["window"])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {
+        "peak": peak, "open": opened, "windows": len(windows), "videos": len(seen),
+        "requests": requests / count, "seconds": time.perf_counter() - clock - opened,
+    }  # fmt: skip
+
+
 TASKS: dict[str, Callable[[Job], Answer]] = {
     "truth": truth, "frames": frames, "windows": windows, "first": first, "same": same,
+    "epoch": epoch,
 }  # fmt: skip
 
 

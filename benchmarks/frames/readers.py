@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -82,6 +83,21 @@ class ByWindows:
         return film.get_frames_at(window.wanted.tolist()).data.numpy(), window.times
 
 
+class WindowsAhead(ByWindows):
+    """The same, the next windows being read while one is decoded."""
+
+    def windows(self, starts: Sequence[int], count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Pixels and times of several windows."""
+        from torchcodec.decoders import VideoDecoder
+
+        from fragdex.formats.window import read_ahead
+
+        chosen = (self.index.window(self.video, start, start + count) for start in starts)
+        for window, data in read_ahead(chosen, self.source):
+            film = VideoDecoder(data, dimension_order="NHWC", num_ffmpeg_threads=1)
+            yield film.get_frames_at(window.wanted.tolist()).data.numpy(), window.times
+
+
 class Decord:
     """decord's VideoReader."""
 
@@ -130,6 +146,6 @@ class Pyav:
 
 
 READERS: dict[str, type[Reader]] = {
-    "fragdex": Fragdex, "torchcodec": Torchcodec, "windows": ByWindows, "decord": Decord,
-    "PyAV": Pyav,
+    "fragdex": Fragdex, "torchcodec": Torchcodec, "windows": ByWindows,
+    "windows-ahead": WindowsAhead, "decord": Decord, "PyAV": Pyav,
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import threading
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,7 +25,9 @@ from fragdex.errors import (
     UndecodableMedia,
 )
 from fragdex.formats.elementary_stream import annexb, obu
+from fragdex.formats.window import read_ahead
 from fragdex.sources import open_source
+from fragdex.testing import RangeServer
 from frames.films import FILMS, made
 from frames.linear import linear, planes, same
 from frames.test_frames import PICTURES
@@ -109,6 +112,40 @@ def test_ranges_are_known_before_anything_is_read_and_are_all_that_is_read(name)
     times = sorted(packet.pts for packet in packets)
     assert [times[place] for place in window.wanted] == window.ticks.tolist()
     assert all(a.dts < b.dts for a, b in itertools.pairwise(packets))
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(st.integers(0, 46), max_size=9), st.integers(1, 4),
+    st.sampled_from(["mp4", "annexb", "packets"]),
+)  # fmt: skip
+def test_windows_that_are_read_ahead_are_those_one_by_one(starts, together, form):
+    data = (FIXTURES / "open-gop.mp4").read_bytes()
+    index = fragdex.index(data)
+    windows = [index.window("video", start, start + 4) for start in starts]
+    with RangeServer(data) as server, open_source(server.url) as source:
+        index.window("video", 0, 1).mp4(source)  # reads the initialization segment
+        asked = len(server.requests)
+        ahead = read_ahead(iter(windows), source, form=form, together=together)
+        found = list(ahead)
+        assert len(server.requests) - asked <= len(windows)
+        assert [window for window, _ in found] == windows
+        assert [made for _, made in found] == [getattr(window, form)(source) for window in windows]
+        stopped = read_ahead(iter(windows), source, together=together)
+        next(stopped, None)
+        stopped.close()
+    assert not any("fragdex-windows" in one.name for one in threading.enumerate())
+
+
+def test_what_cannot_be_read_ahead_is_said():
+    data = (FIXTURES / "open-gop.mp4").read_bytes()
+    windows = [fragdex.index(data).window("video", 3, 5)]
+    with pytest.raises(SourceChanged):
+        list(read_ahead(windows, data + b"more"))
+    with pytest.raises(BuildError, match="OBUs"):
+        list(read_ahead(windows, data, form="obu"))
+    with pytest.raises(ValueError, match="together"):
+        list(read_ahead(windows, data, together=0))
 
 
 @pytest.mark.parametrize("name", ["open-gop.mp4", "frag-start-7s.mp4", "frag-negative-cts.mp4"])

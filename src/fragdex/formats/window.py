@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import Any, Final
+from functools import partial
+from itertools import islice
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -32,10 +35,16 @@ _UNUSED: Final = ("udta", "meta", "tref", "edts", "mvex", "iods")
 """Boxes of the video's moov that say nothing of these samples."""
 
 
-def _mp4(window: Window, source: Any, *, keep_times: bool, init: bytes | None) -> bytes:
-    with window.file.opened(source) as opened:
-        boxes = _boxes(window, opened, init)
-        data = _data(window, opened)
+Fetch = Callable[[], Fetched]
+"""Reads the bytes of a window, or has read them."""
+
+
+def _mp4(
+    window: Window, source: Source, fetch: Fetch, *, keep_times: bool = False,
+    init: bytes | None = None,
+) -> bytes:  # fmt: skip
+    boxes = _boxes(window, source, init)
+    data = _data(window, source, fetch)
     part, timescale = _part(window, keep_times), window.timescale
     obstacle = unfit([part], boxes)
     if obstacle:
@@ -45,7 +54,7 @@ def _mp4(window: Window, source: Any, *, keep_times: bool, init: bytes | None) -
     return b"".join((head, *data))
 
 
-def _annexb(window: Window, source: Any, *, init: bytes | None) -> bytes:
+def _annexb(window: Window, source: Source, fetch: Fetch, *, init: bytes | None = None) -> bytes:
     info = window.track.info
     family = family_of(info.format)
     if family is None:
@@ -54,10 +63,10 @@ def _annexb(window: Window, source: Any, *, init: bytes | None) -> bytes:
             advice='ask for "mp4" or packets' if info.format != "av01" else "ask for obu",
         )
     size = 4 if info.nal_length_size is None else info.nal_length_size
-    return annexb(_with_setup(window, source, init, parameter_sets), family, size)
+    return annexb(_with_setup(window, source, fetch, init, parameter_sets), family, size)
 
 
-def _obu(window: Window, source: Any, *, init: bytes | None) -> bytes:
+def _obu(window: Window, source: Source, fetch: Fetch, *, init: bytes | None = None) -> bytes:
     info = window.track.info
     if info.format not in ("av01", "dav1"):
         raise BuildError(f"track {info.id} is {info.codec or info.format}, and OBUs are of AV1")
@@ -66,21 +75,21 @@ def _obu(window: Window, source: Any, *, init: bytes | None) -> bytes:
         box = entry.find("av1C")
         return [] if box is None else [body(box)[4:]]
 
-    return obu(_with_setup(window, source, init, of_config))
+    return obu(_with_setup(window, source, fetch, init, of_config))
 
 
-def _packets(window: Window, source: Any) -> list[Packet]:
+def _packets(window: Window, source: Source, fetch: Fetch) -> list[Packet]:
     samples, scale, shift = _samples(window)
-    with window.file.opened(source) as opened:
-        data = _data(window, opened)
+    data = _data(window, source, fetch)
     columns = (samples.dts * scale + shift, samples.cts * scale + shift, samples.duration * scale)
     rows = zip(*(c.tolist() for c in (*columns, _keys(window))), data, strict=True)
     return [Packet(*row) for row in rows]
 
 
-def _configuration(window: Window, source: Any, *, init: bytes | None) -> bytes:
-    with window.file.opened(source) as opened:
-        entries = _entries(window, _boxes(window, opened, init))
+def _configuration(
+    window: Window, source: Source, fetch: Fetch, *, init: bytes | None = None
+) -> bytes:
+    entries = _entries(window, _boxes(window, source, init))
     entry = entries[0][int(entries[1][0]) - 1]
     for code in ("avcC", "hvcC", "vvcC", "av1C", "vpcC"):
         box = entry.find(code)
@@ -103,28 +112,101 @@ _FORMS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def window_form(name: str) -> Callable[..., Any]:
-    """The function that makes a form of a window.
+    """The function that makes a form of a window from the media.
 
-    >>> window_form("packets").__name__
-    '_packets'
+    >>> import fragdex
+    >>> window = fragdex.index("fixtures/open-gop.mp4").window("video", 14, 18)
+    >>> len(window_form("packets")(window, "fixtures/open-gop.mp4"))
+    8
     """
-    return _FORMS[name]
+
+    def made(window: Window, source: Any, **options: Any) -> Any:
+        with window.file.opened(source) as opened:
+            fetch = partial(_fetched, [window], opened)
+            return _FORMS[name](window, opened, fetch, **options)
+
+    return made
 
 
-def _data(window: Window, source: Source) -> list[bytes]:
-    """The bytes of each sample, read in few requests.
+def read_ahead(
+    windows: Iterable[Window],
+    source: Any = None,
+    *,
+    form: Literal["mp4", "annexb", "obu", "packets"] = "mp4",
+    together: int = 4,
+    **options: Any,
+) -> Iterator[tuple[Window, Any]]:
+    """Windows of one file with their bytes, read by a thread of its own ahead of their use.
+
+    The windows of the next `together` are read at once, each by one request or less, while those
+    before are decoded, so that the decoder seldom waits for them.
+
+    Args:
+        windows: of one index, in the order in which they are wanted. The next few are taken from it
+            while others are read.
+        source: the media, as of `Window.mp4`; an open `Source` is used by the thread until the
+            iterator ends or is closed.
+        form: what `Window.mp4`, `annexb`, `obu` or `packets` gives.
+        together: windows that are read at once; twice as many are in memory.
+        options: as of that form.
+
+    Yields: each window and its bytes, in the given order.
+
+    Raises: as that form, at the first window of those that were read together.
+
+    >>> import fragdex
+    >>> index = fragdex.index("fixtures/open-gop.mp4")
+    >>> windows = (index.window("video", first, first + 4) for first in (30, 2, 14))
+    >>> [(window.first, len(data)) for window, data in read_ahead(windows)]
+    [(30, 1397), (2, 1786), (14, 1168)]
+    """
+    if together < 1:
+        raise ValueError(f"together is 1 or more, not {together}")
+    left = iter(windows)
+    chosen = list(islice(left, together))
+    if not chosen:
+        return
+    make = partial(_several, form=_FORMS[form], options=options)
+    with (
+        chosen[0].file.opened(source) as opened,
+        ThreadPoolExecutor(1, "fragdex-windows") as reader,
+    ):
+        reading = reader.submit(make, chosen, opened)
+        while chosen:
+            following = list(islice(left, together))
+            ready = list(zip(chosen, reading.result(), strict=True))
+            if following:
+                reading = reader.submit(make, following, opened)
+            yield from ready
+            chosen = following
+
+
+def _several(
+    windows: Sequence[Window], source: Source, form: Callable[..., Any], options: dict[str, Any]
+) -> list[Any]:
+    fetched = _fetched(windows, source)
+    return [form(window, source, lambda: fetched, **options) for window in windows]
+
+
+def _fetched(windows: Sequence[Window], source: Source) -> Fetched:
+    """The bytes of windows, read in few requests."""
+    gap = GAP if source.remote else LOCAL_GAP
+    most = None if source.max_requests is None else source.max_requests - source.requests
+    ranges = [part for window in windows for part in window.ranges]
+    reads = plan_reads(ranges, max_gap=gap, max_size=LONGEST_READ, max_requests=most)
+    pieces = source.read_many(reads)
+    return Fetched({read.start: data for read, data in zip(reads, pieces, strict=True)})
+
+
+def _data(window: Window, source: Source, fetch: Fetch) -> list[bytes]:
+    """The bytes of each sample.
 
     Raises:
         TruncatedInput: the file ends within one.
         NoSyncSample: decoding would begin with a sample that is wrongly marked sync.
     """
-    gap = GAP if source.remote else LOCAL_GAP
-    most = None if source.max_requests is None else source.max_requests - source.requests
-    reads = plan_reads(window.ranges, max_gap=gap, max_size=LONGEST_READ, max_requests=most)
-    pieces = source.read_many(reads)
-    fetched = Fetched({read.start: data for read, data in zip(reads, pieces, strict=True)})
     samples = window.track.samples.rows(window.samples)
-    parts = fetched.parts(zip(samples.offset.tolist(), samples.size.tolist(), strict=True))
+    parts = fetch().parts(zip(samples.offset.tolist(), samples.size.tolist(), strict=True))
     data: list[bytes] = []
     for number, part in enumerate(parts):
         if part is None:
@@ -271,12 +353,15 @@ def _entries(window: Window, boxes: list[Box]) -> tuple[tuple[Box, ...], Int64]:
 
 
 def _with_setup(
-    window: Window, source: Any, init: bytes | None, of_entry: Callable[[Box], list[bytes]]
+    window: Window,
+    source: Source,
+    fetch: Fetch,
+    init: bytes | None,
+    of_entry: Callable[[Box], list[bytes]],
 ) -> list[tuple[bytes, list[bytes]]]:
     """The bytes of each sample; of sync samples, with what their sample entry sets up."""
-    with window.file.opened(source) as opened:
-        entries, numbers = _entries(window, _boxes(window, opened, init))
-        data = _data(window, opened)
+    entries, numbers = _entries(window, _boxes(window, source, init))
+    data = _data(window, source, fetch)
     setups = [of_entry(entry) for entry in entries]
     sync = window.track.samples.sync[window.samples].tolist()
     sync[0] = True
