@@ -16,7 +16,7 @@ from fragdex.testing import RangeServer
 
 pytest.importorskip("pyarrow")
 from fragdex.bridges.clip_table import PLAIN, ClipTable, daft_source, ray_source
-from fragdex.data import VideoSet, Windows, write_set
+from fragdex.data import VideoSet, Windows, WindowSampler, write_set
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 NAMES = ["frag-cmaf.mp4", "open-gop.mp4"]
@@ -103,6 +103,15 @@ def test_what_is_not_asked_for_is_not_read(windows, monkeypatch):
         ClipTable(windows, ["pixels"])
 
 
+def test_rows_have_the_order_of_a_sampler(windows):
+    order = WindowSampler(windows, seed=3)
+    table = ClipTable(windows, ["video", "first"], order=order).select(["first", "video"])
+    expected = [(windows.video_of(n), windows.first_frame(n)) for n in order.order().tolist()]
+    rows = [(row["video"], row["first"]) for row in table.reader(1, 9).read_all().to_pylist()]
+    assert rows == expected[1:9]
+    assert len(table) == len(expected)
+
+
 def test_webdataset_decodes_videos_of_shards(shard):
     webdataset = pytest.importorskip("webdataset", reason=WHY)
     samples = webdataset.WebDataset(str(shard), shardshuffle=False).decode(decoder(format="gray"))
@@ -160,7 +169,8 @@ def test_ray_reads_windows_in_tasks(windows):
     pytest.importorskip("ray.data", reason=WHY)
     ray.init(num_cpus=1, log_to_driver=False, include_dashboard=False)
     try:
-        table = ClipTable(windows, ["video", "first", "frames"])
+        sampler = WindowSampler(windows, seed=3)
+        table = ClipTable(windows, ["video", "first", "frames"], order=sampler)
         rows = ray.data.read_datasource(ray_source(table), override_num_blocks=2).take_all()
     finally:
         ray.shutdown()

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fragdex
-from fragdex.bridges.references import references
+from fragdex.bridges.references import references, sound_references
 from fragdex.errors import SourceChanged
+from fragdex.media import audio
 from fragdex.testing import RangeServer
 
 WHY = "it is tried beside zarr, xarray and dask by ./dev bridges"
 zarr = pytest.importorskip("zarr", "3.0", reason=WHY)
 xarray = pytest.importorskip("xarray", reason=WHY)
 dask_array = pytest.importorskip("dask.array", reason=WHY)
+av = pytest.importorskip("av")
 pytest.importorskip("aiohttp", reason=WHY)
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -66,6 +70,79 @@ def test_a_frame_costs_one_request_and_the_bytes_of_its_group():
     assert len(samples) == 50
 
 
+class Bucket:
+    """A bucket that counts what is read of it, after it is `counting`."""
+
+    def __init__(self, name, film):
+        boto3 = pytest.importorskip("boto3", reason=WHY)
+        moto = pytest.importorskip("moto.server", reason=WHY)
+        serving = pytest.importorskip("werkzeug.serving", reason=WHY)
+        self._app = moto.DomainDispatcherApplication(moto.create_backend_app)
+        self.requests = self.bytes = 0
+        self._server = serving.make_server("127.0.0.1", 0, self, threaded=True)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+        client = boto3.client("s3", endpoint_url=self.url, region_name="us-east-1")
+        client.create_bucket(Bucket=name)
+        client.put_object(Bucket=name, Key="film.mp4", Body=film)
+
+    def __call__(self, environ, start):
+        self.requests += 1
+        for part in self._app(environ, start):
+            self.bytes += len(part)
+            yield part
+
+    def close(self):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def film_of(count, group):
+    """A film whose pictures differ."""
+    made = io.BytesIO()
+    noise = np.random.default_rng(7).integers(0, 255, (48, 64, 3), np.uint8)
+    with av.open(made, "w", format="mp4") as container:
+        options = {"preset": "ultrafast", "x264-params": f"keyint={group}:scenecut=0:bframes=2"}
+        stream = container.add_stream("libx264", 25, options=options)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(count):
+            frame = av.VideoFrame.from_ndarray(np.roll(noise, number, axis=1))
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return made.getvalue()
+
+
+def test_random_frames_of_a_bucket_cost_their_groups(monkeypatch):
+    registered = pytest.importorskip("obstore.fsspec", reason=WHY).register
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    film = film_of(480, 24)
+    bucket = Bucket("films", film)
+    try:
+        for name, value in (
+            ("AWS_ENDPOINT", bucket.url), ("AWS_ALLOW_HTTP", "true"), ("AWS_REGION", "us-east-1"),
+        ):  # fmt: skip
+            monkeypatch.setenv(name, value)
+        registered("s3", asynchronous=True)
+        refs = references("s3://films/film.mp4", "s3://films/film.mp4")
+        data = opened(refs, "s3")
+        with fragdex.Frames(film) as frames:
+            groups = np.add.reduceat(
+                frames.track.samples.size, np.flatnonzero(frames.track.samples.sync)
+            )
+            chosen = np.random.default_rng(5).integers(0, 480, 100)
+            expected = frames[chosen.tolist()].data
+        bucket.requests = bucket.bytes = 0
+        found = np.stack([data.frames[number].values for number in chosen.tolist()])
+        assert (found == expected).all()
+        assert bucket.requests <= 1.1 * len(chosen)
+        assert bucket.bytes <= 1.05 * groups[chosen // 24].sum()
+    finally:
+        bucket.close()
+
+
 def _size(header):
     first, last = header.removeprefix("bytes=").split("-")
     return int(last) + 1 - int(first)
@@ -95,6 +172,23 @@ def test_a_changed_pixel_is_refused_by_its_digest():
         assert data.frames[3].values.any()
         with pytest.raises(SourceChanged, match="not those that were indexed"):
             data.frames[15].compute()
+
+
+def test_xarray_opens_the_sound_of_a_film():
+    film = (FIXTURES / "audio-late.mp4").read_bytes()
+    with RangeServer(film) as server:
+        data = opened(sound_references(film, server.url, seconds=0.25))
+        assert data.sound.dims == ("time", "channel")
+        rate = data.sound.attrs["rate"]
+        expected = audio(film, 0, data.sound.shape[0] / rate, rate=rate)
+        assert (data.sound.values[:, 0] == expected).all()
+        assert expected.any()
+        server.requests.clear()
+        assert (data.sound[9000:9100, 0].values == expected[9000:9100]).all()
+        assert len(server.requests) == 1
+        server.content = film[1:] + b"\0"
+        with pytest.raises(SourceChanged):
+            data.sound[9000].compute()
 
 
 def test_settings_of_a_stranger_open_nothing_else():

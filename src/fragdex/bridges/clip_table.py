@@ -7,11 +7,13 @@ A row is a window: which video and frames, when they are shown, and the bytes th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
+from fragdex.data.window_order import WindowSampler, parts
 from fragdex.data.windows import Windows
 
 PLAIN: Final = ("uri", "video", "track", "first", "stop", "start", "end", "ranges", "wanted")
@@ -54,6 +56,7 @@ class ClipTable:
             (which decoded pictures of clip the frames are), clip (a small MP4) and frames
             (pixels, one row after the other; `windows` says their
             shape). None: all but the last two.
+        order: of the rows: those of an epoch, or of its part for a rank; None: that of the set.
 
     `lance.write_dataset(table.reader(), "clips.lance")` writes them; `ray_source` and `daft_source`
     read them in pieces. Each worker opens the set for itself.
@@ -70,19 +73,25 @@ class ClipTable:
     (6, [{'first': 8, 'ranges': [{'offset': 48, 'length': 1359}]}])
     """
 
-    def __init__(self, windows: Windows, columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        windows: Windows,
+        columns: Sequence[str] | None = None,
+        *,
+        order: WindowSampler | None = None,
+    ) -> None:
         if windows.fps is not None:
             raise ValueError("a row has neighbouring frames: give windows without fps")
-        self.windows = windows
+        self.windows, self.order = windows, order
         self.columns = list(PLAIN if columns is None else columns)
         self.schema = schema(self.columns)
 
     def __len__(self) -> int:
-        return len(self.windows)
+        return len(self.windows if self.order is None else self.order)
 
     def select(self, columns: Sequence[str]) -> ClipTable:
         """The same with these columns."""
-        return ClipTable(self.windows, columns)
+        return ClipTable(self.windows, columns, order=self.order)
 
     def reader(self, start: int = 0, stop: int | None = None) -> Any:
         """Rows `start` to `stop` (exclusive) as a `pyarrow.RecordBatchReader`."""
@@ -95,8 +104,9 @@ class ClipTable:
         import pyarrow as pa
 
         stop = len(self) if stop is None else min(stop, len(self))
-        for first in range(start, stop, _ROWS):
-            numbers = list(range(first, min(first + _ROWS, stop)))
+        whole = np.arange(start, stop)
+        pieces = iter([whole]) if self.order is None else self.order.pieces(start, stop)
+        for numbers in (part.tolist() for part in parts(pieces, _ROWS)):
             rows = [self._row(number) for number in numbers]
             if FRAMES in self.columns:
                 for row, sample in zip(rows, self.windows.__getitems__(numbers), strict=True):
@@ -145,9 +155,10 @@ def ray_source(table: ClipTable) -> Any:
         ) -> list[Any]:
             """Runs of windows, one after the other."""
             edges = np.linspace(0, len(table), max(min(parallelism, len(table)), 1) + 1, dtype=int)
+            shared = import_module("ray").put(table)
             return [
                 ray.ReadTask(
-                    _read(table, start, stop),
+                    _read(shared, start, stop),
                     metadata(num_rows=stop - start, size_bytes=None, input_files=None,
                              exec_stats=None),
                     schema=table.schema, per_task_row_limit=per_task_row_limit,
@@ -159,14 +170,20 @@ def ray_source(table: ClipTable) -> Any:
 
 
 class _read:  # noqa: N801 — a function that goes to other processes
-    def __init__(self, table: ClipTable, start: int, stop: int) -> None:
-        self._table, self._start, self._stop = table, start, stop
+    def __init__(self, shared: Any, start: int, stop: int) -> None:
+        self._shared, self._start, self._stop = shared, start, stop
 
     def __call__(self) -> Iterator[Any]:
         import pyarrow as pa
 
-        for batch in self._table.batches(self._start, self._stop):
+        for batch in _table(self._shared).batches(self._start, self._stop):
             yield pa.Table.from_batches([batch])
+
+
+@lru_cache(1)
+def _table(shared: Any) -> ClipTable:
+    table: ClipTable = import_module("ray").get(shared)
+    return table
 
 
 def daft_source(table: ClipTable, rows: int = 256) -> Any:

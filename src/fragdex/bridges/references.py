@@ -229,7 +229,7 @@ def sound_references(
         ),
     }  # fmt: skip
     for number, one in enumerate(ranges):
-        if one.size:  # what is left out is silence
+        if one.size:  # chunks without a reference are silence
             refs[f"sound/c/{number}/0"] = [url, one.start, one.size]
     return {"version": 1, "refs": refs}
 

@@ -206,6 +206,11 @@ class VideoSet(Sequence[Video]):
         chosen._rows = _small(np.asarray(self._rows)[keep])
         return chosen
 
+    @property
+    def ascending(self) -> bool:
+        """Whether the videos are in the order of the set."""
+        return isinstance(self._rows, range) or bool((self._rows[1:] > self._rows[:-1]).all())
+
     def spans(self) -> Iterator[tuple[Int64, Spans]]:
         """The lengths of all videos, some at a time: their numbers, ascending, and spans.
 

@@ -21,29 +21,39 @@ _ROW: Final = 32
 """Runs after which the number of the next window is stored."""
 
 
+Lengths = npt.NDArray[np.unsignedinteger[Any]]
+"""How many windows runs have, in as few bytes as the longest run may need."""
+
+
 class InRuns(Protocol):
     """What a sampler orders; `Windows` is one."""
 
     def __len__(self) -> int:
         """How many windows there are."""
 
-    def runs(self, together: int) -> npt.NDArray[np.unsignedinteger[Any]]:
+    def runs(self, together: int) -> Iterator[Lengths]:
         """The lengths of runs of up to `together` neighbours, in sequence; they sum up to len."""
 
 
 class Runs:
     """Runs of neighbouring windows by their lengths.
 
-    >>> runs = Runs(np.array([3, 1, 2], np.uint8))
+    Args:
+        lengths: in sequence, some at a time; arrays of one type.
+
+    >>> runs = Runs(iter([np.array([3], np.uint8), np.array([1, 2], np.uint8)]))
     >>> len(runs), runs.lengths(np.array([2, 0])).tolist(), runs.windows(np.array([2, 0])).tolist()
     (3, [2, 3], [4, 5, 0, 1, 2])
     """
 
-    def __init__(self, lengths: npt.NDArray[np.unsignedinteger[Any]]) -> None:
-        self._count = len(lengths)
-        rows = -(-len(lengths) // _ROW)
-        self._rows = np.zeros((rows, _ROW), lengths.dtype)
-        self._rows.reshape(-1)[: len(lengths)] = lengths
+    def __init__(self, lengths: Iterator[Lengths]) -> None:
+        data, kind = bytearray(), np.dtype(np.uint8)
+        for piece in lengths:
+            kind = piece.dtype
+            data += piece.tobytes()
+        self._count = len(data) // kind.itemsize
+        data += bytes(-self._count % _ROW * kind.itemsize)
+        self._rows: Lengths = np.frombuffer(data, kind).reshape(-1, _ROW)
         sums = self._rows.sum(axis=1, dtype=np.int64)
         self._before = np.cumsum(sums) - sums
 
@@ -185,7 +195,7 @@ class WindowSampler:
         stop = len(self) if stop is None else min(stop, len(self))
         whole, epoch = len(self._windows), self._epoch
         place, end = self._rank * len(self) + start, self._rank * len(self) + stop
-        while place < end:  # at its end the order begins anew: the parts of ranks may repeat it
+        while place < end:  # at its end the order begins again: the parts of ranks may repeat it
             for piece in self._from(place % whole, epoch):
                 yield piece[: end - place]
                 place += len(piece)

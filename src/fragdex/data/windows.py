@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from importlib import import_module
-from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from fragdex.data.shared_batches import Make
 from fragdex.data.video_set import VideoSet
+from fragdex.data.window_order import Lengths
 from fragdex.fragments.table import Int64
 from fragdex.frames import FrameCache, Frames, Rows
 from fragdex.frames.arrays import Conversion, OutputLibrary
@@ -317,22 +317,27 @@ class Windows(Sequence[Sample]):
         video = self.video_of(number)
         return (number - (int(self._ends[video - 1]) if video else 0)) * self.step
 
-    def runs(self, together: int) -> npt.NDArray[np.unsignedinteger[Any]]:
-        """The lengths of runs of windows, in sequence; they sum up to `len(self)`.
+    def runs(self, together: int) -> Iterator[Lengths]:
+        """The lengths of runs of windows, in sequence, some at a time; they sum up to `len(self)`.
 
         The windows of a run begin in one group of pictures of one video, and are `together` at
         most. Reads the groups of all videos from the set.
         """
         kind = np.min_scalar_type(together)
-        lengths, counts, order = [np.zeros(0, kind)], [], []
+        lengths, counts, order = [], [], []
+        ascending = self.videos.ascending
         for numbers, video, begins in self.videos.group_starts(by_time=self.fps is not None):
             windows = self._ends[numbers] - np.where(numbers, self._ends[numbers - 1], 0)
             rate = 1.0 if self.fps is None else float(self.fps)
             inside, count = _run_lengths(windows, self.step, video, begins * rate, together)
+            if ascending:
+                yield inside.astype(kind)
+                continue
             lengths.append(inside.astype(kind))
             counts.append(count)
             order.append(numbers)
-        return _in_order(np.concatenate(lengths), counts, order)
+        if lengths:
+            yield _in_order(*map(np.concatenate, (lengths, counts, order)))
 
     def _checked(self, number: int) -> int:
         if not -len(self) <= number < len(self):
@@ -450,29 +455,21 @@ def _run_lengths(
     return lengths, np.bincount(owner[starts], minlength=len(windows))
 
 
-def _in_order(
-    lengths: npt.NDArray[Any], counts: list[Int64], numbers: list[Int64]
-) -> npt.NDArray[Any]:
+def _in_order(lengths: Lengths, counts: Int64, numbers: Int64) -> Lengths:
     """The lengths of runs in the order of their videos.
 
     Args:
         lengths: of the runs of all videos.
-        counts, numbers: how many each of these videos has, in the same order; the numbers of an
-            array ascend.
+        counts, numbers: how many each of these videos has, in the same order.
 
-    >>> _in_order(
-    ...     np.array([7, 8, 9]), [np.array([1]), np.array([2])], [np.array([1]), np.array([0])]
-    ... ).tolist()
+    >>> _in_order(np.array([7, 8, 9], np.uint8), np.array([1, 2]), np.array([1, 0])).tolist()
     [8, 9, 7]
     """
-    if all(one[-1] < other[0] for one, other in pairwise(numbers)):
-        return lengths
-    count, number = np.concatenate(counts), np.concatenate(numbers)
-    order = np.argsort(number)
-    first = (np.cumsum(count) - count)[order]
-    count = count[order]
-    before = np.cumsum(count) - count
-    return lengths[np.repeat(first - before, count) + np.arange(len(lengths))]
+    order = np.argsort(numbers)
+    first = (np.cumsum(counts) - counts)[order]
+    counts = counts[order]
+    before = np.cumsum(counts) - counts
+    return lengths[np.repeat(first - before, counts) + np.arange(len(lengths))]
 
 
 class Costs:
