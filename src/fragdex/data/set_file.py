@@ -29,6 +29,7 @@ class Groups(NamedTuple):
         offset, stop: the bytes of the file that its samples lie in; stop is exclusive.
         bytes: of its samples alone.
 
+    >>> import numpy as np
     >>> Groups(*np.zeros((7, 2), np.int64)).frames.tolist()
     [0, 0]
     """
