@@ -64,6 +64,7 @@ def manifest(
         str | None,
         options.placed("Write there; - is stdout. Default: FILE with the suffix .c2pa."),
     ] = None,
+    json: options.Json = False,
 ) -> int:
     """Make a C2PA manifest that proves the bytes of FILE; FILE stays as it is.
 
@@ -102,7 +103,9 @@ def manifest(
     plain = Path(file) if not is_url(file) else Path(file.partition("?")[0]).name
     target = output or str(Path(plain).with_suffix(".c2pa"))
     emit([store], target)
-    say(f"{target}: manifest of {file}, signed with {algorithm}\n", err=target == "-")
+    facts = {"file": file, "path": target, "algorithm": algorithm, "byte_size": len(store)}
+    line = f"{target}: manifest of {file}, signed with {algorithm}\n"
+    say(json_line(facts) if json else line, err=target == "-")
     return 0
 
 

@@ -16,7 +16,8 @@ from service.working import UNKNOWN, fixture_bytes, md5_of, uploaded
 
 VERBS = {
     "append", "cancel", "complete", "copy", "create", "delete", "download", "find", "get", "head",
-    "list", "ping", "post", "process", "replay", "rotate", "seek", "transcribe", "update", "upload",
+    "list", "ping", "post", "process", "repair", "replay", "rotate", "seek", "transcribe", "update",
+    "upload",
 }  # fmt: skip
 QUICK = settings(
     max_examples=12,
