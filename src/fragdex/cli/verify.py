@@ -178,7 +178,9 @@ def _unproved(
     if root is None:
         notes.append(f"the root is {proof.root.hex()}: --root compares it with one that you trust")
     elif proof.root.hex() != root.lower():
-        differing.append(Finding("other-root", f"the root is {proof.root.hex()}, not {root.lower()}"))
+        differing.append(
+            Finding("other-root", f"the root is {proof.root.hex()}, not {root.lower()}")
+        )
     budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
     with open_source(file, **budget) as source:
         for wrong in proof.wrong(source):
