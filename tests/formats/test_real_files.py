@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fragdex import indexing
+import fragdex
 from fragdex.errors import BuildError, FragdexError, InexactIndex
 from fragdex.formats import fidx, sample_csv, wire
 from fragdex.seeking.model import Index
@@ -56,7 +56,7 @@ def check(index: Index) -> None:
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
 def test_fixtures_come_back(path: Path) -> None:
     try:
-        index = indexing.index(path, exact=True)
+        index = fragdex.index(path, exact=True)
     except FragdexError as error:
         pytest.skip(f"refused: {type(error).__name__}")
     check(index)
@@ -66,7 +66,7 @@ def test_fixtures_come_back(path: Path) -> None:
 def test_the_corpus_comes_back(corpus: Path) -> None:
     for path in sorted(corpus.glob("*__*")):
         try:
-            index = indexing.index(path, exact=True)
+            index = fragdex.index(path, exact=True)
         except FragdexError:
             continue
         check(index)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from fragdex import indexing
+import fragdex
 from fragdex.errors import BuildError, InexactIndex, TrackNotFound
 from fragdex.formats import torchcodec
 from fragdex.fragments.table import SampleTable
@@ -66,10 +66,10 @@ def test_frames_whose_key_frame_is_hidden_have_no_mapping() -> None:
         torchcodec.write(index_of(hidden))
     assert refused.value.path == "moov/trak/edts/elst"
     data = (FIXTURES / "faststart.mp4").read_bytes()
-    index = indexing.index(data, exact=True)
+    index = fragdex.index(data, exact=True)
     for exact in (True, False):
         made = clip(index, 0.7, 0.9, source=data, at_key_frame=not exact)
-        cut = indexing.index(made.read(source=data), exact=True)
+        cut = fragdex.index(made.read(source=data), exact=True)
         if exact:
             with pytest.raises(BuildError, match="at_key_frame=True"):
                 torchcodec.write(cut)
@@ -104,7 +104,7 @@ def test_times_are_those_of_ffmpegs_libraries(name: str) -> None:
     with av.open(str(path)) as container:
         packets = [p for p in container.demux(video=0) if p.size and not p.is_discard]
         track = container.streams.video[0].id
-    frames = json.loads(torchcodec.write(indexing.index(path, exact=True), track=track))["frames"]
+    frames = json.loads(torchcodec.write(fragdex.index(path, exact=True), track=track))["frames"]
     assert [frame["pts"] for frame in frames] == sorted(packet.pts for packet in packets)
 
 

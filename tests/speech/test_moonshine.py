@@ -115,10 +115,16 @@ def test_slices_hear_what_the_whole_hears(work_slice_ms, moonshine, hear):
 
 
 def surround(sound):
-    """5.1: speech in the centre, something else loud in front and behind."""
-    music = 0.15 * np.sin(2 * np.pi * 220 * np.arange(len(sound)) / 48_000)
-    left, right, back = music, 0.7 * music, 0.5 * music
-    return np.stack([left, right, sound, 0 * sound, back, -back], axis=1)
+    """5.1: speech in the centre, as loud a noise in front and behind."""
+    rng = np.random.default_rng(5)
+    noises = rng.normal(0, sound.std(), (4, len(sound)))
+    left, right, back, other = (np.convolve(noise, np.ones(8) / 3, "same") for noise in noises)
+    return np.stack([left, right, sound, 0 * sound, back, other], axis=1)
+
+
+def surround_without_a_centre(sound):
+    """5.1 that was made of two channels."""
+    return np.stack([sound, sound, *[0 * sound] * 4], axis=1)
 
 
 def below_4_khz(sound):
@@ -134,6 +140,7 @@ SOUNDS = {
     "left alone": (lambda s: np.stack([s, 0 * s], 1), 48_000, "stereo"),
     "right alone": (lambda s: np.stack([0 * s, s], 1), 48_000, "stereo"),
     "5.1": (surround, 48_000, "5.1"),
+    "5.1, no centre": (surround_without_a_centre, 48_000, "5.1"),
     "8 kHz": (lambda s: below_4_khz(s)[:, None], 8_000, "mono"),
     "very quiet": (lambda s: 0.003 * s[:, None], 48_000, "mono"),
     "clipped": (lambda s: np.clip(3 * s, -0.9, 0.9)[:, None], 48_000, "mono"),

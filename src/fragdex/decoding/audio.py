@@ -135,7 +135,8 @@ class AudioReader(AudioTrack):
         samples: its `TrackSamples`.
         rate, channels: of what `read` gives.
 
-    Args and errors as of `audio`. A context manager; a source that it opened is closed with it.
+    Args and errors as of `audio`, and `centre`: a centre channel first, where people speak; the
+    others are mixed in 12 dB lower. A context manager; a source that it opened is closed with it.
     For one thread at a time.
 
     >>> import fragdex
@@ -157,8 +158,10 @@ class AudioReader(AudioTrack):
         channels: int = 1,
         dtype: npt.DTypeLike = np.int16,
         init: bytes | None = None,
+        centre: bool = False,
     ) -> None:
         self.rate, self.channels, self._dtype = rate, channels, np.dtype(dtype)
+        self._centre = centre
         if channels not in (1, 2) or not 1000 <= rate <= 384_000:
             raise ValueError("1 or 2 channels, and 1,000 to 384,000 samples a second")
         if self._dtype not in (np.dtype(np.int16), np.dtype(np.float32)):
@@ -306,7 +309,10 @@ class AudioReader(AudioTrack):
             return
         data = fetched(self._source, [table for part in parts.values() for table, _ in part])
         for number in numbers:
-            block = decode_block(self.track, self._codec, parts[number], data.ranges, self.channels)
+            block = decode_block(
+                self.track, self._codec, parts[number], data.ranges, self.channels,
+                centre=self._centre,
+            )  # fmt: skip
             self._keep(number, block)
 
     def _keep(self, number: int, block: Block) -> None:

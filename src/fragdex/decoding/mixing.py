@@ -22,15 +22,18 @@ _SHARES = {
     "BL": (_HALF, 0.0), "BR": (0.0, _HALF), "SL": (_HALF, 0.0), "SR": (0.0, _HALF),
     "BC": (0.5, 0.5), "FLC": (1.0, 0.0), "FRC": (0.0, 1.0), "DL": (1.0, 0.0), "DR": (0.0, 1.0),
 }  # fmt: skip
+_ASIDE = 0.25
+"""Share of the channels next to a centre, where speech is wanted: 12 dB less."""
 _FULL_SCALE = {np.dtype(np.int16): 2.0**15, np.dtype(np.int32): 2.0**31}
 
 
-def mixed(frame: Any, channels: int) -> Floats:
+def mixed(frame: Any, channels: int, *, centre: bool = False) -> Floats:
     """The samples of a PyAV audio frame.
 
     Args:
         frame: of any format, rate and layout.
         channels: 1 or 2.
+        centre: a centre channel first, where people speak; the others 12 dB lower.
 
     Returns: shape (samples, channels), full scale is 1.
 
@@ -45,7 +48,7 @@ def mixed(frame: Any, channels: int) -> Floats:
         return own
     if count == 1:
         return np.repeat(own, channels, axis=1)
-    left, right = _sides(frame, own)
+    left, right = _sides(frame, own, centre)
     if channels == 1:
         return ((left + right) * np.float32(0.5))[:, None]
     return np.stack([left, right], axis=1)
@@ -98,11 +101,16 @@ def planes(frame: Any) -> list[Floats]:
     return list(np.ascontiguousarray(columns(frame).T))
 
 
-def _sides(frame: Any, own: Floats) -> tuple[Floats, Floats]:
+def _sides(frame: Any, own: Floats, centre: bool) -> tuple[Floats, Floats]:
     names = [channel.name for channel in frame.layout.channels]
     if len(names) == 2:
         return own[:, 0], own[:, 1]
     shares = [_SHARES.get(name, (0.5, 0.5)) for name in names]
+    if centre and "FC" in names:
+        shares = [
+            share if name == "FC" else (_ASIDE * share[0], _ASIDE * share[1])
+            for name, share in zip(names, shares, strict=True)
+        ]
     sides = []
     for side in (0, 1):
         total = sum(share[side] for share in shares) or 1.0

@@ -129,8 +129,10 @@ def decode_block(
     parts: Sequence[tuple[SampleTable, int]],
     read: ReadRanges,
     channels: int,
+    *,
+    centre: bool = False,
 ) -> Block:
-    """Decode what `wanted` told; whatever cannot be is a gap."""
+    """Decode what `wanted` told, mixed as by `mixed`; whatever cannot be is a gap."""
     block = Block()
     left = MOST_DECODED
     for table, warm in parts:
@@ -153,7 +155,7 @@ def decode_block(
                 if left < 0:
                     why = "more sound than such a span can hold"
                     break
-                run.add(cts, mixed(frame, channels), frame.sample_rate)
+                run.add(cts, mixed(frame, channels, centre=centre), frame.sample_rate)
                 cts += round(Fraction(frame.samples * track.timescale, frame.sample_rate))
             if why:
                 block.gaps.append((cts, cts + max(1, duration), why))

@@ -75,7 +75,7 @@ class Listener:
     ) -> None:
         self._source = source
         self._reader = AudioReader(
-            index, source, track=track, rate=SAMPLE_RATE, channels=2, init=init
+            index, source, track=track, rate=SAMPLE_RATE, channels=2, init=init, centre=True
         )
 
     @property
