@@ -22,6 +22,7 @@ WHERE = {
     "rendering/page_media/medium.py": "a child",
     "service/indexing/child.py": "a child",
     "service/indexing/isolated.py": "files of at most IN_THREAD",
+    "service/indexing/repairing.py": "a child",
     "service/isobmff/tracks.py": "at most IN_THREAD is read",
     "service/renders/worker.py": "what the service made itself",
     "service/streaming/child.py": "a child",

@@ -120,7 +120,8 @@ class SetFile:
             self._footer = _Footer(self._file)
             self.ends = array("q", accumulate(self._footer.rows))
             found = self._opened(self._footer.with_groups(b"", 0, 0)).schema_arrow
-        except (pa.ArrowException, OSError, OverflowError, DamagedIndex) as error:
+        # ValueError: a name in the schema that is no UTF-8.
+        except (pa.ArrowException, OSError, OverflowError, ValueError, DamagedIndex) as error:
             self._file.close()
             raise DamagedIndex(f"{path} is no Parquet file: {error}") from error
         version = (found.metadata or {}).get(b"fragdex.set")
@@ -162,8 +163,11 @@ class SetFile:
             described = self._file.read_at(footer.places[stop] - place, place)
             rows = self.ends[stop - 1] - (self.ends[start - 1] if start else 0)
             opened = self._opened(footer.with_groups(described, stop - start, rows))
-            return opened.read_row_groups(range(stop - start), names, use_threads=False)
-        except (pa.ArrowException, OSError) as error:
+            table = opened.read_row_groups(range(stop - start), names, use_threads=False)
+            # Its texts are UTF-8, too.
+            table.validate(full=True)
+            return table
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise DamagedIndex(
                 f"row groups {start} to {stop} of {self._path} are damaged: {error}"
             ) from error
