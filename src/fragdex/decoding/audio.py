@@ -136,7 +136,7 @@ class AudioReader(AudioTrack):
         rate, channels: of what `read` gives.
 
     Args and errors as of `audio`, and `centre`: a centre channel first, where people speak; the
-    others are mixed in 12 dB lower. A context manager; a source that it opened is closed with it.
+    others are mixed in 20 dB lower. A context manager; a source that it opened is closed with it.
     For one thread at a time.
 
     >>> import fragdex

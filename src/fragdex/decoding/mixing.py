@@ -22,8 +22,8 @@ _SHARES = {
     "BL": (_HALF, 0.0), "BR": (0.0, _HALF), "SL": (_HALF, 0.0), "SR": (0.0, _HALF),
     "BC": (0.5, 0.5), "FLC": (1.0, 0.0), "FRC": (0.0, 1.0), "DL": (1.0, 0.0), "DR": (0.0, 1.0),
 }  # fmt: skip
-_ASIDE = 0.25
-"""Share of the channels next to a centre, where speech is wanted: 12 dB less."""
+_ASIDE = 0.1
+"""Share of the channels next to a centre, where speech is wanted: 20 dB less."""
 _FULL_SCALE = {np.dtype(np.int16): 2.0**15, np.dtype(np.int32): 2.0**31}
 
 
@@ -33,7 +33,7 @@ def mixed(frame: Any, channels: int, *, centre: bool = False) -> Floats:
     Args:
         frame: of any format, rate and layout.
         channels: 1 or 2.
-        centre: a centre channel first, where people speak; the others 12 dB lower.
+        centre: a centre channel first, where people speak; the others 20 dB lower.
 
     Returns: shape (samples, channels), full scale is 1.
 
