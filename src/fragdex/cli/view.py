@@ -44,6 +44,18 @@ _APPLIES: Final = {
 }
 
 
+_ProofPath = Annotated[
+    str | None,
+    typer.Option(
+        "--proof",
+        metavar="PATH",
+        help="Write there which bytes of the output the digests of FILE prove (JSON); FILE is"
+        " a .fidx with digests.",
+        show_default=False,
+    ),
+]
+
+
 @options.opens("strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def view(
     files: options.Files,
@@ -92,16 +104,7 @@ def view(
             show_default="each after the previous one",
         ),
     ] = None,
-    proof: Annotated[
-        str | None,
-        typer.Option(
-            "--proof",
-            metavar="PATH",
-            help="Write there which bytes of the output the digests of FILE prove (JSON); FILE is"
-            " a .fidx with digests.",
-            show_default=False,
-        ),
-    ] = None,
+    proof: _ProofPath = None,
     json: options.Json = False,
     jobs: options.Jobs = 1,
     *,
@@ -150,8 +153,7 @@ def view(
     outputs = places(names[:1] if together else names, output, lambda name: suffix, "views")
     if outputs.get(names[0]) in names[1:] and together:
         raise typer.BadParameter(f"{outputs[names[0]]} is one of the inputs: give another -o")
-    if proof is not None and len(names) > 1:
-        raise typer.BadParameter("--proof is about one FILE")
+    _check_proof(proof, names)
     making = partial(
         _view,
         outputs=outputs,
@@ -242,6 +244,11 @@ def _view(
     }, [*findings, *view.findings]
 
 
+def _check_proof(path: str | None, names: Sequence[str]) -> None:
+    if path is not None and len(names) > 1:
+        raise typer.BadParameter("--proof is about one FILE")
+
+
 def _proved(view: Any, index: Any, path: str) -> dict[str, Any]:
     """Write the proof of a view; gives how many of its bytes are proved."""
     from fragdex.views.proof import proof_of
@@ -306,16 +313,7 @@ def extract(
             " (AVC, HEVC).",
         ),
     ] = False,
-    proof: Annotated[
-        str | None,
-        typer.Option(
-            "--proof",
-            metavar="PATH",
-            help="Write there which bytes of the output the digests of FILE prove (JSON); FILE is"
-            " a .fidx with digests.",
-            show_default=False,
-        ),
-    ] = None,
+    proof: _ProofPath = None,
     json: options.Json = False,
     jobs: options.Jobs = 1,
     *,
@@ -342,8 +340,7 @@ def extract(
     if smart and (fragmented or keep_times):
         raise typer.BadParameter("--smart makes a progressive clip that starts at 0")
     names = expand(files)
-    if proof is not None and len(names) > 1:
-        raise typer.BadParameter("--proof is about one FILE")
+    _check_proof(proof, names)
     targets = places(names, output, lambda name: ".mp4", "clips")
     work = InputWork("extract")
     cutting = partial(
