@@ -38,6 +38,9 @@ _FRAMES_ON_REQUEST: Final = (
     "--run-all-compositor-stages-before-draw",
     "--deterministic-mode",
 )
+# Where frames are not given on request: a thread of its own would move what the page has paused for
+# some more frames, and decode images after the frame; on a busy machine pictures show it.
+_ONE_THREAD: Final = ("--disable-threaded-animation", "--disable-checker-imaging")
 # Software alone: composited by the CPU, WebGL by SwiftShader. A process for the GPU would be one
 # more to pass each picture through.
 _SOFTWARE: Final = (
@@ -107,7 +110,7 @@ def flags(view: PageView, *, is_shell: bool, begin_frames: bool, sandbox: bool) 
         *(() if sandbox else ("--no-sandbox", "--no-zygote")),
         *_SAME_PIXELS,
         f"--force-device-scale-factor={view.scale:g}",
-        *(_FRAMES_ON_REQUEST if begin_frames else ()),
+        *(_FRAMES_ON_REQUEST if begin_frames else _ONE_THREAD),
         *_SOFTWARE,
         *_QUIET,
         *_NO_NETWORK,
