@@ -159,11 +159,11 @@ def test_a_wsgi_server_answers_by_it():
     with make_server("127.0.0.1", 0, application, handler_class=Quiet) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/"
-        part = httpx.get(url, headers={"Range": "bytes=5-104"})
+        part = httpx.get(url, headers={"Range": "bytes=5-104"}, timeout=60)
         assert (part.status_code, part.content) == (206, WHOLE["view"][5:105])
-        again = httpx.get(url, headers={"If-None-Match": part.headers["ETag"]})
+        again = httpx.get(url, headers={"If-None-Match": part.headers["ETag"]}, timeout=60)
         assert again.status_code == 304
-        assert httpx.get(url).content == WHOLE["view"]
+        assert httpx.get(url, timeout=60).content == WHOLE["view"]
         server.shutdown()
 
 

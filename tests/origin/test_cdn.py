@@ -40,7 +40,7 @@ def test_nginx_holds_what_it_fetched_once(tmp_path):
             f"events {{}}\nhttp {{ access_log off;\n{folders}{block}}}\n"
         )
         command = ["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
-        front = httpx.Client(base_url=f"http://127.0.0.1:{port}")
+        front = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
         with subprocess.Popen(command) as nginx:
             try:
                 for _ in range(200):

@@ -392,7 +392,7 @@ def test_the_command(folder):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             base = re.search(r"Serving (\S+)", process.stdout.readline())[1]
-            assert httpx.get(f"{base}faststart.mp4/hls/master.m3u8").status_code == 200
+            assert httpx.get(f"{base}faststart.mp4/hls/master.m3u8", timeout=60).status_code == 200
             address = httpx.URL(base)
             for fields, status in ((b"Host: a", 200), (b"Host: a\r\nHost: b", 400), (b"A: b", 400)):
                 with socket.create_connection((address.host, address.port), 20) as connection:

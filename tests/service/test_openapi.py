@@ -150,7 +150,7 @@ def tried(operation, mode, known, session):
                 name: known.get(name, value) for name, value in case.path_parameters.items()
             }
         try:
-            answer = case.call(session=session, timeout=10)
+            answer = case.call(session=session, timeout=60)
             if answer.headers.get("content-type", [""])[0].startswith("text/event-stream"):
                 case.validate_response(answer, checks=CHECKS[:3])
                 wrong.extend(f"{operation.label}: {one}" for one in wrong_events(answer.content))

@@ -618,7 +618,7 @@ def test_a_browser_whose_owner_is_killed_ends_itself():
         [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, check=False, timeout=60
     )
     pid, folder = owner.stdout.decode().split()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while alive := session_of(int(pid)):
         assert time.monotonic() < deadline, alive
         time.sleep(0.1)

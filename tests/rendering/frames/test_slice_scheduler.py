@@ -88,7 +88,7 @@ def test_every_slice_is_begun_whatever_the_pace(count, seconds, at_once):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=10)
+        thread.join(timeout=60)
     assert sorted(begun) == list(range(count))
 
 
@@ -106,7 +106,7 @@ def test_nobody_waits_for_what_has_ended():
     waiting = threading.Thread(target=one.begin, args=(2,))
     waiting.start()
     one.end()
-    waiting.join(timeout=10)
+    waiting.join(timeout=60)
     assert not waiting.is_alive()
 
 

@@ -1,7 +1,6 @@
 """SVG: its size by its root; nothing it names is opened."""
 
 import io
-import time
 
 import pytest
 from hypothesis import given
@@ -69,10 +68,8 @@ LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
     ],
 )
 def test_entities_are_refused_before_they_grow(before):
-    began = time.monotonic()
     with pytest.raises(Unprocessable, match="entities"):
         measure_svg(io.BytesIO(svg('width="&l9;" height="2"', before)))
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def lines(child):
 
 def metrics_of(url):
     """(name, labels without braces) → value."""
-    text = httpx.get(f"{url}/metrics").text
+    text = httpx.get(f"{url}/metrics", timeout=60).text
     return {
         (sample.name, *sorted(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(text)
@@ -57,8 +57,8 @@ def test_a_request_is_followed_from_the_api_to_the_worker_s_metrics(tmp_path):
             assert waiting["fragdex_workers",] == 0
             assert waiting["fragdex_database_up",] == 1
             worker = site.worker(worker_port=port, **seen)
-            assert httpx.get(f"{url}/readyz").json()["database"] == "ok"
-            assert httpx.get(f"{url}/api/v1/files").status_code == 404
+            assert httpx.get(f"{url}/readyz", timeout=60).json()["database"] == "ok"
+            assert httpx.get(f"{url}/api/v1/files", timeout=60).status_code == 404
             until(lambda: client.get(f"/process_isobmff/{id}").json()["completed_at"])
             key = ("fragdex_job_attempt_seconds_count", *sorted((work, "done")))
             until(lambda: metrics_of(url).get(key) == 1)

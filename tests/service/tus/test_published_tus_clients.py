@@ -45,7 +45,9 @@ def sending(client, url, key, film):
 def need_whole(url, key, location, film):
     file = location.rpartition("/")[2]
     headers = {"Authorization": f"Bearer {key}"}
-    record = httpx.get(f"{url}{API}/files/{file}", headers=headers, trust_env=False).json()
+    record = httpx.get(
+        f"{url}{API}/files/{file}", headers=headers, trust_env=False, timeout=60
+    ).json()
     assert record["byte_size"] == record["next_byte"] == film.stat().st_size
     assert record["md5"].replace("-", "") == hashlib.md5(film.read_bytes()).hexdigest()
 

@@ -36,7 +36,7 @@ def plan(served, file):
 
 def put(part, data):
     content = data[part["start"] : part["start"] + part["byte_size"]]
-    assert httpx.put(part["url"], content=content, trust_env=False).status_code == 200
+    assert httpx.put(part["url"], content=content, trust_env=False, timeout=60).status_code == 200
 
 
 def complete(served, file):
@@ -104,7 +104,7 @@ def test_a_part_of_another_size_is_not_taken(served, small):
     found = plan(served, file)["parts"]
     for part in found:
         put(part, data)
-    httpx.put(found[1]["url"], content=bytes(5000), trust_env=False)
+    httpx.put(found[1]["url"], content=bytes(5000), trust_env=False, timeout=60)
     refused = complete(served, file)
     assert (refused.status_code, refused.json()["next_byte"]) == (409, 1000)
     again = plan(served, file)["parts"]

@@ -54,7 +54,7 @@ def test_nginx_sends_the_bytes_and_nobody_else_does(tmp_path, blocks):
             _until_it_listens(port)
             headers = {"authorization": f"Bearer {served.key}"}
             url = f"http://127.0.0.1:{port}"
-            with httpx.Client(base_url=url, headers=headers, trust_env=False) as client:
+            with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60) as client:
                 _walk(client, served)
                 _an_image_keeps_its_policy(client)
         finally:
@@ -89,7 +89,7 @@ def _walk(client, served):
     # a token is bound to the origin that the client sees
     token = client.post(f"{API}/url-token", json={"url": track}).json()["token"]
     url = f"{client.base_url}{track}".replace("//api", "/api")
-    assert httpx.get(url, params={"token": token}, trust_env=False).content == data
+    assert httpx.get(url, params={"token": token}, trust_env=False, timeout=60).content == data
     assert served.anyone.get(track, params={"token": token}).status_code == 403
     _a_body_without_length_is_not_held_back(client, served)
 
