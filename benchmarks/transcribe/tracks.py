@@ -105,10 +105,22 @@ def no_speech() -> dict[str, Sound]:
     }
 
 
-def _music(t: Any, rng: Any) -> Sound:
-    """Chords, a melody and a drum."""
+def hour(seed: int = 5) -> dict[str, Sound]:
+    """45 minutes of music, no two halves of a minute alike, and 5 each of the others."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(30 * RATE) / RATE
+    music = [
+        _music(t, rng, beats=rng.uniform(1.2, 3.0), key=2 ** rng.uniform(-1, 1)) for _ in range(90)
+    ]
+    others = {name: np.tile(sound, 30) for name, sound in no_speech().items() if name != "music"}
+    return others | {"music": np.concatenate(music)}
+
+
+def _music(t: Any, rng: Any, beats: float = 2, key: float = 1) -> Sound:
+    """Chords, a melody and a drum: so many beats a second, so far above A minor."""
+    t = t * beats / 2
     beat = (t * 2).astype(int)
-    roots = np.array([220, 174.6, 261.6, 196])[beat // 4 % 4]
+    roots = key * np.array([220, 174.6, 261.6, 196])[beat // 4 % 4]
     melody = roots * 2 ** (np.array([0, 4, 7, 12, 7, 4, 11, 9])[beat % 8] / 12)
     wave_ = np.zeros(len(t))
     for pitch, level in ((roots, 0.3), (roots * 1.26, 0.25), (roots * 1.5, 0.25), (melody, 0.5)):

@@ -240,3 +240,25 @@ def test_a_package_that_carries_no_model(monkeypatch):
     with pytest.raises(EngineUnavailable, match="carries no model") as told:
         make_engine(EngineChoice("moonshine")).open()
     assert "fragdex[speech]" in told.value.advice
+
+
+@pytest.mark.parametrize(
+    ("runs", "spans"),
+    [
+        ([(50, 57)], []),  # music has such
+        ([(50, 58)], [(42, 66)]),
+        ([(50, 57), (80, 88)], [(42, 96)]),  # a short word before another
+        ([(50, 58), (80, 83)], [(42, 66)]),  # a click
+        ([(50, 57), (150, 158)], [(142, 166)]),
+        ([(50, 58), (150, 158)], [(42, 66), (142, 166)]),
+    ],
+)
+def test_a_short_sound_is_speech_only_where_somebody_speaks_around_it(monkeypatch, runs, spans):
+    likely = np.zeros(250)
+    for first, stop in runs:
+        likely[first:stop] = 0.9
+    detector = VoiceDetector()
+    monkeypatch.setattr(detector, "_likely", lambda sound: likely)
+    chunk = 512
+    wanted = [(first * chunk, stop * chunk) for first, stop in spans]
+    assert detector.spans(np.zeros(250 * chunk, np.int16)) == wanted

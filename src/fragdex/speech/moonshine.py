@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import compress
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ _GOES_ON: Final = 0.35
 """Probability above which speech begins, and above which it continues."""
 _SHORTEST: Final = 4
 """Chunks of speech that count; less is a click."""
+_SHORTEST_ALONE: Final = 8
+"""The same where nobody speaks around it, as silero advises (250 ms): music has shorter ones."""
 _PADDING: Final = 8
 """Chunks that are kept on both sides of speech: words fade."""
 _PAUSE: Final = 2 * SAMPLE_RATE
@@ -61,6 +64,7 @@ class VoiceDetector:
         """Samples [start, stop) in which somebody speaks; short pauses lie within."""
         likely = self._likely(sound)
         spans: list[tuple[int, int]] = []
+        longest: list[int] = []
         start = None
         for at, value in enumerate([*likely.tolist(), 0.0]):
             if start is None and value >= _BEGINS:
@@ -71,10 +75,12 @@ class VoiceDetector:
                     last = min(len(sound), (at + _PADDING) * _CHUNK)
                     if spans and first - spans[-1][1] < _PAUSE:
                         spans[-1] = (spans[-1][0], last)
+                        longest[-1] = max(longest[-1], at - start)
                     else:
                         spans.append((first, last))
+                        longest.append(at - start)
                 start = None
-        return spans
+        return list(compress(spans, (chunks >= _SHORTEST_ALONE for chunks in longest)))
 
     def _likely(self, sound: Sound) -> npt.NDArray[np.float64]:
         """Probability of speech in each chunk."""
