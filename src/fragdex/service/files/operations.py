@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
-from fragdex.service.captions import operations as captions
-from fragdex.service.captions.model import CaptionFacts
+from fragdex.service import captions
+from fragdex.service.captions import CaptionFacts
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.model import AnyFile, AnyFileList, AnyFileStatus, FileTrack, NewAnyFile
 from fragdex.service.images import operations as images

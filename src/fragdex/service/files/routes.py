@@ -20,9 +20,8 @@ from fragdex.errors import (
     UploadBusy,
     UploadGap,
 )
-from fragdex.service.captions import operations as caption_operations
-from fragdex.service.captions.model import CaptionList, CaptionRecord, CaptionType, NewCaption
-from fragdex.service.captions.operations import CAPTIONS
+from fragdex.service import captions
+from fragdex.service.captions import CAPTIONS, CaptionList, CaptionRecord, CaptionType, NewCaption
 from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations
 from fragdex.service.files.model import (
@@ -91,7 +90,7 @@ image_routes.deletion(IMAGES.delete)
 def _create_caption(
     context: ServiceContext, tenant_id: str, new: NewCaption
 ) -> tuple[CaptionRecord, bool]:
-    return caption_operations.create_caption(context, tenant_id, new, new.md5)
+    return captions.create_caption(context, tenant_id, new, new.md5)
 
 
 caption_router = api_router("caption files")
@@ -106,7 +105,7 @@ caption_routes.upload(
     CAPTIONS.target,
 )
 caption_routes.record(CaptionRecord, CAPTIONS.get)
-caption_routes.media(tuple(CaptionType), caption_operations.caption_bytes)
+caption_routes.media(tuple(CaptionType), captions.caption_bytes)
 caption_routes.deletion(CAPTIONS.delete)
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from fragdex import ByteRange
 from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
-from fragdex.service.captions.model import type_of as captions_of
+from fragdex.service.captions import type_of as captions_of
 from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations as files
 from fragdex.service.files.model import NewAnyFile

@@ -1,28 +1,105 @@
-"""What can be done with caption files; no HTTP."""
+"""Caption files: WebVTT, SRT and JSON, read through before they count as complete."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from fragdex import ByteRange
 from fragdex.errors import InvalidRequest, MalformedCaptions, Unprocessable
-from fragdex.service.captions.model import (
-    PARSERS,
-    CaptionFacts,
-    CaptionList,
-    CaptionRecord,
-    CaptionType,
-    type_of,
-)
+from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
+from fragdex.formats.captions_track import CaptionCue
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import FileType
 from fragdex.service.uploads.model import Arrived
-from fragdex.service.uploads.repository import FileRepository, facts
+from fragdex.service.uploads.repository import FileRepository, FileStatus, facts
+from fragdex.service.web.fields import ApiModel, ByteSize, FileName, Listed, Md5Text, media_type_of
+
+
+class CaptionType(StrEnum):
+    """The kinds of captions there are."""
+
+    WEBVTT = "text/vtt"
+    SRT = "application/x-subrip"
+    JSON = "application/json"
+
+
+PARSERS: dict[CaptionType, Callable[[bytes], list[CaptionCue]]] = {
+    CaptionType.WEBVTT: parse_webvtt,
+    CaptionType.SRT: parse_srt,
+    CaptionType.JSON: parse_json,
+}
+
+NAMED = {".vtt": CaptionType.WEBVTT, ".srt": CaptionType.SRT, ".json": CaptionType.JSON}
+DECLARED = {
+    "text/vtt": CaptionType.WEBVTT,
+    "application/x-subrip": CaptionType.SRT,
+    "application/srt": CaptionType.SRT,
+    "text/srt": CaptionType.SRT,
+    "application/json": CaptionType.JSON,
+}
+
+
+_DECLARED = media_type_of("a type of captions", *DECLARED)
+
+
+class CaptionFacts(ApiModel):
+    """The announcement of a caption file."""
+
+    filename: FileName
+    byte_size: ByteSize
+    mime_type: Annotated[str, Field(max_length=100), _DECLARED] | None = Field(
+        None,
+        description="text/vtt, application/x-subrip or application/json; else from the name",
+        examples=["text/vtt"],
+    )
+
+
+class NewCaption(CaptionFacts):
+    """A caption file to come."""
+
+    md5: Md5Text
+
+
+class CaptionRecord(ApiModel):
+    """A caption file."""
+
+    id: str
+    filename: str
+    mime_type: str
+    byte_size: int
+    next_byte: int = Field(description="bytes before this one are here to stay")
+    complete: bool
+    status: FileStatus
+    md5: str | None = Field(description="dashed; null until it is announced or known")
+    created_at: str
+    completed_at: str | None
+    expires_at: str | None
+
+
+class CaptionList(Listed):
+    """Caption files, newest first."""
+
+    caption_files: list[CaptionRecord]
+
+
+def type_of(filename: str, declared: str | None) -> CaptionType | None:
+    """The kind that is declared, or that the name tells; None where it is none of ours.
+
+    >>> type_of("a.SRT", None).value, type_of("a.txt", None)
+    ('application/x-subrip', None)
+    """
+    if declared:
+        return DECLARED.get(declared.partition(";")[0].strip().lower())
+    dot = filename.rfind(".")
+    return NAMED.get(filename[dot:].lower()) if dot >= 0 else None
 
 
 def _record_of(row: Any) -> CaptionRecord:

@@ -1,1 +1,0 @@
-"""Caption files: WebVTT, SRT and JSON, read through before they count as complete."""
