@@ -18,6 +18,7 @@ from fastapi import APIRouter, FastAPI
 from fragdex.errors import FragdexError
 from fragdex.sandbox.folders import sweep_temporary
 from fragdex.sandbox.processes import share_memory_among
+from fragdex.service import timelines
 from fragdex.service.config import Settings
 from fragdex.service.console import routes as console
 from fragdex.service.context import ServiceContext, open_database, store_of
@@ -40,7 +41,6 @@ from fragdex.service.resumable import operations as resumable_uploads
 from fragdex.service.resumable.appending import RunningUploads
 from fragdex.service.store.disk_files import Reserve, disks_nearly_full
 from fragdex.service.streaming import routes as streaming
-from fragdex.service.timelines import routes as timelines
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.transcriptions.worker import engine_state

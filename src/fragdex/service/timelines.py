@@ -1,4 +1,4 @@
-"""Timelines: make, find, list, delete; and their files as one title; no HTTP.
+"""Timelines: several ISOBMFF files one after the other, played as one.
 
 As a title, each file is a fragmented view of its tracks; these stand one after the other in
 another view, and of that one the packages, clips and pictures are made. Nothing of it is stored.
@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import sqlalchemy as sa
+from pydantic import Field
 from sqlalchemy.engine import Connection
+from typing_extensions import TypeAliasType
 
 import fragdex
 from fragdex import ByteRange, Index, Source
@@ -30,20 +32,66 @@ from fragdex.service.isobmff.operations import FILES
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
+from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.records.tables import isobmff_files, timelines
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.streaming import child
+from fragdex.service.streaming.routes import title_routes
 from fragdex.service.streaming.stored_titles import (
     StoredMedium,
     StoredTitle,
     media_of_file,
     title_of,
 )
-from fragdex.service.timelines.model import NewTimeline, TimelineList, TimelineRecord
+from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.repository import Repository
-from fragdex.service.web.fields import record_id
+from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.fields import NO_NUL, ApiModel, Cursor, Instant, Limit, Listed, record_id
+from fragdex.service.web.routing import api_router
 from fragdex.views.package import Package
 from fragdex.views.view import SourceRange, View
+
+Gaps = TypeAliasType("Gaps", Literal["keep", "close"])
+MOST_FILES = 100
+"""Of one timeline."""
+
+FileId = Annotated[str, Field(min_length=1, max_length=36), NO_NUL]
+
+
+class NewTimeline(ApiModel):
+    """Files to be played one after the other."""
+
+    files: list[FileId] = Field(
+        min_length=1, max_length=MOST_FILES, description="ids of videos, in their order"
+    )
+    gaps: Gaps = Field(
+        "close",
+        description="`close`: each file begins where the one before ends; `keep`: at its own "
+        "presentation times, less that of the first",
+    )
+    name: Annotated[str, Field(max_length=1024), NO_NUL] = ""
+    expires_at: Instant | None = Field(None, description="when the timeline, not its files, ends")
+
+
+class TimelineRecord(ApiModel):
+    """A timeline."""
+
+    id: str
+    name: str
+    files: list[str] = Field(description="ids of ISOBMFF files, in their order")
+    missing: list[str] = Field(
+        description="those of them that were deleted; until they are taken out, nothing is played"
+    )
+    gaps: Gaps
+    created_at: str
+    expires_at: str | None
+
+
+class TimelineList(Listed):
+    """Timelines, newest first."""
+
+    timelines: list[TimelineRecord]
+
 
 FAMILY = "timelines"
 
@@ -306,3 +354,30 @@ class JoinedTitles(SingleFlightCache[JoinedTitle]):
         return self.get_once(
             (gaps, media), _SAMPLES_IN_MEMORY, make, weight=lambda one: 2 * one.samples
         )
+
+
+router = api_router("timelines")
+routes = Family(router, "/timelines", "timeline")
+
+routes.creation(
+    NewTimeline,
+    TimelineRecord,
+    create_timeline,
+    InvalidRequest,
+    RecordNotFound,
+    description="Join files into one timeline. Nothing is copied, and the files are unchanged.",
+    always_new=True,
+)
+
+
+@router.get("/timelines")
+def list_timelines(
+    caller: Asking, context: InContext, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> TimelineList:
+    """Timelines, newest first."""
+    return TIMELINES.page(context, caller.tenant_id, limit, cursor, None)
+
+
+routes.record(TimelineRecord, TIMELINES.get)
+routes.deletion(delete_timeline, description="Delete a timeline; its files stay.")
+title_routes(router, "/timelines/{id}", "timeline", title_of_timeline)

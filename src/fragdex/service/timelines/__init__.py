@@ -1,1 +1,0 @@
-"""Recordings: several ISOBMFF files one after the other, played as one."""
