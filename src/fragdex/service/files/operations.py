@@ -14,7 +14,7 @@ from fragdex.service.captions import CaptionFacts
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.model import AnyFile, AnyFileList, AnyFileStatus, FileTrack, NewAnyFile
 from fragdex.service.images import operations as images
-from fragdex.service.images.model import NewImage
+from fragdex.service.images.operations import NewImage
 from fragdex.service.isobmff.model import TrackRecord
 from fragdex.service.isobmff.tracks import file_with_tracks
 from fragdex.service.records import deletion, pages

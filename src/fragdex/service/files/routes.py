@@ -35,9 +35,8 @@ from fragdex.service.files.model import (
     UploadParts,
 )
 from fragdex.service.files.operations import isobmff_id
-from fragdex.service.images import operations as image_operations
-from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage
-from fragdex.service.images.operations import IMAGES
+from fragdex.service.images import operations as images
+from fragdex.service.images.operations import IMAGES, TYPES, ImageList, ImageRecord, NewImage
 from fragdex.service.isobmff import indexing, opened, tracks
 from fragdex.service.isobmff.model import FileRecord, NewTrack, TrackFacts, TrackList, TrackRecord
 from fragdex.service.isobmff.routes import (
@@ -70,7 +69,7 @@ SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font
 image_router = api_router("image files")
 image_routes = Family(image_router, "/image_files", "image file", record_at="/{id}.json")
 
-image_routes.creation(NewImage, ImageRecord, image_operations.create_image)
+image_routes.creation(NewImage, ImageRecord, images.create_image)
 image_routes.listing(ImageList, FileStatus, IMAGES.page)
 image_routes.by_md5(ImageRecord, IMAGES.find)
 image_routes.upload(
