@@ -24,9 +24,9 @@ from fragdex.service.config import Settings
 from fragdex.service.jobs.engine import upgrade as upgrade_engine
 from fragdex.service.records import migrations
 from fragdex.service.records.database import Database
+from fragdex.service.store import open_store
 from fragdex.service.store.composing import ComposingStore
 from fragdex.service.store.disk_files import PRIVATE, Reserve, make_private, open_new
-from fragdex.service.store.opening import open_store
 
 if TYPE_CHECKING:
     from fragdex.service.jobs.api import Jobs

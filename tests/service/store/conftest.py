@@ -2,8 +2,8 @@
 
 import pytest
 
+from fragdex.service.store import open_store
 from fragdex.service.store.objects import ObjectStore
-from fragdex.service.store.opening import open_store
 
 KINDS = ("disk", "memory", "local-objects", "s3")
 

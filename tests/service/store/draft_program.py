@@ -2,7 +2,7 @@
 
 import sys
 
-from fragdex.service.store.opening import open_store
+from fragdex.service.store import open_store
 
 CONTENT = bytes(range(251)) * 5000
 """What `conformance.CONTENT` is: tests are no package that a program could import."""

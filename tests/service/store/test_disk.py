@@ -13,9 +13,8 @@ import pytest
 
 from fragdex import ByteRange
 from fragdex.errors import ConfigError, SourceNotFound, StoreFull, Unavailable
-from fragdex.service.store import disk
+from fragdex.service.store import disk, open_store
 from fragdex.service.store.disk import JUST_NOW_S, DiskStore
-from fragdex.service.store.opening import open_store
 from service.store.conformance import CONTENT
 
 PROGRAM = Path(__file__).with_name("draft_program.py")

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from fragdex.errors import StoreFull
 from fragdex.service.config import Settings
-from fragdex.service.store import disk, disk_files
+from fragdex.service.store import disk, disk_files, open_store
 from fragdex.service.store.disk_files import BLOCK, BUFFER, LEAST, Buffers, DirectFile
-from fragdex.service.store.opening import open_store
 
 PATTERN = bytes(range(251)) * (3 * BUFFER // 251 + 1)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fragdex.errors import SourceNotFound
-from fragdex.service.store.opening import open_store
+from fragdex.service.store import open_store
 
 
 class DraftMachine(RuleBasedStateMachine):

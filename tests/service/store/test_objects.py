@@ -5,9 +5,8 @@ from obstore.store import S3Store
 
 from fragdex import ByteRange
 from fragdex.errors import ConfigError, Unavailable
-from fragdex.service.store import objects
+from fragdex.service.store import objects, open_store
 from fragdex.service.store.objects import PART_BYTES, ObjectStore
-from fragdex.service.store.opening import open_store
 from service.store.conformance import CONTENT
 
 LARGE = CONTENT * (2 * PART_BYTES // len(CONTENT) + 2)

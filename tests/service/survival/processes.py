@@ -21,7 +21,7 @@ from fragdex.service.config import Settings
 from fragdex.service.context import open_database
 from fragdex.service.records import blobs, deletion, keys, tables
 from fragdex.service.records.identifiers import instant
-from fragdex.service.store.opening import open_store
+from fragdex.service.store import open_store
 from service.serving import API
 
 PATIENCE = 60

@@ -9,8 +9,8 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import Jobs
 from fragdex.service.jobs.work import JobOptions
 from fragdex.service.records.database import Database
+from fragdex.service.store import open_store
 from fragdex.service.store.composing import ComposingStore
-from fragdex.service.store.opening import open_store
 from fragdex.service.unprocessed.worker import WORK
 
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.service.store.opening import open_store
+from fragdex.service.store import open_store
 from fragdex.service.uploads import hashing
 
 LEASE_S = 60.0

@@ -13,7 +13,7 @@ from fragdex.service.records import blobs
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import new_id
 from fragdex.service.records.migrations import upgrade
-from fragdex.service.store.opening import open_store
+from fragdex.service.store import open_store
 from fragdex.service.uploads import hashing
 from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.operations import begin, receive, state

@@ -10,7 +10,7 @@ import time
 from types import SimpleNamespace
 
 from fragdex.service.records.database import Database
-from fragdex.service.store.opening import open_store
+from fragdex.service.store import open_store
 from fragdex.service.uploads import upload_session
 from fragdex.service.uploads.model import Arrival
 from fragdex.service.uploads.operations import receive

@@ -12,7 +12,7 @@ import pytest
 
 from fragdex.errors import SourceUnavailable
 from fragdex.service.records.identifiers import md5_text
-from fragdex.service.store.opening import open_store
+from fragdex.service.store import open_store
 from fragdex.service.web.ranges import MAX_PARTS
 from service.serving import serving
 from service.web.conftest import BYTES, KEY, router

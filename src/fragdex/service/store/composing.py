@@ -52,7 +52,7 @@ class ComposingStore:
     """Objects of `plain`, some of which are composed of others there.
 
     >>> import numpy as np
-    >>> from fragdex.service.store.opening import open_store
+    >>> from fragdex.service.store import open_store
     >>> store = ComposingStore(open_store("memory://"))
     >>> _ = store.write("blobs/whole", [b"abcdefgh"])
     >>> column = lambda *values: np.array(values, np.int64)
