@@ -1,7 +1,8 @@
-"""The parent's side of a child: started after walls, given jobs, listened to, ended, kept."""
+"""The parent's side of a child: started after walls, given jobs and files to read, ended, kept."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import logging
@@ -18,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
+from fragdex.byterange import ByteRange
 from fragdex.errors import (
     FragdexError,
     ServiceError,
@@ -30,6 +32,7 @@ from fragdex.sandbox.channel import Channel, Lines, error_as_json, error_of_json
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.sandbox.processes import data_left, end_session, exit_code
 from fragdex.sandbox.walls import Walls
+from fragdex.sources import Source
 from fragdex.traces import Value, inner_span
 
 _log = logging.getLogger(__name__)
@@ -440,3 +443,33 @@ def missing_walls() -> list[str]:
 def log_missing_walls() -> None:
     """Start a child, so that the log says what its walls lack; nobody waits for it."""
     threading.Thread(target=missing_walls, name="walls", daemon=True).start()
+
+
+class ParentSource(Source):
+    """A file whose bytes the parent `reads`.
+
+    Args:
+        number: of the file, where the parent reads several.
+    """
+
+    def __init__(
+        self, channel: Channel, size: int | None, name: str = "the file", number: int = 0
+    ) -> None:
+        super().__init__(name, size=size, remote=True)
+        self._channel, self._number = channel, number
+
+    def read_up_to(self, range: ByteRange) -> bytes:
+        """Ask the parent."""
+        wanted = self._spend(range)
+        answer, _ = self._channel.ask(start=wanted.start, stop=wanted.stop, file=self._number)
+        return base64.b64decode(answer["data"])
+
+
+def reads(*sources: Source) -> Answer:
+    """What answers each `ParentSource` in a child, of files that its parent has open."""
+
+    def answer(question: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
+        data = sources[question["file"]].read_up_to(ByteRange(question["start"], question["stop"]))
+        return {"data": base64.b64encode(data).decode()}, ()
+
+    return answer

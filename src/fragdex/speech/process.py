@@ -17,9 +17,8 @@ from fragdex import Index, Source
 from fragdex.errors import EngineUnavailable, Unprocessable
 from fragdex.formats import fidx
 from fragdex.sandbox.channel import Channel, opened
-from fragdex.sandbox.child import Answer, ChildProcess, Failures
+from fragdex.sandbox.child import Answer, ChildProcess, Failures, ParentSource, reads
 from fragdex.sandbox.processes import memory_of_one
-from fragdex.sandbox.sources import ParentSource, reads
 from fragdex.sandbox.walls import Walls
 from fragdex.speech.engines import (
     ENGINES,

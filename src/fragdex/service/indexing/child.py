@@ -15,7 +15,7 @@ from fragdex import Index, Source, index, open_index, open_source, package
 from fragdex.digest import Digest
 from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.sandbox.channel import Channel, opened
-from fragdex.sandbox.sources import ParentSource
+from fragdex.sandbox.child import ParentSource
 from fragdex.seeking.model import FileInfo
 
 CHILD = __name__

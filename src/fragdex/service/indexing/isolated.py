@@ -16,9 +16,8 @@ from typing import Any, Final
 import fragdex
 from fragdex import Index, Source, open_index
 from fragdex.errors import Unavailable
-from fragdex.sandbox.child import ChildProcess, Failures
+from fragdex.sandbox.child import ChildProcess, Failures, reads
 from fragdex.sandbox.folders import OwnFolder, take_file
-from fragdex.sandbox.sources import reads
 from fragdex.sandbox.walls import Walls
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import CHILD, INDEX, exact

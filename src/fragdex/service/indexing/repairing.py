@@ -17,9 +17,8 @@ from fragdex import ByteRange, Source, open_source
 from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.fragments.table import Int64
 from fragdex.sandbox.channel import Channel, opened
-from fragdex.sandbox.child import ChildProcess, Failures
+from fragdex.sandbox.child import ChildProcess, Failures, ParentSource, reads
 from fragdex.sandbox.folders import OwnFolder, take_file
-from fragdex.sandbox.sources import ParentSource, reads
 from fragdex.sandbox.walls import Walls
 from fragdex.service.context import ServiceContext
 from fragdex.views.view import Scattered, SourceRange
