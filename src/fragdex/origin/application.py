@@ -49,8 +49,7 @@ from fragdex.origin.film_list import MOST_LISTED, listing, player
 from fragdex.origin.previews import PreviewMaker, TooManyWaiting, package_file, preview_of
 from fragdex.origin.titles import NotYet, ServedFilm, Titles
 from fragdex.responses import has_already
-from fragdex.serving.answers import answer
-from fragdex.serving.segments import LARGEST, PREPARED, PreparedSegment, decides
+from fragdex.serving.answers import LARGEST, PREPARED, PreparedSegment, answer, decides
 from fragdex.views.view import View
 
 CORS: Final = {

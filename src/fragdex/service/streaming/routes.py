@@ -54,8 +54,7 @@ from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import HTTP, answers, problem
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, FastPath, api_router, with_fast_path
-from fragdex.serving.answers import answer
-from fragdex.serving.segments import decides
+from fragdex.serving.answers import answer, decides
 from fragdex.views.package import MANIFEST
 from fragdex.views.renditions import Rendition
 from fragdex.views.view import View

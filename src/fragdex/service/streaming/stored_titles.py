@@ -21,7 +21,7 @@ from fragdex.service.isobmff.operations import FILES, file_bytes
 from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks
-from fragdex.serving.segments import (
+from fragdex.serving.answers import (
     LARGEST,
     PREPARED,
     Located,
