@@ -6,7 +6,7 @@ import pytest
 
 import fragdex
 from fragdex.errors import SourceError, TrackNotFound
-from fragdex.formats.exporting import export
+from fragdex.formats import export
 from fragdex.seeking.forms import FORMS
 from fragdex.sources import SourceOptions, open_source
 from fragdex.testing import movie

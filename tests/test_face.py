@@ -20,7 +20,7 @@ PACKAGES = [
     "fragdex.boxes",
     "fragdex.byterange",
     "fragdex.errors",
-    "fragdex.formats.exporting",
+    "fragdex.formats",
     "fragdex.sources",
     "fragdex.testing",
 ]

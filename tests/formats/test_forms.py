@@ -12,7 +12,7 @@ from typing import get_overloads
 
 import pytest
 
-from fragdex.formats.exporting import export
+from fragdex.formats import export
 from fragdex.formats.fidx import open_index
 from fragdex.seeking.forms import FORMS, Exporting
 from fragdex.seeking.model import FileInfo, How, Index

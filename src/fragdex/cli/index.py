@@ -271,7 +271,7 @@ def _chosen(
 
 def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str]]:
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
-    from fragdex.formats.exporting import export
+    from fragdex.formats import export
 
     opening, exporting = dict(job.opening), job.exporting
     # Stale base offsets, which a copy repairs, are found in the moofs alone.
@@ -389,8 +389,7 @@ def playlists(
     name: str, index: Any, target: str | None, exporting: Mapping[str, Any]
 ) -> list[tuple[str | None, bytes]]:
     """The master playlist and, where all are requested, those that it names: (place, text)."""
-    from fragdex.formats import hls
-    from fragdex.formats.exporting import export
+    from fragdex.formats import export, hls
 
     common = {key: exporting[key] for key in ("track", "segment_duration") if key in exporting}
     track = exporting.get("track")

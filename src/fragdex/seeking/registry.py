@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 _FUNCTIONS = {
-    "export": "fragdex.formats.exporting:export",
+    "export": "fragdex.formats:export",
     "extend": "fragdex.indexing.growing:extend",
     "samples": "fragdex.formats.media_or_index:samples_again",
     "save": "fragdex.formats.fidx:save",
@@ -28,7 +28,7 @@ def offered(name: str) -> Callable[..., Any]:
     """The function under a name.
 
     >>> offered("export").__module__
-    'fragdex.formats.exporting'
+    'fragdex.formats'
     """
     module, _, function = _FUNCTIONS[name].partition(":")
     lower: Callable[..., Any] = getattr(import_module(module), function)

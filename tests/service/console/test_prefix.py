@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import fragdex
-from fragdex.formats.exporting import export
+from fragdex.formats import export
 from fragdex.rendering.site import ORIGIN
 from fragdex.service.renders.workspaces import OwnFiles
 from service.console.conftest import Opened

@@ -14,8 +14,8 @@ from typing_extensions import TypeAliasType
 
 from fragdex import ByteRange, Index, Track, open_index
 from fragdex.errors import RecordNotFound, TrackNotFound
+from fragdex.formats import export as written
 from fragdex.formats import hls
-from fragdex.formats.exporting import export as written
 from fragdex.formats.subsegments import init_place
 from fragdex.lru_cache import LRUCache
 from fragdex.sandbox.folders import OwnFolder
