@@ -38,7 +38,7 @@ from fragdex.formats.embed import default_sizes
 from fragdex.formats.subsegments import have_own_bytes, period_of
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.indexing.moov import plain_init
-from fragdex.seeking import registry
+from fragdex.seeking.forms import offered
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 
@@ -465,7 +465,7 @@ def _without_hidden(
 ) -> tuple[list[ClipPart], tuple[Box, ...]]:
     """Pictures next to the cuts re-encoded, and the moov with what describes them."""
     try:
-        seamed = registry.offered("seamed")
+        seamed = offered("seamed")
     except ImportError as error:
         raise MissingExtra("re-encoding pictures needs PyAV", extra="media") from error
     traks = traks_of(boxes)

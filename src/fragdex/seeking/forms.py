@@ -1,23 +1,52 @@
-"""The forms of an index: what `index.export` and `fragdex index --format` write.
+"""What lower rooms do for an index: the forms in which it is written, and functions by name.
 
 One entry and one signature a form stand here and nowhere else; the writers are in
 `fragdex.formats`, which imports a form's module when it is used. The command line reads this table
 for every `--help`, so this file imports nothing that takes time.
+
+`index.save`, `index.export`, `index.extend` and seeks that look at pictures are done by rooms below
+this one (indexing, formats), which this room must not know: their functions stand here by name, and
+are imported when they are first called.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, overload
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from fragdex.renamed import old_arguments
-from fragdex.seeking import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fragdex.seeking.times import TimeLike
     from fragdex.sources import Source
+
+
+_FUNCTIONS = {
+    "export": "fragdex.formats:export",
+    "extend": "fragdex.indexing.growing:extend",
+    "samples": "fragdex.formats.media_or_index:samples_again",
+    "save": "fragdex.formats.fidx:save",
+    "seamed": "fragdex.transcode.smart_cut:seamed",
+    "verifier": "fragdex.indexing.verified:verifier",
+    "window_form": "fragdex.formats.window:window_form",
+}
+
+
+@cache
+def offered(name: str) -> Callable[..., Any]:
+    """The function under a name.
+
+    >>> offered("export").__module__
+    'fragdex.formats'
+    """
+    module, _, function = _FUNCTIONS[name].partition(":")
+    lower: Callable[..., Any] = getattr(import_module(module), function)
+    return lower
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +304,7 @@ class Exporting:
             TypeError: the form has no such option.
             InexactIndex: the form needs samples that this index does not have.
         """
-        exported: bytes = registry.offered("export")(self, form, **options)
+        exported: bytes = offered("export")(self, form, **options)
         return exported
 
     if not TYPE_CHECKING:

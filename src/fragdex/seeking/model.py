@@ -14,8 +14,7 @@ from fragdex.fragments.findings import Finding
 from fragdex.fragments.pieces import PieceDigests
 from fragdex.fragments.track_info import KINDS, Movie, SampleGroup, TrackKind
 from fragdex.renamed import OldName
-from fragdex.seeking import registry
-from fragdex.seeking.forms import Exporting
+from fragdex.seeking.forms import Exporting, offered
 from fragdex.seeking.origin import FileInfo, Home, How
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
@@ -457,7 +456,7 @@ class Index(Exporting):
             path: the file; an existing one is replaced at the end.
             samples: include the sample tables.
         """
-        registry.offered("save")(self, path, samples=samples)
+        offered("save")(self, path, samples=samples)
 
     def checked(self, source: SourceLike | None = None) -> Source:
         """The media as a source whose every read is held to `digests`, for whatever takes media.
@@ -499,7 +498,7 @@ class Index(Exporting):
         Raises:
             SourceChanged: it is shorter than what is indexed already.
         """
-        grown: Index = registry.offered("extend")(self, source)
+        grown: Index = offered("extend")(self, source)
         return grown
 
     def __repr__(self) -> str:

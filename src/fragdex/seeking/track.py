@@ -16,7 +16,7 @@ from fragdex.errors import InexactIndex, LimitExceeded
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import SampleGroup, Segment, TrackInfo
 from fragdex.renamed import OldName
-from fragdex.seeking import registry
+from fragdex.seeking.forms import offered
 from fragdex.seeking.seek import Extent, Finder, Hit, Hits, Seeker
 from fragdex.seeking.times import Time, TimeLike, floor_ticks, presentation, ticks_of_many
 from fragdex.sources import SourceLike
@@ -385,7 +385,7 @@ class Track:
                 f"the samples of track {self.id} are not in this index",
                 advice="build it with exact=True, or save it with samples=True",
             )
-        again: SampleTable = registry.offered("samples")(self, start, stop)
+        again: SampleTable = offered("samples")(self, start, stop)
         return again
 
     def _numbers(self, start: int, stop: int) -> slice:
@@ -577,7 +577,7 @@ class Track:
     ) -> AbstractContextManager[Finder | None]:
         seeker = self._seeker or self._ready()
         verifier: AbstractContextManager[Finder | None]
-        verifier = registry.offered("verifier")(self, seeker, source, look_back)
+        verifier = offered("verifier")(self, seeker, source, look_back)
         return verifier
 
     def _ready(self) -> Seeker:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import InexactIndex, NoSyncSample, TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import Int64, SampleTable
-from fragdex.seeking import registry
+from fragdex.seeking.forms import offered
 from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.sample_runs import FrameRun, SyncStarts, reorder_depth, runs_of
@@ -174,7 +174,7 @@ class Window:
         return config
 
     def _form(self, name: str) -> Callable[..., Any]:
-        form: Callable[..., Any] = registry.offered("window_form")(name)
+        form: Callable[..., Any] = offered("window_form")(name)
         return form
 
     def __repr__(self) -> str:
