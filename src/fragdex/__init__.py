@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fragdex.byterange import ByteRange
     from fragdex.errors import FragdexError
     from fragdex.formats.fidx import open_index
-    from fragdex.formats.verifying import verify
+    from fragdex.formats.media_or_index import verify
     from fragdex.fragments.findings import Finding
     from fragdex.frames.frames import Frames
     from fragdex.indexing.growing import Indexer

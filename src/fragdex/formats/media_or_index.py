@@ -1,4 +1,4 @@
-"""What a user names: media, an index of them, or a saved index; and the samples of a saved one.
+"""What a user names: media, an index of them, or a saved index; verify, and samples of a saved one.
 
 A saved index without samples can what a fresh one can: they are read from the media again, which
 were given or are where the index says, under the rule for names inside files (`name_in_file`).
@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 import numpy as np
 
 from fragdex.errors import FormatError, InexactIndex, SourceError
-from fragdex.formats.fidx import MAGIC, open_index
+from fragdex.formats import fidx
+from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import SampleTable
 from fragdex.indexing.making import index as index_media
 from fragdex.indexing.making import index_source
 from fragdex.indexing.samples import RowSamples
+from fragdex.seeking.difference import differences
 from fragdex.seeking.model import Index
 from fragdex.seeking.track import Track
-from fragdex.sources import Source, SourceLike, open_source
+from fragdex.sources import Source, SourceLike, SourceOptions, check_options, md5, open_source
 
-__all__ = ["MediaOrIndex", "index_and_media", "is_one", "is_saved_index", "lasting"]
+__all__ = ["MediaOrIndex", "index_and_media", "is_one", "is_saved_index", "lasting", "verify"]
 
 MediaOrIndex: TypeAlias = SourceLike | Index
 """Media in any form that `fragdex.open_source` takes, a saved index likewise, or an `Index`."""
@@ -38,7 +40,7 @@ def is_saved_index(what: SourceLike) -> bool:
     (False, True)
     """
     if isinstance(what, (bytes, bytearray, memoryview)):
-        return bytes(what[: len(MAGIC)]) == MAGIC
+        return bytes(what[: len(fidx.MAGIC)]) == fidx.MAGIC
     return isinstance(what, (str, os.PathLike)) and os.fsdecode(what).lower().endswith(".fidx")
 
 
@@ -75,7 +77,7 @@ def index_and_media(
     (True, True)
     """
     if isinstance(what, Index) or is_saved_index(what):
-        index = what if isinstance(what, Index) else open_index(what)
+        index = what if isinstance(what, Index) else fidx.open_index(what)
         if source is not None and not all(track.has_samples for track in index.tracks):
             index = index.with_media(source)
         return index, source
@@ -145,3 +147,55 @@ def _missing(track: Track, why: str) -> InexactIndex:
         advice="give the media: open_index(…, media=…), or index.with_media(…); or save indexes "
         "with samples=True",
     )
+
+
+def verify(
+    media: SourceLike,
+    index: MediaOrIndex | None = None,
+    *,
+    max_bytes: int | None = None,
+    max_requests: int | None = None,
+    **options: Unpack[SourceOptions],
+) -> tuple[Finding, ...]:
+    """Check an index against its media; without one, the media against themselves.
+
+    Args:
+        media: path, bytes, file or URL; every box header is read.
+        index: an `Index`, or a saved one; its checksums are tested, too. None: what is odd about
+            the media is found.
+        max_bytes, max_requests: budget of the reads.
+        options: passed on to `open_source`.
+
+    Returns: a finding for each difference; empty: they agree.
+
+    Raises:
+        DamagedIndex: the saved index is damaged.
+        SourceError: the media cannot be read.
+        TypeError: there is no such option.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> verify(movie(3), fragdex.index(movie(3)))
+    ()
+    >>> [finding.code for finding in verify(movie(3), fragdex.index(movie(2)))][:2]
+    ['samples', 'size']
+    """
+    check_options("fragdex.verify", options, ())
+    source = open_source(media, max_bytes=max_bytes, max_requests=max_requests, **options)
+    try:
+        true = index_media(source, exact=True)
+        if index is None:
+            return tuple(true.findings)
+        if not isinstance(index, Index):
+            fidx.verify(index)
+            index = fidx.open_index(index)
+        findings = differences(index, true)
+        if index.file.md5 is not None:
+            digest = md5(source).hex
+            if digest != index.file.md5:
+                message = f"the md5 of the media is {digest}, the index says {index.file.md5}"
+                findings += (Finding("md5", message),)
+        return findings
+    finally:
+        if source is not media:
+            source.close()
