@@ -22,11 +22,10 @@ from fragdex.decoding.loudness import Loudness
 from fragdex.decoding.loudness import loudness as loudness_of
 from fragdex.decoding.peaks import Peaks
 from fragdex.decoding.peaks import peaks as peaks_of
-from fragdex.decoding.picture_files import Fit, PictureFormat
+from fragdex.decoding.picture_files import QUALITY, At, Fit, PictureFormat, Thumbnail
+from fragdex.decoding.picture_files import thumbnail as thumbnail_of
 from fragdex.decoding.storyboards import Storyboard
 from fragdex.decoding.storyboards import storyboard as storyboard_of
-from fragdex.decoding.thumbnails import QUALITY, At, Thumbnail
-from fragdex.decoding.thumbnails import thumbnail as thumbnail_of
 from fragdex.formats.fidx import open_index
 from fragdex.formats.media_or_index import MediaOrIndex, is_saved_index
 from fragdex.indexing.making import index as index_media
@@ -77,7 +76,7 @@ def thumbnail(
         quality: 1 to 100; PNG ignores it.
         track: track_ID; None: the first with pictures.
 
-    Raises: as `fragdex.decoding.thumbnails.thumbnail`.
+    Raises: as `fragdex.decoding.picture_files.thumbnail`.
 
     >>> made = thumbnail("fixtures/frag-cmaf.mp4", 1.5, width=64)
     >>> made.media_type, made.width, made.height

@@ -75,7 +75,7 @@ FORMER: Final[Mapping[str, str]] = {
     "parse_range": "byterange.range_or_verdict",
     "peaks": "decoding.peaks.peaks",
     "storyboard": "decoding.storyboards.storyboard",
-    "thumbnail": "decoding.thumbnails.thumbnail",
+    "thumbnail": "decoding.picture_files.thumbnail",
 }
 """What does what the old name did, where the new one takes or gives something else."""
 

@@ -128,7 +128,7 @@ def _make_thumbnail(
     **options_given: Any,
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex.cli.opening import notes, opened_media
-    from fragdex.decoding.thumbnails import thumbnail
+    from fragdex.decoding.picture_files import thumbnail
 
     with opened_media(name, opening) as (index, source, init):
         if math.isinf(time):

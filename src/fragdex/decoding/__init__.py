@@ -9,8 +9,7 @@ peaks          waveforms
 loudness       how loud it is
 video_track    a track of pictures that is open for decoding
 pictures       the picture of any time; key frames, of which nothing else is read
-picture_files  pictures as JPEG, WebP, AVIF, PNG
-thumbnails     a picture of a moment, as a file
+picture_files  pictures as JPEG, WebP, AVIF, PNG; thumbnails of moments
 storyboards    small pictures of a whole video on sheets
 comparison     what differs between two videos
 
@@ -22,7 +21,7 @@ machine.
 from fragdex.decoding.audio import AudioReader, Gap, audio
 from fragdex.decoding.loudness import loudness
 from fragdex.decoding.peaks import peaks
+from fragdex.decoding.picture_files import thumbnail
 from fragdex.decoding.storyboards import storyboard
-from fragdex.decoding.thumbnails import thumbnail
 
 __all__ = ["AudioReader", "Gap", "audio", "loudness", "peaks", "storyboard", "thumbnail"]

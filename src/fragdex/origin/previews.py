@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from fragdex.decoding.picture_files import media_type as picture_type
+from fragdex.decoding.picture_files import thumbnail
 from fragdex.decoding.storyboards import SheetLayout, storyboard, storyboard_layout
-from fragdex.decoding.thumbnails import thumbnail
 from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.lru_cache import LRUCache
 from fragdex.origin.addresses import PREVIEW, Query, flag, number, seconds
