@@ -24,7 +24,7 @@ from fragdex.indexing.headers import code
 from fragdex.indexing.positions import MOOF
 from fragdex.indexing.resolve import TrackState, regular_tables, track_tables
 from fragdex.indexing.samples import MoofDecoder, samples_of
-from fragdex.indexing.traf_shapes import parsed_shape, shape_of
+from fragdex.indexing.shapes import parsed_shape, shape_of
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
