@@ -21,8 +21,8 @@ from fragdex.formats.fidx_head import build_head, parse_head
 from fragdex.fragments.pieces import leaves_of, path_of, root_of, root_of_path
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.indexing.piece_digests import damage, digest_pieces, edges_of
-from fragdex.seeking.checked_source import CheckedSource
 from fragdex.seeking.model import FileInfo, How, Index
+from fragdex.seeking.origin import CheckedSource
 from fragdex.testing import RangeServer, movie
 from strategies.files import files
 

@@ -15,7 +15,7 @@ from fragdex.fragments.pieces import PieceDigests
 from fragdex.fragments.track_info import KINDS, Movie, SampleGroup, TrackKind
 from fragdex.renamed import OldName
 from fragdex.seeking.forms import Exporting, offered
-from fragdex.seeking.origin import FileInfo, Home, How
+from fragdex.seeking.origin import CheckedSource, FileInfo, Home, How
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import SampleLoader, Track
@@ -483,8 +483,6 @@ class Index(Exporting):
                 "the index has no digests of pieces",
                 advice="make it with digests=True (fragdex index --digests)",
             )
-        from fragdex.seeking.checked_source import CheckedSource
-
         return CheckedSource(
             open_source(self.file.name if source is None else source), self.digests
         )
