@@ -41,7 +41,7 @@ from pathlib import Path
 import fragdex
 import fragdex.testing
 from fragdex.boxes import parse
-from fragdex.cli.opening import bytes_of_view
+from fragdex.cli.inputs import bytes_of_view
 from fragdex.seeking.forms import FORMS
 from fragdex.testing import RangeServer
 from fragdex.views.copies import ClipRequest, clip_view

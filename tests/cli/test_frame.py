@@ -231,7 +231,7 @@ def test_a_fault_is_one_line_and_1(call, files, monkeypatch):
     def broken(*args, **kwargs):
         raise RuntimeError("out of\ncoffee")
 
-    monkeypatch.setattr("fragdex.cli.opening.open_any", broken)
+    monkeypatch.setattr("fragdex.cli.info.open_any", broken)
     ran = call("info", "a.mp4")
     assert ran.code == 1
     assert "a fault in fragdex: RuntimeError: out of coffee" in one_line(ran)
@@ -251,7 +251,7 @@ def test_an_interrupt_is_130(call, files, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fragdex.cli.opening.open_any", interrupted)
+    monkeypatch.setattr("fragdex.cli.info.open_any", interrupted)
     ran = call("info", "a.mp4")
     assert (ran.code, ran.err) == (130, "")
 
@@ -376,7 +376,7 @@ def test_errors_of_the_library_are_told_as_they_are(call, files, monkeypatch):
     def refuse(*args, **kwargs):
         raise FragdexError("no", path="moov", offset=8)
 
-    monkeypatch.setattr("fragdex.cli.opening.open_any", refuse)
+    monkeypatch.setattr("fragdex.cli.info.open_any", refuse)
     assert one_line(call("info", "a.mp4")) == "a.mp4: no (moov at byte 8)"
 
 

@@ -16,7 +16,19 @@ from urllib.parse import quote
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import STDIN, InputWork, expand, is_url, places, stem
+from fragdex.cli.inputs import (
+    STDIN,
+    InputWork,
+    bytes_of_view,
+    expand,
+    is_url,
+    media_of,
+    notes,
+    open_any,
+    places,
+    saved_form,
+    stem,
+)
 from fragdex.cli.output import complain, counting, emit, need_folder, say
 from fragdex.seeking.forms import FORMS, forms_with
 
@@ -270,7 +282,6 @@ def _chosen(
 
 
 def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str]]:
-    from fragdex.cli.opening import media_of, notes, open_any, saved_form
     from fragdex.formats import export
 
     opening, exporting = dict(job.opening), job.exporting
@@ -317,7 +328,6 @@ def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str
 def _media(name: str, index: Any, form: str) -> Iterator[dict[str, Any]]:
     """The file itself for those forms that look into it, where it is available."""
     from fragdex import open_source
-    from fragdex.cli.opening import media_of
     from fragdex.errors import SourceError
 
     if "source" not in FORMS[form].options or name == STDIN:
@@ -334,7 +344,6 @@ def _media(name: str, index: Any, form: str) -> Iterator[dict[str, Any]]:
 
 def _embed(name: str, index: Any, job: _Job) -> tuple[bytes | None, str]:
     from fragdex import open_source
-    from fragdex.cli.opening import bytes_of_view, media_of
     from fragdex.views.copies import embedded
 
     target = job.targets[name]
@@ -357,8 +366,6 @@ def addresses(name: str, index: Any, target: str | None, init: str | None) -> di
 
     Paths are seen from the folder of the playlist; on stdout the last part of the path alone.
     """
-    from fragdex.cli.opening import saved_form
-
     uris = {}
     media = index.file.name if saved_form(name) else name
     if target is not None and media and media != STDIN and not is_url(media):

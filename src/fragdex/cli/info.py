@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from fragdex.cli import options
-from fragdex.cli.inputs import answer
+from fragdex.cli.inputs import answer, notes, open_any
 from fragdex.cli.output import json_line
 from fragdex.errors import printable
 
@@ -32,8 +32,6 @@ def info(
 
 
 def _info(name: str, json: bool, opening: dict[str, Any]) -> tuple[str, Sequence[str]]:
-    from fragdex.cli.opening import notes, open_any
-
     index = open_any(name, **opening)
     # The findings are the answer here, with nothing else.
     lines = notes(index, findings=False)

@@ -1,18 +1,26 @@
-"""From the names on the command line to inputs, several at a time, and to where output goes."""
+"""From the names on the command line to inputs and their indexes, several at a time; to outputs."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import typer
 
 from fragdex.cli.output import complain, counting, emit, exit_code, system_message
 from fragdex.errors import FragdexError
+
+if TYPE_CHECKING:
+    from fragdex.seeking.model import Index
+    from fragdex.seeking.times import TimeLike
+    from fragdex.sources import Source
+
 
 Result = TypeVar("Result")
 
@@ -222,3 +230,210 @@ def answer(
 
     emit(pieces(), output)
     return work.code
+
+
+PIECE = 1 << 20
+
+
+def saved_form(name: str) -> Literal["fidx", "json"] | None:
+    """Which form of a saved index a name stands for; None: none, so it is media.
+
+    A local file is recognized by its start, a URL by the end of its path.
+    """
+    if name == STDIN:
+        return None
+    if is_url(name):
+        return "fidx" if name.partition("?")[0].endswith(".fidx") else None
+    from fragdex.formats.fidx_head import MAGIC
+
+    try:
+        with open(name, "rb") as file:
+            head = file.read(16)
+    except OSError:
+        return None
+    if head.startswith(MAGIC):
+        return "fidx"
+    # A box that starts with a brace would be one of 2 GiB.
+    return "json" if head.lstrip().startswith(b"{") else None
+
+
+def open_any(name: str, *, compare: bool = True, **options: Any) -> Index:
+    """The index that a name stands for; `options` are those of `fragdex.index`, None left out.
+
+    Args:
+        options: `period` too, the number of one.
+        compare: refuse a .fidx whose media file is at hand and has changed; `ignore_mtime` among
+            the options leaves out the modification time, and `follow` opens media anywhere.
+
+    Raises: as `fragdex.index` and `fragdex.open_index`.
+    """
+    import fragdex
+
+    if (period := options.pop("period", None)) is not None:
+        return open_any(name, compare=compare, **options).of_period(period)
+    given = {
+        key: value for key, value in options.items() if value is not None and value is not False
+    }
+    ignore_mtime = bool(given.pop("ignore_mtime", False))
+    follow = bool(given.pop("follow", False))
+    if name == STDIN:
+        return _from_stdin(given)
+    form = saved_form(name)
+    budget = {key: given[key] for key in ("max_bytes", "max_requests") if key in given}
+    if form == "fidx":
+        # a local file is mapped; anything else is read as a whole, within the budget
+        source = fragdex.open_source(name, **budget) if is_url(name) else name
+        index = fragdex.open_index(source, follow=follow)
+        if compare and (media := media_at_hand(index, name)) is not None:
+            from fragdex.formats.fidx import refuse_other_media
+
+            refuse_other_media(index, media, ignore_mtime=ignore_mtime)
+        return index
+    if form == "json":
+        from fragdex.errors import NotISOBMFF
+        from fragdex.formats import wire_reading
+
+        with open(name, "rb") as file:
+            index = wire_reading.read(file.read())
+        if not index.tracks:
+            raise NotISOBMFF(
+                f"{name} is JSON, and no index of media",
+                expected="an object with a member for each track, as `fragdex index --json` writes",
+                found="no track",
+            )
+        return index
+    return fragdex.index(name, **given)
+
+
+def _from_stdin(options: dict[str, Any]) -> Index:
+    """Index what comes through a pipe, in one pass and without keeping it."""
+    import fragdex
+
+    known = {key: options[key] for key in ("md5", "init", "strict") if key in options}
+    indexer = fragdex.Indexer(**known)
+    while piece := sys.stdin.buffer.read(PIECE):
+        indexer.feed(piece)
+    return indexer.finish()
+
+
+@contextmanager
+def opened_media(
+    name: str, opening: Mapping[str, Any]
+) -> Iterator[tuple[Index, Source, bytes | None]]:
+    """The index that a name stands for, the media it describes, open, and what `init` names.
+
+    Args:
+        opening: what was given of `init`, `strict`, `period`, `ignore_mtime`, `follow`, `max_bytes`
+            and `max_requests`.
+
+    Raises: as `open_any` and `media_of`.
+    """
+    import fragdex
+
+    saved = None
+    if saved_form(name):
+        saved = open_any(name, ignore_mtime=opening["ignore_mtime"], follow=opening["follow"])
+        if opening["ignore_mtime"]:
+            saved.file = replace(saved.file, mtime_ns=None)
+    media = name if saved is None else media_of(saved, name)
+    init = None
+    if opening.get("init") is not None:
+        with fragdex.open_source(opening["init"]) as source:
+            init = b"".join(bytes(piece) for piece in source.pieces())
+    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
+    with fragdex.open_source(media, **budget) as source:
+        index = saved or fragdex.index(source, **_how(opening))
+        yield _of_period(index, opening), source, init
+
+
+def exact_again(
+    index: Index,
+    source: Source,
+    opening: Mapping[str, Any],
+    span: tuple[TimeLike, TimeLike, Sequence[int] | None] | None = None,
+) -> Index:
+    """An index that knows its samples, where one from a sidx, an mfra or a .fidx does not.
+
+    Args:
+        index: the one that does not.
+        source: the media.
+        opening: as `opened_media` takes it.
+        span: start, stop and tracks of a clip: only its fragments are read, where that will do.
+    """
+    import fragdex
+    from fragdex.errors import InexactIndex
+    from fragdex.formats.clip import clip_range
+    from fragdex.fragments.table import FragmentFlags
+    from fragdex.indexing.growing import exact_part
+
+    how = _how(opening)
+    virtual = any((t.fragments.flags & FragmentFlags.VIRTUAL).any() for t in index.tracks)
+    if span is not None and not virtual and not any(how.values()):
+        with suppress(InexactIndex):
+            return exact_part(index, source, clip_range(index, *span))
+    return _of_period(fragdex.index(source, exact=True, **how), opening)
+
+
+def _of_period(index: Index, opening: Mapping[str, Any]) -> Index:
+    number = opening.get("period")
+    return index if number is None else index.of_period(number)
+
+
+def _how(opening: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: opening[key] for key in ("init", "strict") if key in opening}
+
+
+def media_of(index: Index, name: str) -> str:
+    """The media file that an input stands for: itself, or what a saved index was made of.
+
+    Raises:
+        SourceNotFound: the saved index does not say.
+    """
+    from fragdex.errors import SourceNotFound
+
+    if saved_form(name) is None:
+        return name
+    if not index.file.name:
+        raise SourceNotFound(
+            f"{name} does not say which file it describes", advice="name the media file itself"
+        )
+    return media_at_hand(index, name) or index.file.name
+
+
+def media_at_hand(index: Index, name: str) -> str | None:
+    """The local media file of a .fidx: with the recorded name next to it, or at the recorded path.
+
+    The path is looked at where it leads below the folder of the .fidx, or is to be followed.
+    """
+    from fragdex.sources import ForeignName
+
+    recorded = index.file.name
+    if not recorded or is_url(recorded) or is_url(name):
+        return None
+    beside = os.path.join(os.path.dirname(name), os.path.basename(recorded))
+    known = (beside,) if isinstance(recorded, ForeignName) else (beside, recorded)
+    return next((path for path in known if os.path.isfile(path)), None)
+
+
+def notes(index: Index, *, findings: bool = True) -> Sequence[str]:
+    """What stderr says of an index that was made: an incomplete input, and what was odd."""
+    lines = []
+    if not index.complete:
+        lines.append(f"truncated or still growing: indexed up to byte {index.resume_offset}")
+    if findings:
+        lines += [str(f) for f in index.findings if f.code != "truncated"]
+    return lines
+
+
+def bytes_of_view(view: Any, source: Any, known: Any = None) -> Iterator[bytes]:
+    """The bytes of a view, piece by piece.
+
+    Args:
+        view: of one file or several.
+        source: that of its one file, open, or one for each.
+        known: what the sources must be; None: what the view says.
+    """
+    from fragdex.views.view import Sources
+
+    with Sources(known or view.sources, source) as sources:
+        yield from sources.bytes_of(view.blocks())

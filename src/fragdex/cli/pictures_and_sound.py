@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import InputWork, expand, places, stem
+from fragdex.cli.inputs import InputWork, expand, notes, opened_media, places, stem
 from fragdex.cli.output import emit, json_line, say
 
 
@@ -127,7 +127,6 @@ def _make_thumbnail(
     opening: dict[str, Any],
     **options_given: Any,
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex.cli.opening import notes, opened_media
     from fragdex.decoding.picture_files import thumbnail
 
     with opened_media(name, opening) as (index, source, init):
@@ -206,7 +205,6 @@ def storyboard(
 def _make_storyboard(
     name: str, targets: dict[str, str], opening: dict[str, Any], **options_given: Any
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex.cli.opening import notes, opened_media
     from fragdex.decoding.storyboards import storyboard
 
     folder = targets[name]
@@ -303,7 +301,6 @@ def peaks(
 def _make_peaks(
     name: str, targets: dict[str, str], form: str, opening: dict[str, Any], **options_given: Any
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex.cli.opening import notes, opened_media
     from fragdex.decoding.peaks import peaks
 
     with opened_media(name, opening) as (index, source, init):
@@ -365,7 +362,6 @@ def _measure(
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from dataclasses import asdict
 
-    from fragdex.cli.opening import notes, opened_media
     from fragdex.decoding.loudness import loudness
 
     with opened_media(name, opening) as (index, source, init):

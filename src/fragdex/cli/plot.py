@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import InputWork, expand, into_folder, is_url, places
+from fragdex.cli.inputs import InputWork, expand, into_folder, is_url, notes, open_any, places
 from fragdex.cli.output import emit, json_line, say
 
 
@@ -88,7 +88,6 @@ def _plot(
     name: str, targets: dict[str, str], form: str, opening: dict[str, Any]
 ) -> tuple[str, Sequence[str]]:
     from fragdex.cli.charts import series
-    from fragdex.cli.opening import notes, open_any
     from fragdex.seeking.show import counted
 
     index = open_any(name, **opening)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import InputWork, expand, places
+from fragdex.cli.inputs import InputWork, bytes_of_view, expand, places
 from fragdex.cli.output import emit, json_line, part_progress, say
 
 SHOWN = 40
@@ -89,7 +89,6 @@ def _repair(
     name: str, outputs: dict[str, str], like: str | None, rate: Fraction | None
 ) -> tuple[dict[str, Any], Sequence[str]]:
     import fragdex
-    from fragdex.cli.opening import bytes_of_view
 
     with fragdex.open_source(name) as source, part_progress(name, "bytes") as advance:
         repaired = fragdex.repair(source, like, rate=rate, progress=advance)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import answer
+from fragdex.cli.inputs import STDIN, answer, media_of, notes, open_any
 from fragdex.cli.output import json_line
 
 Seconds = Fraction | float
@@ -82,8 +82,6 @@ class _Query:
 def _seek(
     name: str, query: _Query, json: bool, opening: dict[str, Any]
 ) -> tuple[str, Sequence[str]]:
-    from fragdex.cli.opening import notes, open_any
-
     index = open_any(name, **opening)
     start, stop, tracks = query.start, query.stop, query.tracks
     remarks = notes(index, findings=False)
@@ -137,8 +135,6 @@ def _hits(
 
 def _media(index: Any, name: str, opening: dict[str, Any]) -> Any:
     """The media of an input, with the rest of its budget."""
-    from fragdex.cli.inputs import STDIN
-    from fragdex.cli.opening import media_of
     from fragdex.errors import SourceNotFound
     from fragdex.sources import open_source
 
@@ -241,7 +237,6 @@ def plan(
 def _plan(
     name: str, time: Fraction | float, tracks: list[int] | None, json: bool, opening: dict[str, Any]
 ) -> tuple[str, Sequence[str]]:
-    from fragdex.cli.opening import notes, open_any
     from fragdex.errors import NoSyncSample
     from fragdex.seeking.show import byte_count, counted
 

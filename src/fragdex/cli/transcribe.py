@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from fragdex.cli import options, remote
-from fragdex.cli.inputs import is_url
+from fragdex.cli.inputs import bytes_of_view, is_url, media_of, notes, open_any, saved_form
 from fragdex.cli.options import extra
 from fragdex.cli.output import byte_progress, complain, emit, json_line, part_progress, say
 from fragdex.cli.remote import wait_until_processed
@@ -194,7 +194,6 @@ def transcribe(
     )
     make_engine(choice)  # a wrong name is reported before anything is read
     from fragdex import open_source
-    from fragdex.cli.opening import media_of, notes, open_any, saved_form
     from fragdex.errors import NotISOBMFF
 
     saved = open_any(file, follow=opening["follow"]) if saved_form(file) else None
@@ -324,7 +323,6 @@ def _write(
         # Captions have an escaping of their own.
         emit([write(transcript, layout).encode()], output)
         return
-    from fragdex.cli.opening import bytes_of_view
     from fragdex.speech.captions import cues_of
     from fragdex.views.copies import captioned
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import STDIN, InputWork, expand, stem
+from fragdex.cli.inputs import STDIN, InputWork, expand, open_any, saved_form, stem
 from fragdex.cli.output import byte_progress, complain, emit, json_line
 from fragdex.errors import FragdexError
 
@@ -111,8 +111,6 @@ def _compare(
 
     if name == file:
         return _embedded(file, _exact(file, **opening), opening), ()
-    from fragdex.cli.opening import open_any, saved_form
-
     if (proof := _proof(name)) is not None:
         return _unproved(name, proof, file, root, opening)
     form = saved_form(name)
@@ -150,8 +148,6 @@ def _compare(
 @cache
 def _proof(name: str) -> Any:
     """The proof of a view that is in a file; None: there is none."""
-    from fragdex.cli.opening import saved_form
-
     if saved_form(name) != "json":
         return None
     import json
@@ -191,8 +187,6 @@ def _unproved(
 
 def _has_digests(name: str) -> bool:
     """Whether an index tells which bytes of a file are damaged, even of one that cannot be read."""
-    from fragdex.cli.opening import open_any, saved_form
-
     return saved_form(name) == "fidx" and open_any(name, compare=False).digests is not None
 
 

@@ -15,7 +15,16 @@ from typing import Annotated, Any, Final
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import InputWork, expand, places
+from fragdex.cli.inputs import (
+    InputWork,
+    bytes_of_view,
+    exact_again,
+    expand,
+    notes,
+    opened_media,
+    places,
+    saved_form,
+)
 from fragdex.cli.output import complain, counting, emit, json_line, say
 
 
@@ -192,7 +201,6 @@ def _view(
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
     import fragdex
-    from fragdex.cli.opening import bytes_of_view, exact_again, notes, opened_media
     from fragdex.errors import FragdexError, InexactIndex
     from fragdex.views.kinds import described
 
@@ -374,7 +382,6 @@ def _extract(
     proof: str | None,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex.cli.opening import bytes_of_view, exact_again, notes, opened_media, saved_form
     from fragdex.errors import InexactIndex
     from fragdex.seeking.origin import FileInfo
     from fragdex.views.copies import ClipRequest, clip_view
@@ -515,7 +522,6 @@ def _packaged(
 ) -> tuple[Any, list[tuple[Any, Any]]]:
     """The package, and what each index says of its source with that source, open."""
     import fragdex
-    from fragdex.cli.opening import exact_again, notes, opened_media
 
     indexes, sources = [], []
     for name in names:
@@ -543,7 +549,6 @@ def _write_package(
     Raises:
         typer.BadParameter: one of them would replace an input.
     """
-    from fragdex.cli.opening import bytes_of_view
     from fragdex.sources.files import write_file
 
     places = {name: os.path.join(folder, *name.split("/")) for name in order}
