@@ -2,8 +2,7 @@
 
 codec          a fresh decoder for a track, from its initialization segment alone
 open_track     a track of a file that is open for decoding, and its samples
-sound_stream   decoded sound in blocks of two seconds, or all of it once
-mixing         decoded frames as float32 columns of one or two channels
+sound_stream   decoded sound in blocks of two seconds, or all of it once; its float32 columns
 audio          the sound of any span
 peaks          waveforms
 loudness       how loud it is

@@ -11,17 +11,20 @@ from typing import Any, TypeAlias, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.decoding.mixing import MARGIN, Floats, needed, resampled
 from fragdex.decoding.open_track import fetched
 from fragdex.decoding.sound_stream import (
     BLOCK_SECONDS,
+    MARGIN,
     AudioTrack,
     Block,
+    Floats,
     Gap,
     SoundPiece,
     decode_block,
     joined,
+    needed,
     positions,
+    resampled,
     wanted,
 )
 from fragdex.errors import LimitExceeded, UndecodableMedia

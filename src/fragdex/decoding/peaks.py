@@ -12,8 +12,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.decoding.mixing import finite
-from fragdex.decoding.sound_stream import LONGEST_SECONDS, Gap, SoundStream
+from fragdex.decoding.sound_stream import LONGEST_SECONDS, Gap, SoundStream, finite
 from fragdex.errors import LimitExceeded
 from fragdex.seeking.model import Index
 from fragdex.sources import SourceLike

@@ -91,7 +91,7 @@ def copy(tmp_path_factory):
     ("file", "counts"),
     [
         ("decoding/pictures.py", True),
-        ("decoding/mixing.py", True),
+        ("decoding/sound_stream.py", True),
         ("frames/frames.py", True),
         ("rendering/plan.py", True),
         ("rendering/child.py", True),

@@ -26,8 +26,8 @@ import fragdex
 from fragdex.byterange import ByteRange
 from fragdex.decoding.audio import AudioReader
 from fragdex.decoding.codec import MOST_PIXELS, hold_back
-from fragdex.decoding.mixing import Floats, mixed, needed, resampled
 from fragdex.decoding.pictures import PictureReader, matrix_of, orientation_of, shown_size, upright
+from fragdex.decoding.sound_stream import Floats, mixed, needed, resampled
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import FragdexError, UndecodableMedia
 from fragdex.fragments.table import NULL

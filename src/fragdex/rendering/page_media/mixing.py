@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from fragdex.byterange import ByteRange
-from fragdex.decoding.mixing import Floats
+from fragdex.decoding.sound_stream import Floats
 from fragdex.errors import FragdexError, ServiceError, UndecodableMedia
 from fragdex.rendering.page_media.medium import Medium
 from fragdex.rendering.page_media.opening import OpenMedia
