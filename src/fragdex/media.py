@@ -18,12 +18,11 @@ import numpy.typing as npt
 
 from fragdex.decoding.audio import SoundArray
 from fragdex.decoding.audio import audio as audio_of
-from fragdex.decoding.loudness import Loudness
-from fragdex.decoding.loudness import loudness as loudness_of
-from fragdex.decoding.peaks import Peaks
-from fragdex.decoding.peaks import peaks as peaks_of
 from fragdex.decoding.picture_files import QUALITY, At, Fit, PictureFormat, Thumbnail
 from fragdex.decoding.picture_files import thumbnail as thumbnail_of
+from fragdex.decoding.sound_levels import Loudness, Peaks
+from fragdex.decoding.sound_levels import loudness as loudness_of
+from fragdex.decoding.sound_levels import peaks as peaks_of
 from fragdex.decoding.storyboards import Storyboard
 from fragdex.decoding.storyboards import storyboard as storyboard_of
 from fragdex.formats.fidx import open_index
@@ -215,7 +214,7 @@ def peaks(
         split: each channel by itself; else their mean.
         track: track_ID; None: the first audio track.
 
-    Raises: as `fragdex.decoding.peaks.peaks`.
+    Raises: as `fragdex.decoding.sound_levels.peaks`.
 
     >>> peaks("fixtures/frag-cmaf.mp4", samples_per_pixel=4800).bits
     8
@@ -244,7 +243,7 @@ def loudness(
         index: of the media; None: it is made.
         track: track_ID; None: the first audio track.
 
-    Raises: as `fragdex.decoding.loudness.loudness`.
+    Raises: as `fragdex.decoding.sound_levels.loudness`.
 
     >>> type(loudness("fixtures/frag-cmaf.mp4")).__name__
     'Loudness'

@@ -71,9 +71,9 @@ OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 
 FORMER: Final[Mapping[str, str]] = {
     "audio": "decoding.audio.audio",
-    "loudness": "decoding.loudness.loudness",
+    "loudness": "decoding.sound_levels.loudness",
     "parse_range": "byterange.range_or_verdict",
-    "peaks": "decoding.peaks.peaks",
+    "peaks": "decoding.sound_levels.peaks",
     "storyboard": "decoding.storyboards.storyboard",
     "thumbnail": "decoding.picture_files.thumbnail",
 }

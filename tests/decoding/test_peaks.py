@@ -222,7 +222,7 @@ def test_a_track_that_claims_to_last_for_years_is_refused(monkeypatch):
 
 def test_too_many_pixels_are_refused(monkeypatch):
     data = film(sound(3))
-    monkeypatch.setattr(sys.modules["fragdex.decoding.peaks"], "MOST_VALUES", 1000)
+    monkeypatch.setattr(sys.modules["fragdex.decoding.sound_levels"], "MOST_VALUES", 1000)
     with pytest.raises(LimitExceeded, match="samples_per_pixel"):
         fragdex.decoding.peaks(fragdex.index(data), data, samples_per_pixel=16)
 

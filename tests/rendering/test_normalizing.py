@@ -4,7 +4,7 @@ import av
 import numpy as np
 import pytest
 
-from fragdex.decoding.loudness import measured
+from fragdex.decoding.sound_levels import measured
 from fragdex.rendering.join import CEILING, normalized
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.render import render

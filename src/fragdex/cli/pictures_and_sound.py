@@ -301,7 +301,7 @@ def peaks(
 def _make_peaks(
     name: str, targets: dict[str, str], form: str, opening: dict[str, Any], **options_given: Any
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex.decoding.peaks import peaks
+    from fragdex.decoding.sound_levels import peaks
 
     with opened_media(name, opening) as (index, source, init):
         with options.usage():
@@ -362,7 +362,7 @@ def _measure(
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from dataclasses import asdict
 
-    from fragdex.decoding.loudness import loudness
+    from fragdex.decoding.sound_levels import loudness
 
     with opened_media(name, opening) as (index, source, init):
         measured = loudness(index, source, track=track, init=init)

@@ -4,8 +4,7 @@ codec          a fresh decoder for a track, from its initialization segment alon
 open_track     a track of a file that is open for decoding, and its samples
 sound_stream   decoded sound in blocks of two seconds, or all of it once; its float32 columns
 audio          the sound of any span
-peaks          waveforms
-loudness       how loud it is
+sound_levels   waveforms, and how loud it is
 video_track    a track of pictures that is open for decoding
 pictures       the picture of any time; key frames, of which nothing else is read
 picture_files  pictures as JPEG, WebP, AVIF, PNG; thumbnails of moments
@@ -18,9 +17,8 @@ machine.
 """
 
 from fragdex.decoding.audio import AudioReader, Gap, audio
-from fragdex.decoding.loudness import loudness
-from fragdex.decoding.peaks import peaks
 from fragdex.decoding.picture_files import thumbnail
+from fragdex.decoding.sound_levels import loudness, peaks
 from fragdex.decoding.storyboards import storyboard
 
 __all__ = ["AudioReader", "Gap", "audio", "loudness", "peaks", "storyboard", "thumbnail"]

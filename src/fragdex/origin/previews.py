@@ -203,7 +203,7 @@ def _known(layout: SheetLayout) -> list[Any]:
 
 
 def _peaks(index: Index, suffix: str, track: int | None, query: Query) -> Preview:
-    from fragdex.decoding.peaks import peaks
+    from fragdex.decoding.sound_levels import peaks
 
     chosen = _track(index, track, "audio")
     split = flag(query, "split", False)
@@ -236,7 +236,7 @@ def _peaks(index: Index, suffix: str, track: int | None, query: Query) -> Previe
 
 
 def _loudness(index: Index, track: int | None, source: Source) -> bytes:
-    from fragdex.decoding.loudness import loudness
+    from fragdex.decoding.sound_levels import loudness
 
     measured: Mapping[str, Any] = asdict(loudness(index, source, track=track))
     return json.dumps(measured).encode() + b"\n"

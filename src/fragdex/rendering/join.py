@@ -462,7 +462,7 @@ def normalized(
     """
     import numpy as np
 
-    from fragdex.decoding.loudness import measured
+    from fragdex.decoding.sound_levels import measured
 
     before = measured(sound())
     before_limits = Normalized(before.integrated, before.true_peak)
