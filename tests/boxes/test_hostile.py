@@ -111,7 +111,7 @@ def test_items_of_a_list_are_bounded():
 
 
 def test_boxes_side_by_side_are_bounded(monkeypatch):
-    monkeypatch.setattr("fragdex.boxes.reading.MAX_BOXES", 1000)
+    monkeypatch.setattr("fragdex.boxes.parsing.MAX_BOXES", 1000)
     assert len(parse(box(b"free") * 1000)) == 1000
     with pytest.raises(LimitExceeded, match="too many boxes"):
         parse(box(b"free") * 1001)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fragdex.boxes.box import Box, find, find_all
 from fragdex.boxes.layout import BoxLayout
-from fragdex.boxes.reading import ESSENTIAL, OPAQUE, parse, parse_box
+from fragdex.boxes.parsing import ESSENTIAL, OPAQUE, build, make_box, parse, parse_box
 from fragdex.boxes.tree import layout_of
-from fragdex.boxes.writing import build, make_box
 
 __all__ = [
     "ESSENTIAL",
