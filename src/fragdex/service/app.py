@@ -18,9 +18,8 @@ from fastapi import APIRouter, FastAPI
 from fragdex.errors import FragdexError
 from fragdex.sandbox.folders import sweep_temporary
 from fragdex.sandbox.processes import share_memory_among
-from fragdex.service import timelines
+from fragdex.service import console, timelines
 from fragdex.service.config import Settings
-from fragdex.service.console import routes as console
 from fragdex.service.context import ServiceContext, open_database, store_of
 from fragdex.service.files import routes as files
 from fragdex.service.isobmff import routes as isobmff

@@ -5,10 +5,10 @@ from urllib.parse import urljoin
 
 import pytest
 
-from fragdex.service.console import routes
+from fragdex.service import console
 from service.serving import serving
 
-ADDRESSES = ("/", *(f"/{one}{rest}" for one in routes.SECTIONS for rest in ("", "/x")))
+ADDRESSES = ("/", *(f"/{one}{rest}" for one in console.SECTIONS for rest in ("", "/x")))
 MOST_BYTES = 200_000
 
 
@@ -50,8 +50,8 @@ def test_nothing_runs_but_its_own_files(served):
 def test_its_files_are_kept_by_browsers_and_small(served):
     first = served.anyone.get("/")
     sizes = [len(first.content)]
-    for name in routes.parts():
-        answer = served.anyone.get(f"/console/{routes.version()}/{name}")
+    for name in console.parts():
+        answer = served.anyone.get(f"/console/{console.version()}/{name}")
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
         kind = "css" if name.endswith(".css") else "javascript"
@@ -61,12 +61,12 @@ def test_its_files_are_kept_by_browsers_and_small(served):
         assert (other.content, other.headers["cache-control"]) == (answer.content, "no-cache")
         sizes.append(len(answer.content))
     assert sum(sizes) < MOST_BYTES
-    for name in ("none.js", "console.html", "routes.py", "..%2froutes.py"):
-        assert served.anyone.get(f"/console/{routes.version()}/{name}").status_code == 404
+    for name in ("none.js", "console.html", "__init__.py", "..%2f__init__.py"):
+        assert served.anyone.get(f"/console/{console.version()}/{name}").status_code == 404
 
 
 def test_it_is_not_sent_twice(served):
-    for address in ("/", f"/console/{routes.version()}/app.js"):
+    for address in ("/", f"/console/{console.version()}/app.js"):
         first = served.anyone.get(address)
         again = served.anyone.get(address, headers={"If-None-Match": first.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")

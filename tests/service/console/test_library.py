@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from fragdex.service.console import routes
+from fragdex.service import console
 from service.console.test_film import upload
 from service.serving import API
 from service.working import announced, events_of, uploaded
@@ -221,7 +221,7 @@ def test_no_obstacles_in_any_colours_or_width(opened, film):
     upload(opened.served, film.progressive)
     opened.open("progressive.mp4")
     opened.go_to("25.1")
-    views = [*routes.SECTIONS, page.url, *filled(client)]
+    views = [*console.SECTIONS, page.url, *filled(client)]
     found, widths = [], [390, 1280]
     for view in views:
         page.goto(view if "://" in view else f"{opened.served.url}/{view}")
@@ -241,7 +241,7 @@ def test_no_obstacles_in_any_colours_or_width(opened, film):
                     (view, scheme, one["id"], one["nodes"][0]["html"]) for one in told["violations"]
                 ]
     assert found == []
-    page.goto(views[len(routes.SECTIONS)])
+    page.goto(views[len(console.SECTIONS)])
     opened.ready("progressive.mp4")
     drawn = """() => {
       const canvas = document.querySelector("#bars");
