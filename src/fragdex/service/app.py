@@ -29,7 +29,6 @@ from fragdex.service.logs import audit, explained
 from fragdex.service.records import blobs, deletion, keys, trash
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.keys import KeyUses
-from fragdex.service.records.state_metrics import StateMetrics
 from fragdex.service.renders import operations as render_operations
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
@@ -57,6 +56,7 @@ from fragdex.service.web import (
 from fragdex.service.web.auth import Authenticator
 from fragdex.service.web.events import Watcher
 from fragdex.service.web.front import Front
+from fragdex.service.web.health import StateMetrics
 from fragdex.service.web.in_process import InProcess
 from fragdex.service.web.prefix import Prefix
 from fragdex.service.web.routing import RouteTable

@@ -10,7 +10,7 @@ import pytest
 from fragdex.errors import ConfigError
 from fragdex.service.config import Settings
 from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS
-from fragdex.service.records.state_metrics import StateMetrics
+from fragdex.service.web.health import StateMetrics
 
 
 def test_an_order_that_is_rolled_back_was_never_given(yard):
