@@ -150,7 +150,7 @@ def pure(data: bytes) -> None:
 
 def captions(data: bytes) -> None:
     """Captions of every form."""
-    from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
+    from fragdex.formats.captions import parse_json, parse_srt, parse_webvtt
 
     for read in (parse_webvtt, parse_srt, parse_json):
         try:

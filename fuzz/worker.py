@@ -31,7 +31,7 @@ TIMEOUT_S = 10
 """One input; every real one takes milliseconds."""
 BESIDE = {
     "dump": ("cli.box_tree",),
-    "captions": ("formats.captions_text",),
+    "captions": ("formats.captions",),
     "images": ("service.images.probe",),
     "archives": ("service.renders.archives",),
 }

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.errors import MalformedCaptions
-from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
+from fragdex.formats.captions import parse_json, parse_srt, parse_webvtt
 
 VTT = """WEBVTT - made by hand
 Kind: captions

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.boxes import find_all, parse
 from fragdex.errors import BuildError, InexactIndex
-from fragdex.formats.captions_track import with_captions
+from fragdex.formats.captions import with_captions
 from fragdex.testing import movie
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

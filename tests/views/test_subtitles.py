@@ -15,8 +15,7 @@ import fragdex
 from fragdex import ByteRange
 from fragdex.boxes import build, make_box
 from fragdex.errors import MalformedCaptions
-from fragdex.formats.captions_text import parse_webvtt
-from fragdex.formats.captions_track import with_captions
+from fragdex.formats.captions import parse_webvtt, with_captions
 from fragdex.testing import check_dash, check_hls, movie
 from fragdex.views.subtitles import (
     captions_of,

@@ -12,7 +12,7 @@ import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
-from fragdex.formats.captions_track import Cues, with_captions
+from fragdex.formats.captions import Cues, with_captions
 from fragdex.formats.clip import Clip, Read, clip
 from fragdex.formats.clip_samples import Ranges
 from fragdex.formats.embed import MENDING, Shifts, embed, joined, mended_box, walked, whole
@@ -101,7 +101,7 @@ def embedded(index: Index, source: Source, **options: Any) -> View:
 def captioned(index: Index, source: Source, cues: Cues, language: str | None) -> View:
     """A file with a track of captions.
 
-    Args: as those of `fragdex.formats.captions_track.with_captions`.
+    Args: as those of `fragdex.formats.captions.with_captions`.
 
     Raises: as that.
     """

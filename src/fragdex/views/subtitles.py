@@ -24,8 +24,7 @@ import numpy as np
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FragdexError, LimitExceeded, MalformedCaptions
-from fragdex.formats.captions_text import parse_json, parse_srt, timing, webvtt_cues
-from fragdex.formats.captions_track import CaptionCue
+from fragdex.formats.captions import CaptionCue, parse_json, parse_srt, timing, webvtt_cues
 from fragdex.fragments.table import FAR, Int64
 from fragdex.fragments.track_info import language_tag
 from fragdex.seeking.origin import FileInfo
