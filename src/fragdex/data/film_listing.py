@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fragdex.errors import SourceError, SourceNotFound
-from fragdex.sources.filesystems import in_this_process, known_of
 from fragdex.sources.http import client_for
-from fragdex.sources.objects import FILM_SUFFIXES, store_for
+from fragdex.sources.objects import FILM_SUFFIXES, in_this_process, known_of, store_for
 from fragdex.sources.opening import OBJECT_STORE_SCHEMES
 
 

@@ -219,7 +219,7 @@ def open_source(
         name = os.fsdecode(what)
         scheme = _URL.match(name) if isinstance(what, str) and "://" in name else None
         if filesystem is not None:
-            from fragdex.sources.filesystems import FilesystemSource
+            from fragdex.sources.objects import FilesystemSource
 
             return FilesystemSource(name, filesystem, connections=connections, **budget)
         if store is not None or (scheme and scheme[1].lower() in OBJECT_STORE_SCHEMES):
