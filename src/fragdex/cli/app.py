@@ -72,7 +72,7 @@ COMMANDS: dict[str, Command] = {
         "fragdex.cli.view", "extract", "Cut out a playable clip without re-encoding."
     ),
     "origin": Command(
-        "fragdex.cli.origin", "origin", "Serve a folder or bucket of MP4s as HLS, DASH and clips."
+        "fragdex.cli.serve", "origin", "Serve a folder or bucket of MP4s as HLS, DASH and clips."
     ),
     "view": Command(
         "fragdex.cli.view", "view", "Write a file in fragments, as a clip, or with its moov first."
