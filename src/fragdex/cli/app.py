@@ -103,7 +103,7 @@ COMMANDS: dict[str, Command] = {
         "fragdex.cli.render", "render", "Render a web page to a video or a picture, frame by frame."
     ),
     "compare": Command(
-        "fragdex.cli.compare", "compare", "Find the frames and samples in which two files differ."
+        "fragdex.cli.verify", "compare", "Find the frames and samples in which two files differ."
     ),
     "transcribe": Command(
         "fragdex.cli.transcribe", "transcribe", "Turn speech into words with times, and captions."
