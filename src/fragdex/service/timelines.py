@@ -37,7 +37,7 @@ from fragdex.service.records.tables import isobmff_files, timelines
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.streaming import child
 from fragdex.service.streaming.routes import title_routes
-from fragdex.service.streaming.stored_titles import (
+from fragdex.service.streaming.titles import (
     StoredMedium,
     StoredTitle,
     media_of_file,

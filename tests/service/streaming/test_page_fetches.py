@@ -103,7 +103,7 @@ def near(far, site, tmp_path_factory):  # noqa: F811
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SSL_CERT_FILE", far.certificate)
         patch.setattr(
-            "fragdex.service.streaming.remote_titles.AllowedHosts", packaging_worker.hosts_here()
+            "fragdex.service.streaming.titles.AllowedHosts", packaging_worker.hosts_here()
         )
         with serving(folder, render_hosts=host, cors_origins=site.url) as served:
             site.client = served.client

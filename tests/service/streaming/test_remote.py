@@ -16,7 +16,7 @@ import pytest
 from fragdex.rendering.site import ORIGIN
 from fragdex.rendering.web import AllowedHosts
 from fragdex.service.renders.workspaces import OwnFiles
-from fragdex.service.streaming import remote_titles
+from fragdex.service.streaming import titles
 from service.console import films
 from service.console.conftest import browser  # noqa: F401
 from service.serving import API, serving
@@ -95,7 +95,7 @@ def near(far, tmp_path_factory):
         tls=far.trust,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote_titles, "AllowedHosts", hosts)
+        patch.setattr(titles, "AllowedHosts", hosts)
         names = f"{NAME}:{far.server_port}", f"inside.example.org:{far.server_port}"
         with serving(tmp_path_factory.mktemp("near"), render_hosts=names) as served:
             yield served
@@ -170,16 +170,16 @@ def test_a_film_that_changes_is_indexed_anew(far, near, tmp_path):
 def test_a_film_that_many_ask_for_at_once_is_indexed_once(far, near, monkeypatch):
     far.files["/new.mp4"] = far.files["/film.mp4"]
     indexed, all_asked = [], threading.Event()
-    make = remote_titles.run_in_child
+    make = titles.run_in_child
 
     def counted(*args, **how):
         indexed.append(how["name"])
         all_asked.wait()
         return make(*args, **how)
 
-    monkeypatch.setattr(remote_titles, "run_in_child", counted)
+    monkeypatch.setattr(titles, "run_in_child", counted)
     url = f"{far.url}/new.mp4"
-    flights = near.context.part(remote_titles.RemoteTitles)._flights
+    flights = near.context.part(titles.RemoteTitles)._flights
     with ThreadPoolExecutor(6) as pool:
         asked = [pool.submit(manifest_of, near, url) for _ in range(6)]
         while flights._waiting[near.tenant, url] < 5:

@@ -23,7 +23,7 @@ from fragdex.service.isobmff.opened import cached_for
 from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob, StoredBytes
 from fragdex.service.streaming import child
-from fragdex.service.streaming.stored_titles import Playable, StoredMedium
+from fragdex.service.streaming.titles import Playable, StoredMedium
 
 _VERSION: Final = 1
 """Grows with each change of the results."""

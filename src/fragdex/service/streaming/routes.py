@@ -37,9 +37,11 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.records.blobs import StoredBytes, used_by
 from fragdex.service.streaming import derivatives
-from fragdex.service.streaming.remote_titles import SCRUB, RemoteTitle, RemoteTitles
-from fragdex.service.streaming.stored_titles import (
+from fragdex.service.streaming.titles import (
+    SCRUB,
     Playable,
+    RemoteTitle,
+    RemoteTitles,
     StoredSegments,
     StoredTitle,
     Texts,
