@@ -29,9 +29,8 @@ from fragdex.service.records.blobs import Blob, ComposedOf
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import files, repairs
 from fragdex.service.store.composing import MOST_RECORD_BYTES, Composition, is_composed
-from fragdex.service.unprocessed.alike import file_alike
 from fragdex.service.unprocessed.operations import is_over, start
-from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED, file_data
+from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED, file_alike, file_data
 from fragdex.service.web.fields import record_id
 
 REPAIR: Final = "repair"

@@ -44,8 +44,7 @@ from fragdex.service.records.tables import (
     processes,
 )
 from fragdex.service.store.composing import MOST_RECORD_BYTES, Composition, is_composed
-from fragdex.service.unprocessed.alike import file_alike
-from fragdex.service.unprocessed.records import FAMILY, file_data
+from fragdex.service.unprocessed.records import FAMILY, file_alike, file_data
 from fragdex.transcode.running import run as run_media
 from fragdex.transcode.tracks import COPIED_RANGE, REPAIRABLE, SCRUB_TRACK, TranscodedTrack
 
