@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fragdex
-from fragdex.transcode.probe import opened, streams_of
-from fragdex.transcode.survey import survey
+from fragdex.transcode.probe import opened, streams_of, survey
 from fragdex.transcode.track_writers import Copier
 
 NAMES = ("chromium-headless-shell", "chromium")

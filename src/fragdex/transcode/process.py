@@ -13,8 +13,7 @@ import av.error
 import fragdex
 from fragdex.decoding.codec import is_short_of_memory
 from fragdex.errors import FragdexError, Unprocessable
-from fragdex.transcode.probe import StreamInfo, opened, probe
-from fragdex.transcode.survey import StreamSurvey, packets, survey
+from fragdex.transcode.probe import StreamInfo, StreamSurvey, opened, packets, probe, survey
 from fragdex.transcode.track_writers import AudioEncoder, Copier, Scrubber, VideoEncoder, frames
 from fragdex.transcode.tracks import COPIED_RANGE, SCRUB_TRACK, TranscodedTrack, copied_ranges
 
