@@ -119,7 +119,7 @@ def test_a_damaged_file_gives_json_that_ends_with_the_error(call, files, tmp_pat
 
 def test_boxes_are_written_one_by_one(files):
     """The first box is out before the second is looked for, as text and as JSON."""
-    from fragdex.cli.dump import _as_json, _as_text
+    from fragdex.cli.info import _as_json, _as_text
 
     class Stopped(Exception):
         pass

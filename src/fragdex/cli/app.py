@@ -59,7 +59,7 @@ COMMANDS: dict[str, Command] = {
     "seek": Command("fragdex.cli.seek", "seek", "Find the bytes for a moment."),
     "plan": Command("fragdex.cli.seek", "plan", "Show what a seek would read, and why."),
     "info": Command("fragdex.cli.info", "info", "Show tracks, codecs, times and findings."),
-    "dump": Command("fragdex.cli.dump", "dump", "Print the tree of boxes."),
+    "dump": Command("fragdex.cli.info", "dump", "Print the tree of boxes."),
     "md5": Command("fragdex.cli.verify", "md5", "Print or check md5 digests, as md5sum does."),
     "verify": Command("fragdex.cli.verify", "verify", "Check an index against its file."),
     "manifest": Command(
