@@ -24,7 +24,7 @@ from fragdex.service import captions
 from fragdex.service.captions import CAPTIONS, CaptionList, CaptionRecord, CaptionType, NewCaption
 from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations
-from fragdex.service.files.model import (
+from fragdex.service.files.operations import (
     AnyFile,
     AnyFileList,
     AnyFileStatus,
@@ -33,8 +33,8 @@ from fragdex.service.files.model import (
     NewName,
     UploadPart,
     UploadParts,
+    isobmff_id,
 )
-from fragdex.service.files.operations import isobmff_id
 from fragdex.service.images import operations as images
 from fragdex.service.images.operations import IMAGES, TYPES, ImageList, ImageRecord, NewImage
 from fragdex.service.isobmff import indexing, opened, tracks

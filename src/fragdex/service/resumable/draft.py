@@ -38,7 +38,7 @@ from fragdex.errors import (
 )
 from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations as files
-from fragdex.service.files.model import AnyFile
+from fragdex.service.files.operations import AnyFile
 from fragdex.service.records.identifiers import instant
 from fragdex.service.resumable import operations
 from fragdex.service.resumable.appending import announce, append, reporting_progress, running_of

@@ -16,7 +16,7 @@ from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.captions import type_of as captions_of
 from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations as files
-from fragdex.service.files.model import NewAnyFile
+from fragdex.service.files.operations import NewAnyFile
 from fragdex.service.images.operations import type_of as image_of
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import StoredBytes
