@@ -11,7 +11,7 @@ import fragdex
 from fragdex.errors import RecordNotFound, SourceNotFound, TrackNotFound
 from fragdex.formats import fidx
 from fragdex.service.isobmff import indexing, opened, operations, tracks
-from fragdex.service.isobmff.model import NewFile, NewTrack
+from fragdex.service.isobmff.operations import NewFile, NewTrack
 from fragdex.service.records import blobs, keys, trash
 from fragdex.service.records import tables as all_tables
 from fragdex.service.records.identifiers import instant, new_id

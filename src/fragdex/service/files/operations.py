@@ -19,7 +19,7 @@ from fragdex.service.captions import CaptionFacts
 from fragdex.service.context import ServiceContext
 from fragdex.service.images import operations as images
 from fragdex.service.images.operations import NewImage
-from fragdex.service.isobmff.model import TrackRecord
+from fragdex.service.isobmff.operations import TrackRecord
 from fragdex.service.isobmff.tracks import file_with_tracks
 from fragdex.service.records import deletion, pages
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, rfc3339

@@ -38,7 +38,13 @@ from fragdex.service.files.operations import (
 from fragdex.service.images import operations as images
 from fragdex.service.images.operations import IMAGES, TYPES, ImageList, ImageRecord, NewImage
 from fragdex.service.isobmff import indexing, opened, tracks
-from fragdex.service.isobmff.model import FileRecord, NewTrack, TrackFacts, TrackList, TrackRecord
+from fragdex.service.isobmff.operations import (
+    FileRecord,
+    NewTrack,
+    TrackFacts,
+    TrackList,
+    TrackRecord,
+)
 from fragdex.service.isobmff.routes import (
     CREATION,
     FORM_ANSWERS,

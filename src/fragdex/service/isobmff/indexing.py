@@ -20,8 +20,7 @@ from fragdex import Index
 from fragdex.errors import FormatError, IndexMismatch, Unavailable, Unprocessable
 from fragdex.formats import fidx, wire
 from fragdex.service.context import ServiceContext
-from fragdex.service.isobmff.model import FileRecord
-from fragdex.service.isobmff.operations import FILES
+from fragdex.service.isobmff.operations import FILES, FileRecord
 from fragdex.service.outbox import emit
 from fragdex.service.records import trash
 from fragdex.service.records.identifiers import instant, md5_text, new_id

@@ -23,7 +23,7 @@ from fragdex.seeking.model import FileInfo, How, Period
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.indexing.isolated import run_isolated
-from fragdex.service.isobmff.model import IndexKeys
+from fragdex.service.isobmff.operations import IndexKeys
 from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import isobmff_tracks

@@ -33,7 +33,7 @@ from fragdex.responses import has_already
 from fragdex.seeking.forms import FORMS as ALL_FORMS
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff import indexing, opened, operations, tracks
-from fragdex.service.isobmff.model import (
+from fragdex.service.isobmff.operations import (
     MAX_TRACK_ID,
     FileList,
     FileRecord,

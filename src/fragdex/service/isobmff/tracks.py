@@ -31,7 +31,9 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import true_time, verified
 from fragdex.service.indexing.isolated import IN_THREAD, run_isolated
 from fragdex.service.isobmff import operations
-from fragdex.service.isobmff.model import (
+from fragdex.service.isobmff.opened import Opened, alone, chosen_track, opened
+from fragdex.service.isobmff.operations import (
+    FILES,
     FileWithTracks,
     IndexKeys,
     NewTrack,
@@ -39,9 +41,9 @@ from fragdex.service.isobmff.model import (
     SeekAnswer,
     TrackList,
     TrackRecord,
+    file_bytes,
+    index_keys,
 )
-from fragdex.service.isobmff.opened import Opened, alone, chosen_track, opened
-from fragdex.service.isobmff.operations import FILES, file_bytes, index_keys
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import Blob, StoredBytes, used_by
 from fragdex.service.records.database import insert

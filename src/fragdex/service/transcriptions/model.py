@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AliasChoices, Field
 from typing_extensions import TypeAliasType
 
-from fragdex.service.isobmff.model import MAX_TRACK_ID
+from fragdex.service.isobmff.operations import MAX_TRACK_ID
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import (
     JSON_NUMBER,
