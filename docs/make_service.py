@@ -37,9 +37,9 @@ def document() -> dict[str, Any]:
     """What `/openapi.json` answers."""
     with tempfile.TemporaryDirectory() as folder:
         context = open_context(Settings(data=folder))
-        told = make_app(context).openapi()
+        answer = make_app(context).openapi()
         close_context(context)
-    return told
+    return answer
 
 
 def openapi() -> str:
@@ -48,8 +48,8 @@ def openapi() -> str:
     In the order of the alphabet; and by the version of the interface, which is that of its paths,
     where a running service names its own.
     """
-    told = document()
-    lasting = {**told, "info": {**told["info"], "version": "v1"}}
+    current = document()
+    lasting = {**current, "info": {**current["info"], "version": "v1"}}
     return json.dumps(lasting, indent=1, sort_keys=True) + "\n"
 
 
@@ -91,10 +91,10 @@ def problems() -> str:
 def settings() -> str:
     """Every setting: name, default, meaning."""
     at_hand = Settings(data="/fragdex-data")
-    told = {"data": "fragdex-data", "database_url": "in `data`", "store_url": "in `data`"}
+    described = {"data": "fragdex-data", "database_url": "in `data`", "store_url": "in `data`"}
     rows = []
     for name, field in Settings.model_fields.items():
-        default = told.get(name) or at_hand.shown()[name] or "none"
+        default = described.get(name) or at_hand.shown()[name] or "none"
         if name.endswith("_bytes"):
             default = getattr(at_hand, name).human_readable().replace(".0", "")
         rows.append(f"| `{name}` | {default} | {field.description} |")
@@ -192,8 +192,8 @@ def written(text: str) -> str:
     for name, table in TABLES.items():
         marks = re.compile(rf"(<!-- {name} -->)\n.*?(<!-- /{name} -->)", re.DOTALL)
         if marks.search(text):
-            said = table()
-            text = marks.sub(lambda found, said=said: f"{found[1]}\n{said}\n{found[2]}", text)
+            rows = table()
+            text = marks.sub(lambda mark, rows=rows: f"{mark[1]}\n{rows}\n{mark[2]}", text)
     return text
 
 

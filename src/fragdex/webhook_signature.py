@@ -93,10 +93,10 @@ def signature_problem(
     Raises:
         ValueError: a secret is not base64.
 
-    >>> said = {"Webhook-Id": "msg_1", "Webhook-Timestamp": "1700000000"}
-    >>> said["Webhook-Signature"] = sign(bytes(24), "msg_1", 1700000000, b"{}")
-    >>> signature_problem(said, b"{}", [secret_text(bytes(24))], 1700000010)
-    >>> signature_problem(said, b"{ }", [secret_text(bytes(24))], 1700000010)
+    >>> headers = {"Webhook-Id": "msg_1", "Webhook-Timestamp": "1700000000"}
+    >>> headers["Webhook-Signature"] = sign(bytes(24), "msg_1", 1700000000, b"{}")
+    >>> signature_problem(headers, b"{}", [secret_text(bytes(24))], 1700000010)
+    >>> signature_problem(headers, b"{ }", [secret_text(bytes(24))], 1700000010)
     'no signature fits'
     """
     keys = [secret_bytes(secret) for secret in secrets]

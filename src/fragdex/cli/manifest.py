@@ -135,10 +135,10 @@ def _run(command: list[str], data: bytes) -> bytes:
 
 
 def _chain(pem: bytes, name: str) -> list[bytes]:
-    found = [base64.b64decode(match[1]) for match in _PEM.finditer(pem)]
-    if not found:
+    certificates = [base64.b64decode(match[1]) for match in _PEM.finditer(pem)]
+    if not certificates:
         raise FragdexError(f"{name} has no certificate", expected="PEM")
-    return found
+    return certificates
 
 
 def cose_signature(signature: bytes, algorithm: str) -> bytes:

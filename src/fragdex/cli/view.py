@@ -275,10 +275,10 @@ def _view_line(name: str, view: dict[str, Any]) -> str:
     )
 
 
-def _proved_words(made: dict[str, Any]) -> str:
+def _proved_words(entry: dict[str, Any]) -> str:
     from fragdex.seeking.show import byte_count
 
-    return f", {byte_count(made['proved'])} proved ({made['proof']})" if "proof" in made else ""
+    return f", {byte_count(entry['proved'])} proved ({entry['proof']})" if "proof" in entry else ""
 
 
 @options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")

@@ -36,9 +36,9 @@ def verify_webhook(
 
     >>> from fragdex.webhook_signature import secret_text, sign
     >>> secret, body = secret_text(b"0123456789abcdef01234567"), b'{"type":"file.ready"}'
-    >>> said = {"webhook-id": "1", "webhook-timestamp": "1700000000"}
-    >>> said["webhook-signature"] = sign(b"0123456789abcdef01234567", "1", 1700000000, body)
-    >>> verify_webhook(said, body, secret, now=1700000060)
+    >>> headers = {"webhook-id": "1", "webhook-timestamp": "1700000000"}
+    >>> headers["webhook-signature"] = sign(b"0123456789abcdef01234567", "1", 1700000000, body)
+    >>> verify_webhook(headers, body, secret, now=1700000060)
     {'type': 'file.ready'}
     """
     reason = signature_problem(

@@ -263,8 +263,8 @@ class TrackSamples(RowSamples):
     >>> from fragdex.testing import movie
     >>> source = open_source(movie(fragments=3, samples=5, fps=25))
     >>> index = fragdex.index(source)
-    >>> found = TrackSamples(index, index.track(1), source)
-    >>> [len(table) for table in found.between(0, index.track(1).timescale // 5)]
+    >>> samples = TrackSamples(index, index.track(1), source)
+    >>> [len(table) for table in samples.between(0, index.track(1).timescale // 5)]
     [5]
     """
 

@@ -529,8 +529,8 @@ class Ranges(NamedTuple):
     Attributes:
         start, size: int64 columns: first byte and bytes of each.
 
-    >>> found = Ranges.joined(np.array([8, 10, 30]), np.array([2, 5, 1]))
-    >>> [(part.start, part.stop) for part in found.parts()]
+    >>> ranges = Ranges.joined(np.array([8, 10, 30]), np.array([2, 5, 1]))
+    >>> [(part.start, part.stop) for part in ranges.parts()]
     [(8, 15), (30, 31)]
     """
 

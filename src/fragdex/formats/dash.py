@@ -117,8 +117,8 @@ def index_range(period: Period, pieces: Subsegments, track: Track, source: Any) 
     >>> from fragdex.testing import movie
     >>> data = movie(3, sidx=True)
     >>> period = fragdex.index(data).periods[0]
-    >>> found = index_range(period, subsegments(period), period.tracks[0], data)
-    >>> data[found.start + 4 : found.start + 8]
+    >>> place = index_range(period, subsegments(period), period.tracks[0], data)
+    >>> data[place.start + 4 : place.start + 8]
     b'sidx'
     """
     at = max(part.stop for part in period.init) if period.init else 0

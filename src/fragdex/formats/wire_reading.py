@@ -464,18 +464,18 @@ def _track_id(key: str) -> int | None:
 
 
 def _track_index(
-    track_id: int, found: Mapping[str, Any], columns: Mapping[str, array[int]]
+    track_id: int, fields: Mapping[str, Any], columns: Mapping[str, array[int]]
 ) -> Track:
-    codec = found.get("codec")
-    shape: dict[str, Any] = {name: found.get(name) for name in SHAPE}
+    codec = fields.get("codec")
+    shape: dict[str, Any] = {name: fields.get(name) for name in SHAPE}
     info = TrackInfo(
         track_id,
-        HANDLERS[found["type"]],
-        found["type"],
-        found["timescale"],
+        HANDLERS[fields["type"]],
+        fields["type"],
+        fields["timescale"],
         (codec or "").partition(".")[0],
         codec,
-        found.get("duration", 0),
+        fields.get("duration", 0),
         **shape,
     )
     values = {name: np.frombuffer(column, np.int64) for name, column in columns.items()}

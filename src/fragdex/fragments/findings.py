@@ -49,10 +49,10 @@ class Finding:
 class Findings:
     """A collector: the same finding on the same track is counted, not repeated.
 
-    >>> found = Findings()
-    >>> found.add("no-tfdt", "no tfdt", offset=10, track=1)
-    >>> found.add("no-tfdt", "no tfdt", offset=90, track=1, count=2)
-    >>> found.all()[0].count
+    >>> findings = Findings()
+    >>> findings.add("no-tfdt", "no tfdt", offset=10, track=1)
+    >>> findings.add("no-tfdt", "no tfdt", offset=90, track=1, count=2)
+    >>> findings.all()[0].count
     3
     """
 

@@ -380,7 +380,7 @@ def read_batch(
     first_moof: int,
     defaults: Mapping[int, SampleDefaults],
     shapes: Shapes,
-    found: Shaped | None = None,
+    walked: Shaped | None = None,
 ) -> Batch:
     """What the fragments of a stretch say, read by their shape where they are plain.
 
@@ -390,9 +390,9 @@ def read_batch(
         first_moof: number of the first one in the whole scan.
         defaults: the trex of each track.
         shapes: those of the file; new ones are added.
-        found: what a walk read of them with the programs of `shapes`.
+        walked: what a walk read of them with the programs of `shapes`.
     """
-    shaped = by_shape(buffer, at, sizes, defaults, shapes, found)
+    shaped = by_shape(buffer, at, sizes, defaults, shapes, walked)
     if shaped is not None:
         plain, wide, backward = shaped
         undamaged = np.zeros(len(at), np.bool_)

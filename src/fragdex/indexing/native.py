@@ -245,8 +245,8 @@ def sums(
     Runs must lie inside the buffer; of rows of no bytes no sync samples may be wanted (ValueError).
 
     >>> rows, one = RowColumns(4, size=0), np.array([1], np.uint8)
-    >>> found = sums(b"...z...z", np.array([0]), np.array([2]), rows, np.array([9]), one, one)
-    >>> found.duration, found.points.tolist()
+    >>> runs = sums(b"...z...z", np.array([0]), np.array([2]), rows, np.array([9]), one, one)
+    >>> runs.duration, runs.points.tolist()
     (array([18]), [[0, 0], [0, 1], [0, 9], [0, 9]])
     """
     if compiled is None:

@@ -170,22 +170,22 @@ byte 1,515)
     wrong = np.fromiter(_wrong_rows(digests, source, progress), np.int64)
     start = digests.table.start[wrong]
     ranges = MergedRanges(start, start + digests.table.size[wrong])
-    found: list[Finding] = []
+    findings: list[Finding] = []
     named: list[MergedRanges] = []
     headers = _outside_of_samples(index, ranges)
     for track in index.tracks:
         for finding, where in _named(track, ranges, headers):
-            found.append(finding)
+            findings.append(finding)
             named.append(where)
     known = MergedRanges.merged(named)
     for begin, end in zip(ranges.start.tolist(), ranges.stop.tolist(), strict=True):
         if not known.touch(begin, end):
             text = f"{end - begin:,} bytes outside of fragments are not as when indexed"
-            found.append(Finding("damaged-bytes", text, offset=begin))
+            findings.append(Finding("damaged-bytes", text, offset=begin))
     if source.size is not None and source.size > digests.size:
         text = f"{source.size - digests.size:,} bytes follow that were not there when indexed"
-        found.append(Finding("damaged-bytes", text, offset=digests.size))
-    return tuple(sorted(found, key=lambda finding: (finding.offset or 0, finding.track or 0)))
+        findings.append(Finding("damaged-bytes", text, offset=digests.size))
+    return tuple(sorted(findings, key=lambda finding: (finding.offset or 0, finding.track or 0)))
 
 
 @dataclass(frozen=True, slots=True)

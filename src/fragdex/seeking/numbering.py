@@ -40,8 +40,8 @@ class Numbering:
     >>> import fragdex
     >>> from fragdex.testing import movie
     >>> track = fragdex.index(movie(fragments=2, samples=2, fps=25)).track(1)
-    >>> found = Numbering(track, track.samples)
-    >>> (found.ticks / found.timescale).tolist()
+    >>> numbering = Numbering(track, track.samples)
+    >>> (numbering.ticks / numbering.timescale).tolist()
     [0.0, 0.04, 0.08, 0.12]
     """
 

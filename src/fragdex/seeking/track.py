@@ -566,11 +566,11 @@ class Track:
         targets = ticks_of_many(times, self.info.timescale, self.shift)
         if verified:
             with self._verifier(source, look_back) as verifier:
-                found = (verifier or seeker).find_many(targets)
+                hits = (verifier or seeker).find_many(targets)
         else:
-            found = seeker.find_many(targets)
+            hits = seeker.find_many(targets)
         of = {"track": self.info.id, "shift": self.shift, "timescale": self.info.timescale}
-        return replace(found, **of)  # type: ignore[arg-type]
+        return replace(hits, **of)  # type: ignore[arg-type]
 
     def _verifier(
         self, source: SourceLike | None, look_back: int | None

@@ -185,7 +185,7 @@ def _examined_in_child(context: ServiceContext, arrived: Arrived, process: bool)
 
 
 def _finished(context: ServiceContext, connection: Connection, arrived: Arrived) -> None:
-    examined: _Examined = arrived.found
+    examined: _Examined = arrived.examined
     now = instant()
     values: dict[str, Any] = {"md5": arrived.md5, "sha256": arrived.sha256, "completed_at": now}
     if examined.refusal:

@@ -140,7 +140,7 @@ def _conclude(
     )
     if arrival.examine is not None:
         try:
-            arrived = replace(arrived, found=arrival.examine(arrived))
+            arrived = replace(arrived, examined=arrival.examine(arrived))
         except (StoreFull, Unavailable, SourceUnavailable):
             raise
         except FragdexError as error:

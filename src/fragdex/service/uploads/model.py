@@ -61,7 +61,7 @@ class Arrived:
 
     Attributes:
         watcher: what `Arrival.watch` gave, fed to the last byte; None where it was dropped.
-        found: what `Arrival.examine` returned.
+        examined: what `Arrival.examine` returned.
     """
 
     tenant_id: str
@@ -72,7 +72,7 @@ class Arrived:
     byte_size: int
     store_key: str
     watcher: Any = None
-    found: Any = None
+    examined: Any = None
 
 
 def _nothing(connection: Connection, arrived: Arrived) -> None:
@@ -89,7 +89,7 @@ class Arrival:
         watch: called as `watch(upload)` when hashing begins at the first byte, in this process or
             again after a restart; gives a Watcher or None.
         examine: called as `examine(arrived)` when md5 is right and the bytes are an object,
-            outside of any transaction; what it returns is `arrived.found`. Where it raises, the
+            outside of any transaction; what it returns is `arrived.examined`. Where it raises, the
             bytes are let go, `next_byte` is 0 again, and its error is the answer. May be called
             again after a crash.
     """

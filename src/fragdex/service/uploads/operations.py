@@ -113,7 +113,7 @@ def no_bytes(
         tenant_id, family, record_id, _MD5_OF_NOTHING, _SHA256_OF_NOTHING, 0, store_key=key
     )
     if arrival is not None and arrival.examine is not None:
-        arrived = replace(arrived, found=arrival.examine(arrived))
+        arrived = replace(arrived, examined=arrival.examine(arrived))
     return arrived
 
 

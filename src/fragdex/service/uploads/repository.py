@@ -192,7 +192,7 @@ class FileRepository(Repository[Record, Page]):
         if self._typed:
             rows = rows.where(table.c.type == sa.literal_column(f"'{family}'"))
         super().__init__(
-            table, noun, lambda _, found: [to_record(row) for row in found], listed, statuses,
+            table, noun, lambda _, given: [to_record(row) for row in given], listed, statuses,
             rows,
         )  # fmt: skip
         # nor a limit, which has one of its own; there are few of an md5
@@ -309,7 +309,7 @@ class FileRepository(Repository[Record, Page]):
             return self._examine(context, arrived, mime_type)
 
         def finished(connection: Connection, arrived: Arrived) -> None:
-            values = {"md5": arrived.md5, "completed_at": instant(), **(arrived.found or {})}
+            values = {"md5": arrived.md5, "completed_at": instant(), **(arrived.examined or {})}
             mine = self.table.update().where(row.id == arrived.record_id)
             connection.execute(mine.values(**values))
             if not self._typed:

@@ -92,7 +92,7 @@ def check_fidx(reader: FidxReader, *, asks: Collection[str] = ASKED) -> list[Vio
     >>> str(check_fidx(lambda data, questions: None)[0]).partition(":")[0]
     'cmaf'
     """
-    found = []
+    violations = []
     for vector in fidx_vectors():
         chosen = [n for n, one in enumerate(vector.questions) if one["ask"] in asks]
         questions = [vector.questions[n] for n in chosen]
@@ -100,23 +100,23 @@ def check_fidx(reader: FidxReader, *, asks: Collection[str] = ASKED) -> list[Vio
         try:
             answers = reader(vector.data, questions)
         except Exception as error:  # noqa: BLE001 - of somebody else's reader
-            found.append(Violation("fidx-reader", clause, vector.name, f"raised {error!r}"))
+            violations.append(Violation("fidx-reader", clause, vector.name, f"raised {error!r}"))
             continue
         if vector.answers is None:
             if answers is not None:
                 message = "was read, and has to be refused"
-                found.append(Violation("fidx-refused", clause, vector.name, message))
+                violations.append(Violation("fidx-refused", clause, vector.name, message))
             continue
         right = [vector.answers[n] for n in chosen]
         if not isinstance(answers, Sequence) or len(answers) != len(right):
             message = "was refused" if answers is None else f"expected {len(right)} answers"
-            found.append(Violation("fidx-read", clause, vector.name, message))
+            violations.append(Violation("fidx-read", clause, vector.name, message))
             continue
         for question, answer, expected in zip(questions, answers, right, strict=True):
             if not is_same(answer, expected):
                 message = f"{json.dumps(question)}: expected {expected}, found {answer}"
-                found.append(Violation("fidx-answer", clause, vector.name, message))
-    return found
+                violations.append(Violation("fidx-answer", clause, vector.name, message))
+    return violations
 
 
 def check_fidx_file(what: SourceLike) -> list[Violation]:
@@ -222,19 +222,19 @@ _ANSWERS: Final[dict[str, Callable[[bytes, Any, Question], Any]]] = {
 }
 
 
-def is_same(found: Any, expected: Any) -> bool:
+def is_same(actual: Any, expected: Any) -> bool:
     """Whether two answers are equal; seconds may be rounded otherwise.
 
     >>> is_same({"seconds": 0.1 + 0.2}, {"seconds": 0.3}), is_same([1], [True])
     (True, False)
     """
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        return found.keys() == expected.keys() and all(
-            is_same(found[name], expected[name]) for name in expected
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        return actual.keys() == expected.keys() and all(
+            is_same(actual[name], expected[name]) for name in expected
         )
-    if isinstance(expected, list) and isinstance(found, list):
-        pairs = zip(found, expected, strict=False)
-        return len(found) == len(expected) and all(is_same(*pair) for pair in pairs)
-    if type(expected) is float and type(found) in (int, float):
-        return math.isclose(found, expected, rel_tol=_CLOSE, abs_tol=_CLOSE)
-    return type(found) is type(expected) and bool(found == expected)
+    if isinstance(expected, list) and isinstance(actual, list):
+        pairs = zip(actual, expected, strict=False)
+        return len(actual) == len(expected) and all(is_same(*pair) for pair in pairs)
+    if type(expected) is float and type(actual) in (int, float):
+        return math.isclose(actual, expected, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    return type(actual) is type(expected) and bool(actual == expected)
