@@ -25,13 +25,12 @@ JSON = "application/json"
 EVENTS = "text/event-stream"
 FILES = {
     "files": ("files", "resumable uploads"),
-    "media_files": ("unprocessed files", "ISOBMFF files"),
+    "media_files": ("unprocessed files", "ISOBMFF files", "repairs"),
     "images_and_captions": ("image files", "caption files"),
     "streaming": ("streaming",),
     "timelines": ("timelines",),
     "transcriptions": ("transcriptions",),
     "renders": ("renders",),
-    "repairs": ("repairs",),
     "webhooks": ("webhooks",),
     "access": ("keys", "url-token", "usage", "health"),
 }
@@ -267,18 +266,20 @@ def struct(name: str) -> str:
 
 def arguments(path: str, operation: dict[str, Any]) -> list[tuple[str, str, str, bool, str]]:
     """(name, type, where, required, description) of all that an operation is given."""
-    found = []
+    given = []
     for one in operation.get("parameters", ()):
         kind, where, name = type_of(one["schema"]), one["in"], one["name"]
+        about = one.get("description", "")
         if where == "header":
-            kind = {"Range": "ByteRange"}.get(name, "str")
-            where = name
-        required = one.get("required", False)
-        found.append((name, kind, where, required, one.get("description", "")))
+            kind, where = "str", name
+        if where == "Range":
+            # how it is written in HTTP is the client's to know; its type says what it is here
+            kind, about = "ByteRange", ""
+        given.append((name, kind, where, one.get("required", False), about))
     content = operation.get("requestBody", {}).get("content", {})
     schema = content.get(JSON, {}).get("schema", {})
     if (content and JSON not in content) or len(content) > 1:
-        found.append(("content", "bytes", "content", True, "the bytes"))
+        given.append(("content", "bytes", "content", True, "the bytes"))
     elif schema:
         schema = schemas[schema["$ref"].removeprefix(PREFIX)] if "$ref" in schema else schema
         if "$ref" in next(iter(schema.get("anyOf", [{}]))):  # a body that may be left out
@@ -286,8 +287,8 @@ def arguments(path: str, operation: dict[str, Any]) -> list[tuple[str, str, str,
         for name, inner in schema.get("properties", {}).items():
             if inner.get("type") != "null":
                 required = name in schema.get("required", ())
-                found.append((name, type_of(inner), "json", required, inner.get("description", "")))
-    return found
+                given.append((name, type_of(inner), "json", required, inner.get("description", "")))
+    return given
 
 
 def function(method: str, path: str, operation: dict[str, Any]) -> str:

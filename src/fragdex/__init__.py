@@ -76,7 +76,7 @@ _HOMES = {
     "open_source": "sources",
     "package": "views.package",
     "repair": "repairing.repair",
-    "verify": "formats.verifying",
+    "verify": "formats.media_or_index",
     "view": "views.kinds",
 }
 _MODULES = frozenset(

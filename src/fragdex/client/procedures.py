@@ -38,6 +38,10 @@ Job: TypeAlias = api.AnyFile | api.RenderRecord | api.TranscriptionRecord | api.
 def record_of(job: Job | str, retries: Retries) -> Procedure[Job]:
     """The record of a file, render, transcription or repair by its id; a record stays as it is.
 
+    An id is a UUIDv7, which says when it was made and not of what, and no address of the service
+    answers for records of every kind: so each kind is asked, files first, until one knows it. A
+    record in place of its id costs no request.
+
     Raises:
         NotFound: the tenant has none of this id.
     """

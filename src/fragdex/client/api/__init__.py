@@ -11,7 +11,6 @@ from fragdex.client.api import (
     media_files,
     records,
     renders,
-    repairs,
     streaming,
     timelines,
     transcriptions,
@@ -23,7 +22,6 @@ from fragdex.client.api.images_and_captions import *
 from fragdex.client.api.media_files import *
 from fragdex.client.api.records import *
 from fragdex.client.api.renders import *
-from fragdex.client.api.repairs import *
 from fragdex.client.api.streaming import *
 from fragdex.client.api.timelines import *
 from fragdex.client.api.transcriptions import *
@@ -36,7 +34,6 @@ __all__ += images_and_captions.__all__
 __all__ += media_files.__all__
 __all__ += records.__all__
 __all__ += renders.__all__
-__all__ += repairs.__all__
 __all__ += streaming.__all__
 __all__ += timelines.__all__
 __all__ += transcriptions.__all__

@@ -185,11 +185,7 @@ def find_file(md5: str) -> Request[AnyFile]:
 
 
 def get_file(id: str, *, range: ByteRange | None = None) -> Request[AnyFile]:
-    """The record; of an image its bytes, unless Accept or Content-Type names JSON.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The record; of an image its bytes, unless Accept or Content-Type names JSON."""
     return Request("GET", f"/api/v1/files/{segment(id)}", headers={"Range": range}, result=AnyFile)
 
 
@@ -320,11 +316,7 @@ def create_file_track(
 def download_file_track(
     id: str, track_id: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """The bytes of a track, complete or by ranges.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The bytes of a track, complete or by ranges."""
     return Request(
         "GET",
         f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}",

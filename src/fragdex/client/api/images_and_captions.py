@@ -154,11 +154,7 @@ def find_image_file(md5: str) -> Request[ImageRecord]:
 
 
 def download_image_file(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The bytes of a complete image file.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The bytes of a complete image file."""
     return Request(
         "GET", f"/api/v1/image_files/{segment(id)}", headers={"Range": range}, result=bytes
     )
@@ -254,11 +250,7 @@ def find_caption_file(md5: str) -> Request[CaptionRecord]:
 
 
 def download_caption_file(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The bytes of a complete caption file.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The bytes of a complete caption file."""
     return Request(
         "GET", f"/api/v1/caption_files/{segment(id)}", headers={"Range": range}, result=bytes
     )

@@ -1,4 +1,4 @@
-"""Operations on unprocessed files, ISOBMFF files. Written by tools/make_client.py."""
+"""Operations on unprocessed files, ISOBMFF files, repairs. Written by tools/make_client.py."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ __all__ = [
     "FileWithTracks",
     "ProcessList",
     "ProcessRecord",
+    "RepairList",
+    "RepairRecord",
+    "RepairReport",
+    "RepairSpan",
+    "RepairedTrack",
     "SeekAnswer",
     "UnprocessedFile",
     "UnprocessedFileList",
@@ -26,6 +31,7 @@ __all__ = [
     "delete_isobmff_file",
     "delete_isobmff_track",
     "delete_process",
+    "delete_repair",
     "delete_unprocessed_file",
     "download_isobmff_track",
     "find_isobmff_file",
@@ -35,20 +41,47 @@ __all__ = [
     "get_isobmff_track_upload",
     "get_process",
     "get_process_progress",
+    "get_repair",
+    "get_repair_progress",
     "get_unprocessed_file",
     "get_unprocessed_file_upload",
     "head_isobmff_track",
     "list_isobmff_files",
     "list_isobmff_tracks",
     "list_processes",
+    "list_repairs",
     "list_unprocessed_files",
     "process_unprocessed_file",
     "process_unprocessed_file_to_isobmff",
+    "repair_file",
     "seek_isobmff_file",
     "upload_isobmff_file_index",
     "upload_isobmff_track",
     "upload_unprocessed_file",
 ]
+
+
+class RepairSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes of the broken file, and what became of them."""
+
+    start: int
+    state: Literal["proved", "guessed", "lost", "structure"]
+    stop: int
+    """Exclusive."""
+    what: str
+
+
+class RepairedTrack(msgspec.Struct, frozen=True, kw_only=True):
+    """A track of the repaired file."""
+
+    codec: str | None
+    duration_ms: int
+    proved: int
+    """How many of them by their own syntax; the others are guessed."""
+    samples: int
+    """How many were found."""
+    track_id: int
+    type: str | None
 
 
 class FileList(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +149,20 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     unprocessed_file_id: str
 
 
+class RepairReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What is proved, guessed and lost."""
+
+    byte_size: int
+    """Of the repaired file."""
+    findings: tuple[str, ...]
+    """Guesses and losses, as sentences."""
+    lost_bytes: int
+    """Of the broken file, in no sample and no box."""
+    spans: tuple[RepairSpan, ...]
+    """All bytes of the broken file; at most 500."""
+    tracks: tuple[RepairedTrack, ...]
+
+
 class UnprocessedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A media file as it is sent."""
 
@@ -151,6 +198,34 @@ class UnprocessedFileList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
     """Returns the next page; null on the last."""
     unprocessed_files: tuple[UnprocessedFile, ...]
+
+
+class RepairRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The repair of a file."""
+
+    completed_at: datetime | None
+    created_at: datetime
+    failed_at: datetime | None
+    file_id: str
+    """The broken file, which stays as it is."""
+    id: str
+    like_file_id: str | None
+    """The good file; null: none is used."""
+    problem: Problem | None
+    progress: float
+    repaired_file_id: str | None
+    """The repaired file, which is processed like an upload; null until it is there."""
+    report: RepairReport | None
+    """Null until it is complete."""
+    status: Literal["repairing", "complete", "failed"]
+
+
+class RepairList(msgspec.Struct, frozen=True, kw_only=True):
+    """Repairs, newest first."""
+
+    next_cursor: str | None
+    """Returns the next page; null on the last."""
+    repairs: tuple[RepairRecord, ...]
 
 
 def list_processes(
@@ -478,11 +553,7 @@ def create_isobmff_track(
 def download_isobmff_track(
     file_id: str, track_id: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """The bytes of a track, complete or by ranges.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The bytes of a track, complete or by ranges."""
     return Request(
         "GET",
         f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}",
@@ -529,4 +600,76 @@ def upload_isobmff_track(
         headers={"Content-Range": content_range},
         content=content,
         result=TrackRecord,
+    )
+
+
+def repair_file(
+    id: str,
+    *,
+    idempotency_key: str | None = None,
+    like_file_id: str | None = None,
+    rate: str | None = None,
+) -> Request[RepairRecord]:
+    """Find the samples of a video whose index is lost or wrong, and make a file of them.
+
+    The repaired file is a file of its own, processed like an upload. The same repair is answered
+    while it runs and while its file is there; after a failure, a new one.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        like_file_id: a good file from the same camera with the same settings; default: the
+            tenant's file that the broken one is most like, if there is one.
+        rate: pictures a second, where neither a good file nor the stream says it.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/files/{segment(id)}/repair",
+        body={"like_file_id": like_file_id, "rate": rate},
+        headers={"Idempotency-Key": idempotency_key},
+        result=RepairRecord,
+    )
+
+
+def list_repairs(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: Literal["repairing", "complete", "failed"] | None = None,
+) -> Request[RepairList]:
+    """Repairs, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+        status: only those.
+    """
+    return Request(
+        "GET",
+        "/api/v1/repairs",
+        query={"limit": limit, "cursor": cursor, "status": status},
+        result=RepairList,
+    )
+
+
+def get_repair(id: str) -> Request[RepairRecord]:
+    """The record of a repair: `report` says what is proved, guessed and lost."""
+    return Request("GET", f"/api/v1/repairs/{segment(id)}", result=RepairRecord)
+
+
+def delete_repair(id: str) -> Request[None]:
+    """Delete a repair, and stop it if it is running; the repaired file stays."""
+    return Request("DELETE", f"/api/v1/repairs/{segment(id)}", result=None)
+
+
+def get_repair_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
+    """How far a repair is, as events.
+
+    Args:
+        last_event_id: The `id` of the last event received; the stream continues after it.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/repairs/{segment(id)}/progress",
+        headers={"Last-Event-ID": last_event_id},
+        result=Event,
     )

@@ -383,7 +383,6 @@ def download_render(
     """The result of a render that makes a .`suffix`.
 
     Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
         suffix: `mp4`: the result, with its own media type.
     """
     return Request(

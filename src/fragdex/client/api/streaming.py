@@ -110,7 +110,6 @@ def get_file_clip(
         end: exclusive.
         tracks: track ids as `fragmented.mp4` has them, with commas between; without: all.
         exact: false: fragments from the sync sample at or before `start` on.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -122,11 +121,7 @@ def get_file_clip(
 
 
 def get_file_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The DASH manifest.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The DASH manifest."""
     return Request(
         "GET",
         f"/api/v1/files/{segment(id)}/dash/manifest.mpd",
@@ -138,11 +133,7 @@ def get_file_dash_manifest(id: str, *, range: ByteRange | None = None) -> Reques
 def get_file_dash_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """An initialization or media segment of DASH.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """An initialization or media segment of DASH."""
     return Request(
         "GET",
         f"/api/v1/files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}",
@@ -152,22 +143,14 @@ def get_file_dash_segment(
 
 
 def get_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The uploaded file, with its moov first.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The uploaded file, with its moov first."""
     return Request(
         "GET", f"/api/v1/files/{segment(id)}/faststart.mp4", headers={"Range": range}, result=bytes
     )
 
 
 def get_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """All tracks in one fragmented MP4, with a sidx.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """All tracks in one fragmented MP4, with a sidx."""
     return Request(
         "GET", f"/api/v1/files/{segment(id)}/fragmented.mp4", headers={"Range": range}, result=bytes
     )
@@ -176,11 +159,7 @@ def get_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[b
 def get_file_hls_playlist(
     id: str, playlist: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """HLS: `master.m3u8` and the playlists that it refers to.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """HLS: `master.m3u8` and the playlists that it refers to."""
     return Request(
         "GET",
         f"/api/v1/files/{segment(id)}/hls/{segment(playlist)}",
@@ -192,11 +171,7 @@ def get_file_hls_playlist(
 def get_file_hls_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """An initialization or media segment of HLS.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """An initialization or media segment of HLS."""
     return Request(
         "GET",
         f"/api/v1/files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}",
@@ -223,7 +198,6 @@ def get_file_peaks(
     Args:
         samples_per_pixel: samples of a pixel.
         bits: 8 or 16.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -251,7 +225,6 @@ def get_file_storyboard(
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -279,7 +252,6 @@ def get_file_storyboard_sheet(
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -300,11 +272,7 @@ def get_file_thumbnail(
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """The key frame nearest to `t` seconds; `exact`: the picture at that time.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The key frame nearest to `t` seconds; `exact`: the picture at that time."""
     return Request(
         "GET",
         f"/api/v1/files/{segment(id)}/thumbnail.{segment(form)}",
@@ -329,7 +297,6 @@ def get_isobmff_file_clip(
         end: exclusive.
         tracks: track ids as `fragmented.mp4` has them, with commas between; without: all.
         exact: false: fragments from the sync sample at or before `start` on.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -341,11 +308,7 @@ def get_isobmff_file_clip(
 
 
 def get_isobmff_file_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The DASH manifest.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The DASH manifest."""
     return Request(
         "GET",
         f"/api/v1/isobmff_files/{segment(id)}/dash/manifest.mpd",
@@ -357,11 +320,7 @@ def get_isobmff_file_dash_manifest(id: str, *, range: ByteRange | None = None) -
 def get_isobmff_file_dash_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """An initialization or media segment of DASH.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """An initialization or media segment of DASH."""
     return Request(
         "GET",
         f"/api/v1/isobmff_files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}",
@@ -371,11 +330,7 @@ def get_isobmff_file_dash_segment(
 
 
 def get_isobmff_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The uploaded file, with its moov first.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The uploaded file, with its moov first."""
     return Request(
         "GET",
         f"/api/v1/isobmff_files/{segment(id)}/faststart.mp4",
@@ -385,11 +340,7 @@ def get_isobmff_file_faststart(id: str, *, range: ByteRange | None = None) -> Re
 
 
 def get_isobmff_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """All tracks in one fragmented MP4, with a sidx.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """All tracks in one fragmented MP4, with a sidx."""
     return Request(
         "GET",
         f"/api/v1/isobmff_files/{segment(id)}/fragmented.mp4",
@@ -401,11 +352,7 @@ def get_isobmff_file_fragmented(id: str, *, range: ByteRange | None = None) -> R
 def get_isobmff_file_hls_playlist(
     id: str, playlist: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """HLS: `master.m3u8` and the playlists that it refers to.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """HLS: `master.m3u8` and the playlists that it refers to."""
     return Request(
         "GET",
         f"/api/v1/isobmff_files/{segment(id)}/hls/{segment(playlist)}",
@@ -417,11 +364,7 @@ def get_isobmff_file_hls_playlist(
 def get_isobmff_file_hls_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """An initialization or media segment of HLS.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """An initialization or media segment of HLS."""
     return Request(
         "GET",
         f"/api/v1/isobmff_files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}",
@@ -448,7 +391,6 @@ def get_isobmff_file_peaks(
     Args:
         samples_per_pixel: samples of a pixel.
         bits: 8 or 16.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -476,7 +418,6 @@ def get_isobmff_file_storyboard(
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -504,7 +445,6 @@ def get_isobmff_file_storyboard_sheet(
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -525,11 +465,7 @@ def get_isobmff_file_thumbnail(
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """The key frame nearest to `t` seconds; `exact`: the picture at that time.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The key frame nearest to `t` seconds; `exact`: the picture at that time."""
     return Request(
         "GET",
         f"/api/v1/isobmff_files/{segment(id)}/thumbnail.{segment(form)}",
@@ -563,7 +499,6 @@ def get_remote_segment(
     Args:
         url: of an MP4: https, on a host that the operator allows (`render_hosts`).
         track_id: not needed.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",

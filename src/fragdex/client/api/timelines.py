@@ -117,7 +117,6 @@ def get_timeline_clip(
         end: exclusive.
         tracks: track ids as `fragmented.mp4` has them, with commas between; without: all.
         exact: false: fragments from the sync sample at or before `start` on.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -129,11 +128,7 @@ def get_timeline_clip(
 
 
 def get_timeline_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The DASH manifest.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The DASH manifest."""
     return Request(
         "GET",
         f"/api/v1/timelines/{segment(id)}/dash/manifest.mpd",
@@ -145,11 +140,7 @@ def get_timeline_dash_manifest(id: str, *, range: ByteRange | None = None) -> Re
 def get_timeline_dash_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """An initialization or media segment of DASH.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """An initialization or media segment of DASH."""
     return Request(
         "GET",
         f"/api/v1/timelines/{segment(id)}/dash/{segment(rendition)}/{segment(part)}",
@@ -159,11 +150,7 @@ def get_timeline_dash_segment(
 
 
 def get_timeline_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """All tracks in one fragmented MP4, with a sidx.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """All tracks in one fragmented MP4, with a sidx."""
     return Request(
         "GET",
         f"/api/v1/timelines/{segment(id)}/fragmented.mp4",
@@ -175,11 +162,7 @@ def get_timeline_fragmented(id: str, *, range: ByteRange | None = None) -> Reque
 def get_timeline_hls_playlist(
     id: str, playlist: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """HLS: `master.m3u8` and the playlists that it refers to.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """HLS: `master.m3u8` and the playlists that it refers to."""
     return Request(
         "GET",
         f"/api/v1/timelines/{segment(id)}/hls/{segment(playlist)}",
@@ -191,11 +174,7 @@ def get_timeline_hls_playlist(
 def get_timeline_hls_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
-    """An initialization or media segment of HLS.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """An initialization or media segment of HLS."""
     return Request(
         "GET",
         f"/api/v1/timelines/{segment(id)}/hls/{segment(rendition)}/{segment(part)}",
@@ -222,7 +201,6 @@ def get_timeline_peaks(
     Args:
         samples_per_pixel: samples of a pixel.
         bits: 8 or 16.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -250,7 +228,6 @@ def get_timeline_storyboard(
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -278,7 +255,6 @@ def get_timeline_storyboard_sheet(
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
@@ -299,11 +275,7 @@ def get_timeline_thumbnail(
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """The key frame nearest to `t` seconds; `exact`: the picture at that time.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The key frame nearest to `t` seconds; `exact`: the picture at that time."""
     return Request(
         "GET",
         f"/api/v1/timelines/{segment(id)}/thumbnail.{segment(form)}",

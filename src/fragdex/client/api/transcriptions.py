@@ -371,11 +371,7 @@ def head_transcription_json(
 
 
 def download_transcription_mp4(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The copy of the file with the captions in it; 404 if none was requested.
-
-    Args:
-        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
-    """
+    """The copy of the file with the captions in it; 404 if none was requested."""
     return Request(
         "GET", f"/api/v1/transcriptions/{segment(id)}.mp4", headers={"Range": range}, result=bytes
     )
