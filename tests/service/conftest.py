@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from fragdex.service.records import keys
 from fragdex.service.records.database import Database
 from fragdex.service.records.migrations import upgrade
 from service.query_plans import PlanWatch
@@ -36,6 +37,12 @@ def no_transaction_waits_for_the_store():
     yield
     calls, _store_calls.calls = _store_calls.calls, []
     assert calls == []
+
+
+@pytest.fixture
+def tenant(context):
+    """A tenant of the `context` that the tests of a family have."""
+    return keys.create_tenant(context.database, "ours")
 
 
 @pytest.fixture(scope="session")

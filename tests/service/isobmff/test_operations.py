@@ -12,18 +12,13 @@ from fragdex.errors import RecordNotFound, SourceNotFound, TrackNotFound
 from fragdex.formats import fidx
 from fragdex.service.isobmff import indexing, opened, operations, tracks
 from fragdex.service.isobmff.operations import NewFile, NewTrack
-from fragdex.service.records import blobs, keys, trash
+from fragdex.service.records import blobs, trash
 from fragdex.service.records import tables as all_tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.testing import movie
 from service.isobmff.conftest import FILM, fresh_md5, index_json
 
 SOUND = movie(fragments=3, samples=25, fps=25, tracks=1)
-
-
-@pytest.fixture
-def tenant(context):
-    return keys.create_tenant(context.database, "ours")
 
 
 @pytest.fixture

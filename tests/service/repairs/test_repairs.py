@@ -11,7 +11,6 @@ from fragdex.service.indexing.repairing import ALIKE, likeness
 from fragdex.service.jobs.engine import upgrade
 from fragdex.service.jobs.work import Job
 from fragdex.service.records import migrations, tables
-from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.repairs import worker
 from fragdex.service.repairs.model import NewRepair
 from fragdex.service.repairs.operations import REPAIRS, repair_file
@@ -102,15 +101,6 @@ def context(request, tmp_path):
     yield opened
     opened.jobs.close()
     opened.database.close()
-
-
-@pytest.fixture
-def tenant(context):
-    tenant = new_id()
-    with context.database.write() as connection:
-        values = {"id": tenant, "name": tenant, "created_at": instant()}
-        connection.execute(tables.tenants.insert().values(**values))
-    return tenant
 
 
 class Killed(BaseException):

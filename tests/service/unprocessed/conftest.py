@@ -3,8 +3,7 @@
 import pytest
 
 from fragdex.service.jobs.engine import upgrade
-from fragdex.service.records import migrations, tables
-from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records import migrations
 from service.unprocessed import worker_program
 
 
@@ -16,12 +15,3 @@ def context(database_url, tmp_path):
     yield opened
     opened.jobs.close()
     opened.database.close()
-
-
-@pytest.fixture
-def tenant(context):
-    tenant = new_id()
-    with context.database.write() as connection:
-        values = {"id": tenant, "name": tenant, "created_at": instant()}
-        connection.execute(tables.tenants.insert().values(**values))
-    return tenant
