@@ -25,7 +25,7 @@ def test_a_test_that_changed_runs_and_others_do_not():
 
 
 def test_a_box_reaches_what_reads_boxes():
-    found = reached("src/fragdex/boxes/track.py")
+    found = reached("src/fragdex/boxes/movie.py")
     assert {"tests/boxes/test_laws.py", "tests/seeking/test_times.py"} <= found
     assert "tests/test_byterange.py" not in found
 
@@ -64,4 +64,4 @@ def test_a_document_reaches_the_tests_that_name_it():
 
 
 def test_what_all_stand_on_reaches_all():
-    assert reached("tests/conftest.py") > reached("src/fragdex/boxes/track.py")
+    assert reached("tests/conftest.py") > reached("src/fragdex/boxes/movie.py")

@@ -18,7 +18,7 @@ from typing import Any
 from fragdex.boxes.layout import BoxLayout
 
 _THEMES = (
-    *("movie", "track", "media", "sample_table", "sample_entries", "fragments"),
+    *("movie", "media", "sample_table", "sample_entries", "fragments"),
     *("video", "audio", "metadata", "encryption", "text"),
 )
 """The files of declarations; those of which every movie has boxes stand first."""
