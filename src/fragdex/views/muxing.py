@@ -16,7 +16,7 @@ from fragdex.boxes import Box, build, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample, TrackNotFound
 from fragdex.formats.clip import clip
-from fragdex.formats.clip_movie import with_next_id
+from fragdex.formats.clip_movie import track_id, with_next_id
 from fragdex.formats.clip_samples import Ranges
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentTable, SampleTable
@@ -281,7 +281,7 @@ def _together(inits: Sequence[tuple[bytes, dict[int, int]]]) -> bytes:
         if moov is None:
             raise BuildError("the initialization segment has no moov")
         first = first or boxes
-        own = (box for box in moov.children if box.type == "trak" and _id(box) in ids)
+        own = (box for box in moov.children if box.type == "trak" and track_id(box) in ids)
         traks += [_trak(box, ids) for box in own]
     pieces = []
     for box in first:
@@ -297,16 +297,11 @@ def _together(inits: Sequence[tuple[bytes, dict[int, int]]]) -> bytes:
 def _trak(trak: Box, ids: dict[int, int]) -> Box:
     """A trak under its new track_ID; references into its own file lead nowhere here."""
     children = [
-        child.replace(track_ID=ids[_id(trak)]) if child.type == "tkhd" else child
+        child.replace(track_ID=ids[track_id(trak)]) if child.type == "tkhd" else child
         for child in trak.children
         if child.type != "tref"
     ]
     return trak.replace(children=children)
-
-
-def _id(trak: Box) -> int:
-    tkhd = trak.find("tkhd")
-    return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
 
 
 def _stretch(media: Media, start: Fraction | float, stop: Fraction | float) -> Media | None:
