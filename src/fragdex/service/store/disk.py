@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from fragdex import ByteRange, Source, open_source
+from fragdex import ByteRange, Source
 from fragdex.errors import InvalidRange, SourceNotFound
 from fragdex.service.store.contract import DRAFT_PIECE_BYTES, PIECE_BYTES, checked, round_trips
 from fragdex.service.store.disk_files import (
@@ -44,6 +44,7 @@ from fragdex.service.store.disk_files import (
     walk,
     write_all,
 )
+from fragdex.sources.files import FileSource
 
 REMEMBERED = 1024
 """Objects whose paths are not put together again for each read."""
@@ -121,7 +122,7 @@ class DiskStore:
 
     def source(self, key: str) -> Source:
         """The object as the library reads it, mapped."""
-        return open_source(self._path(key))
+        return FileSource(self._path(key))
 
     def write(self, key: str, pieces: Iterable[bytes]) -> int:
         """Write an object atomically, durable at return; returns its size."""

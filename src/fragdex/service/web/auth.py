@@ -231,8 +231,8 @@ async def authenticate(request: Request) -> Caller:
     authenticator: Authenticator = request.app.state.authenticator
     caller = await authenticator.caller(_sent_bearer(request))
     grant = caller.grant
-    path = public_path(request["path"])
     if grant is not None:
+        path = public_path(request["path"])
         query = request.query_params.multi_items() if grant.params else ()
         if not grant.opens(request.method, own_origin(request), path, query):
             raise Forbidden("this token opens another URL")
