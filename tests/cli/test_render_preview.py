@@ -191,4 +191,4 @@ def test_what_does_not_go_together_is_said(call, tmp_path, preview):
     assert (ran.code, ran.err) == (2, "fragdex: --port is for --preview\n")
     ran = call("render", "--preview", "page.html", "--port", preview.port)
     assert ran.code == 2
-    assert f"--port {preview.port}: it cannot be used" in ran.err
+    assert f"port {preview.port} is unavailable" in ran.err

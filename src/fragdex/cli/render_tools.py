@@ -309,7 +309,7 @@ def preview_page(port: int, name: str, page: PageSource, spec: RenderSpec, json:
         preview.close()
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
-        raise typer.BadParameter(f"--port {port}: it cannot be used: {error.strerror}") from None
+        raise typer.BadParameter(f"port {port} is unavailable: {error.strerror}") from None
     say(json_line({"page": name, "url": server.url}) if json
         else f"{name}: open {server.url}\nCtrl+C ends the preview.\n")  # fmt: skip
     with suppress(KeyboardInterrupt):
