@@ -12,8 +12,7 @@ from fragdex.service.jobs.engine import upgrade
 from fragdex.service.jobs.work import Job
 from fragdex.service.records import migrations, tables
 from fragdex.service.repairs import worker
-from fragdex.service.repairs.model import NewRepair
-from fragdex.service.repairs.operations import REPAIRS, repair_file
+from fragdex.service.repairs.operations import REPAIRS, NewRepair, repair_file
 from fragdex.sources import open_source
 from service.serving import API
 from service.unprocessed import worker_program

@@ -8,8 +8,13 @@ from fastapi import Body, Depends, Response
 
 from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, Unprocessable
 from fragdex.service.repairs import operations
-from fragdex.service.repairs.model import NewRepair, RepairList, RepairRecord, RepairStatus
-from fragdex.service.repairs.operations import REPAIRS
+from fragdex.service.repairs.operations import (
+    REPAIRS,
+    NewRepair,
+    RepairList,
+    RepairRecord,
+    RepairStatus,
+)
 from fragdex.service.unprocessed.records import whole
 from fragdex.service.uploads.family import Family
 from fragdex.service.web.auth import Asking, InContext
