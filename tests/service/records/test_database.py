@@ -13,7 +13,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
 from fragdex.errors import ConfigError, StoreFull, Unavailable
-from fragdex.service.records import tables
+from fragdex.service.records import migrations, tables
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.migrations import VERSION_TABLE, known_versions, upgrade, version_of
@@ -42,14 +42,63 @@ def is_ours(name, kind, parents):
 pytestmark = pytest.mark.filterwarnings("ignore:Computed default on .*row_bytes")
 
 
-def test_the_migrations_make_the_tables_that_are_declared(database):
-    assert differences(database) == []
+@pytest.fixture
+def stepped_database(database_url):
+    """A database whose tables were made step by step, as those of the first users were."""
+    with contextlib.closing(Database(database_url)) as database:
+        with database.write(remaking=True) as connection:
+            migrations._step_to(connection, "head")
+        yield database
 
 
-def test_steps_are_named_after_the_version_they_lead_to(database):
-    with database.read() as connection:
-        reached = connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))
-    assert reached == known_versions()[-1]
+def structure(database):
+    """What makes the tables, by name: columns and what the database computes, and rules."""
+    inspector = sa.inspect(database.engine)
+    made = {}
+    for table in filter(is_ours_by_name, inspector.get_table_names()):
+        columns = {
+            one["name"]: (str(one["type"]), one["nullable"], one["default"], one.get("computed"))
+            for one in inspector.get_columns(table)
+        }
+        rules = [
+            inspector.get_pk_constraint(table),
+            *inspector.get_foreign_keys(table),
+            *inspector.get_unique_constraints(table),
+            *map(with_text, inspector.get_indexes(table)),
+        ]
+        made[table] = columns, sorted(map(repr, rules))
+    return made
+
+
+def with_text(index):
+    options = {name: str(value) for name, value in index["dialect_options"].items()}
+    return index | {"dialect_options": options}
+
+
+def is_ours_by_name(name):
+    return name.startswith(tables.PREFIX)
+
+
+def test_the_migrations_make_the_tables_that_are_declared(stepped_database):
+    assert differences(stepped_database) == []
+    assert version_of(stepped_database) == known_versions()[-1], "steps are named after versions"
+
+
+def test_a_new_database_is_what_the_migrations_make(stepped_database, tmp_path, request):
+    """It has its tables at once, without Alembic."""
+    if stepped_database.dialect == "sqlite":
+        url = f"sqlite:///{tmp_path / 'new.db'}"
+    else:
+        url = request.getfixturevalue("new_postgres")()
+    with contextlib.closing(Database(url)) as new:
+        upgrade(new)
+        made = structure(new)
+        assert made == structure(stepped_database)
+        assert len(made) > 25
+        if new.dialect == "postgresql":
+            unlogged = "SELECT relname FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r'"
+            with new.read() as connection:
+                assert connection.scalars(sa.text(unlogged)).all() == [tables.rates.name]
 
 
 def test_differences_are_seen(database):

@@ -34,6 +34,7 @@ Identifiers are UUIDv7 texts, they sort by time. md5 and sha256 are raw bytes. I
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -58,6 +59,8 @@ from sqlalchemy import (
     TypeDecorator,
     text,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 PREFIX = "fragdex_"
 # Named constraints, so that migrations can name what they change on every database.
@@ -127,15 +130,43 @@ def sha256() -> Column[bytes]:
     return Column("sha256", LargeBinary(32))
 
 
-def row_bytes(*names: str) -> Column[int]:
+def row_bytes(*names: str, json: Sequence[str] = ()) -> Column[int]:
     """What a row of a tenant counts with; the database works it out, whoever writes the row.
 
     Args:
-        names: its columns of no set length: texts, JSON and bytes. 256 more stand for the rest.
+        names: its columns of no set length: texts and bytes. 256 more stand for the rest.
+        json: those of JSON.
     """
-    # as PostgreSQL has it; the steps of the migrations say it to SQLite as well
-    sizes = (f"coalesce(octet_length({name}), 0)" for name in names)
-    return Column("row_bytes", BigInteger, Computed(" + ".join(["256", *sizes]), persisted=True))
+    return Column("row_bytes", BigInteger, Computed(RowBytes(names, json), persisted=True))
+
+
+class RowBytes(FunctionElement[int]):
+    """The sum of `row_bytes`, in the words of each database."""
+
+    inherit_cache = False
+
+    def __init__(self, names: Sequence[str], json: Sequence[str]) -> None:
+        super().__init__()
+        self.names, self.json = names, json
+
+
+@compiles(RowBytes)
+def _row_bytes_of_postgresql(element: RowBytes, compiler: Any, **_: Any) -> str:
+    texts = [*element.names, *(f"CAST({name} AS TEXT)" for name in element.json)]
+    return " + ".join(["256", *(f"coalesce(octet_length({text}), 0)" for text in texts)])
+
+
+@compiles(RowBytes, "sqlite")
+def _row_bytes_of_sqlite(element: RowBytes, compiler: Any, **_: Any) -> str:
+    names = [*element.names, *element.json]
+    return " + ".join(["256", *(f"coalesce(length(CAST({n} AS BLOB)), 0)" for n in names)])
+
+
+@compiles(Computed, "sqlite")
+def _computed_of_sqlite(element: Computed, compiler: Any, **_: Any) -> str:
+    # what is stored cannot be added to a table that is there; its index has the number
+    text = compiler.sql_compiler.process(element.sqltext, include_table=False, literal_binds=True)
+    return f"GENERATED ALWAYS AS ({text}) VIRTUAL"
 
 
 def by_time_and_md5(of: Table) -> None:
@@ -210,7 +241,7 @@ replays = table(
     at("created_at", needed=True),
     # while the first request runs, its process moves this forward
     at("alive_until"),
-    row_bytes("headers", "body"),
+    row_bytes("body", json=["headers"]),
 )
 Index(None, replays.c.tenant_id, replays.c.row_bytes)
 Index(None, replays.c.created_at)
@@ -360,7 +391,7 @@ files = table(
     at("completed_at"),
     at("failed_at"),
     at("expires_at"),
-    row_bytes("filename", "problem"),
+    row_bytes("filename", json=["problem"]),
 )
 Index(None, files.c.tenant_id, files.c.type, files.c.id)
 
@@ -396,7 +427,7 @@ isobmff_tracks = table(
     Column("index_key", Text),  # .fidx of the track's own file
     at("created_at", needed=True),
     at("completed_at"),
-    row_bytes("probe_info"),
+    row_bytes(json=["probe_info"]),
 )
 
 processes = table(
@@ -434,7 +465,7 @@ repairs = table(
     at("started_at"),
     at("completed_at"),
     at("failed_at"),
-    row_bytes("wanted", "report", "problem"),
+    row_bytes(json=["wanted", "report", "problem"]),
 )
 Index(None, repairs.c.file_id)
 Index(None, repairs.c.tenant_id, repairs.c.id)
@@ -450,7 +481,7 @@ timelines = table(
     Column("gaps", String(10), nullable=False),  # "keep" or "close"
     at("created_at", needed=True),
     at("expires_at"),
-    row_bytes("name", "files"),
+    row_bytes("name", json=["files"]),
 )
 Index(None, timelines.c.tenant_id, timelines.c.id)
 Index(None, timelines.c.tenant_id, timelines.c.row_bytes)
@@ -506,7 +537,7 @@ renders = table(
     at("started_at"),
     at("completed_at"),
     at("failed_at"),
-    row_bytes("metadata", "wanted", "seconds", "notes", "problem"),
+    row_bytes(json=["metadata", "wanted", "seconds", "notes", "problem"]),
 )
 
 render_parts = table(
@@ -539,7 +570,7 @@ render_slices = table(
     Column("made", JSON, nullable=False),
     at("created_at", needed=True),
     at("expires_at"),
-    row_bytes("reads", "made"),
+    row_bytes(json=["reads", "made"]),
 )
 by_time_and_md5(renders)
 # those whose page is to come
@@ -585,7 +616,7 @@ transcriptions = table(
     at("started_at"),
     at("completed_at"),
     at("failed_at"),
-    row_bytes("plan", "missing", "seconds", "problem", "copy_problem"),
+    row_bytes(json=["plan", "missing", "seconds", "problem", "copy_problem"]),
 )
 
 transcription_slices = table(
@@ -702,7 +733,7 @@ webhook_deliveries = table(
     at("created_at", needed=True),
     at("delivered_at"),
     at("failed_at"),
-    row_bytes("body", "response_body", "problem"),
+    row_bytes("body", "response_body", json=["problem"]),
 )
 Index(None, webhook_deliveries.c.webhook_id, webhook_deliveries.c.id)
 Index(None, webhook_deliveries.c.tenant_id, webhook_deliveries.c.row_bytes)
