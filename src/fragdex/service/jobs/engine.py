@@ -174,6 +174,7 @@ class JobEngine:
             retry_connection_errors=False,
         )
         self._launched = False
+        self._executor = ""
 
     def enqueue(self, connection: sa.Connection, order: Order, turn: int) -> None:
         """Put an order into its queue, in the caller's transaction. A known id stays as it is.
@@ -266,6 +267,7 @@ class JobEngine:
 
         DBOS is one per process: a second `JobEngine` of a process cannot be launched.
         """
+        self._executor = executor
         config: DBOSConfig = {
             "name": APPLICATION,
             "system_database_url": _url(self.database),
@@ -275,6 +277,8 @@ class JobEngine:
             "log_level": self.options.log_level,
             "enable_otlp": False,
             "use_listen_notify": not _sqlite(self.database),
+            # Its thread sleeps for so long; what ends the process waits for it.
+            "notification_listener_polling_interval_sec": 0.1,
         }
         if self._own_engine is not None:
             config["system_database_engine"] = self._own_engine
@@ -327,7 +331,12 @@ class JobEngine:
         """Take no more work; wait for runs that are ending. What has not ended stays as begun."""
         if self._launched:
             self._launched = False
-            DBOS.destroy(workflow_completion_timeout_sec=max(1, round(grace)))
+            try:
+                is_busy = bool(self.states(status=["PENDING"], executors=[self._executor]))
+            except Unavailable:
+                is_busy = True
+            # DBOS looks at its runs once a second, and for the first time after one.
+            DBOS.destroy(workflow_completion_timeout_sec=max(1, round(grace)) if is_busy else 0)
 
     def close(self) -> None:
         """Let go of the database."""

@@ -271,6 +271,8 @@ class JobRuns:
         if work is None:
             logger.error("no work is called %s (job %s)", name, job_id)
             return {"problem": {"error": "ServiceError", "detail": f"no work is called {name}"}}
+        if self.stopping.is_set():
+            raise Stop  # it was taken at the last moment
         self.going.add(job_id)
         try:
             job = Job(job_id, name, record_id, payload, 0, self._wanted, self.fan_out, parent)
