@@ -2,8 +2,17 @@
 
 Collecting these tests takes some ten seconds and hundreds of megabytes. pytest-xdist does it again
 in each of its workers; a fork has it already. The tests of a file stay in one worker and in their
-order, so that what they set up for themselves is set up once. Files with tests marked `slow` come
-first, for the longest ones shall not begin when all other workers have nothing left to do.
+order, so that what they set up for themselves is set up once. Files with tests that are marked
+`slow`, or that need a browser, come first: the longest ones shall not begin when all other workers
+have nothing left to do.
+
+Those wait for processes that they start. While processors are idle, further workers are forked, up
+to twice as many, which take files from the other end of the queue: short ones that compute. They
+end when no processor is idle any more.
+
+Modules that have no bytecode yet are compiled by other processes before they are collected, on all
+processors: to rewrite their asserts takes half a minute, and leaves in memory hundreds of megabytes
+in pieces, which every worker would have.
 
 A worker says what pytest-xdist's say (`workerinput`), so that plugins treat it as one.
 """
@@ -11,6 +20,9 @@ A worker says what pytest-xdist's say (`workerinput`), so that plugins treat it 
 from __future__ import annotations
 
 import atexit
+import compileall
+import contextlib
+import fnmatch
 import gc
 import io
 import itertools
@@ -20,24 +32,46 @@ import selectors
 import signal
 import sys
 import threading
+import time
 import traceback
+import warnings
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from _pytest.assertion import rewrite
 from _pytest.config import create_terminal_writer
 
 SECONDS_TO_END = 3
 """Until workers that do not end are killed, once the run is broken off."""
-MOST_MEMORY = 600 << 20
-"""A worker that holds more ends after its file; another one is forked in its place."""
+MOST_MEMORY = 200 << 20
+"""A worker that takes so much more than it began with ends after its file; another follows."""
+BROWSERS = {"browser", "chromium", "page"}
+"""Fixtures of tests that need a browser."""
+MUCH_IDLE, LITTLE_IDLE = 0.2, 0.04
+"""Shares of the processors' time: above the one workers are added, below the other they end."""
+FREE_MEMORY = 2 << 30
+"""Bytes that are free where a worker is added."""
+MANY_MODULES = 40
+"""Modules without bytecode: fewer are compiled as they are collected."""
 
 
 def pytest_addoption(parser):
     parser.getgroup("forked workers").addoption(
         "--workers", type=int, default=0, metavar="N",
-        help="run tests in N processes forked after one collection; 0: in this one",
+        help="run tests in N processes forked after one collection, and in up to twice as many "
+        "while processors are idle; 0: in this one",
     )  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    """Compile the modules to come, where workers are asked for and many are not compiled yet."""
+    if session.config.option.workers > 1 and not sys.dont_write_bytecode:
+        paths = list(uncompiled(session.config))
+        if len(paths) >= MANY_MODULES:
+            compile_apart(paths, session.config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,18 +88,74 @@ def pytest_runtestloop(session):
     return True
 
 
+def uncompiled(config):
+    """Modules to be collected whose bytecode is missing, or older than they are."""
+    for argument in config.args:
+        for folder, folders, files in os.walk(str(argument).partition("::")[0]):
+            folders[:] = [one for one in folders if one not in ("node_modules", "__pycache__")]
+            for path in (Path(folder, name) for name in files if name.endswith(".py")):
+                try:
+                    is_compiled = bytecode(path, config).stat().st_mtime >= path.stat().st_mtime
+                except OSError:
+                    is_compiled = False
+                if not is_compiled:
+                    yield path
+
+
+def is_test(path, config):
+    return any(fnmatch.fnmatch(path.name, one) for one in config.getini("python_files"))
+
+
+def bytecode(path, config):
+    """Where the bytecode of a module is: that of tests has asserts that pytest has rewritten."""
+    tail = rewrite.PYC_TAIL if is_test(path, config) else f".{sys.implementation.cache_tag}.pyc"
+    return rewrite.get_cache_dir(path.absolute()) / f"{path.stem}{tail}"
+
+
+def compile_apart(paths, config):
+    """Compile modules in one process for each processor; those that fail say so when collected."""
+    count = os.cpu_count() or 1
+    pids = []
+    for number in range(count):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # threads of what is imported already compute nothing
+            pid = os.fork()
+        if pid == 0:
+            try:
+                for path in paths[number::count]:
+                    compile_module(path.absolute(), config)
+            finally:
+                os._exit(0)
+        pids.append(pid)
+    for pid in pids:
+        os.waitpid(pid, 0)
+
+
+def compile_module(path, config):
+    if not is_test(path, config):
+        compileall.compile_file(path, quiet=2)
+        return
+    # pytest has no public call for it
+    with contextlib.suppress(SyntaxError, ValueError, OSError):
+        to = bytecode(path, config)
+        rewrite.try_makedirs(to.parent)
+        source, code = rewrite._rewrite_test(path, config)
+        rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source, to)
+
+
 @dataclass
 class Worker:
     """The controller's side of a worker.
 
     `nodeid` is the test that it runs, `left` are those that it was given and has not begun, by
-    their places among all tests.
+    their places among all tests. An extra one is there because processors were idle.
     """
 
     number: int
     pid: int
     requests: io.FileIO
     answers: io.FileIO
+    is_extra: bool
     nodeid: str = ""
     left: list = field(default_factory=list)
     received: bytes = b""
@@ -81,6 +171,7 @@ class Run:
         self.selector = selectors.DefaultSelector()
         self.workers = []
         self.numbers = itertools.count()
+        self.idle = IdleProcessors()
 
     def go(self):
         sys.stdout.flush()
@@ -89,8 +180,9 @@ class Run:
             for _ in range(self.count):
                 self.start()
             while self.workers:
-                for key, _ in self.selector.select():
+                for key, _ in self.selector.select(1):
                     self.hear(key.data)
+                self.add_worker()
                 if self.session.shouldfail:
                     raise self.session.Failed(self.session.shouldfail)
                 if self.session.shouldstop:
@@ -98,7 +190,26 @@ class Run:
         finally:
             self.end()
 
-    def start(self):
+    def add_worker(self):
+        """Fork a further worker where processors are idle and there is memory for it."""
+        if (
+            self.queue
+            and len(self.workers) < 2 * self.count
+            and (self.idle.share() or 0) > MUCH_IDLE
+            and free_memory() > FREE_MEMORY
+        ):
+            self.start(is_extra=True)
+            self.idle.forget()
+
+    def next_group(self, worker):
+        """The tests that a worker runs next; none where it is to end."""
+        if not worker.is_extra:
+            return self.queue.pop(0) if self.queue else []
+        idle = self.idle.share()
+        is_needed = self.queue and (idle is None or idle > LITTLE_IDLE)
+        return self.queue.pop() if is_needed else []
+
+    def start(self, *, is_extra=False):
         """Fork a worker."""
         number = next(self.numbers)
         requests, our_requests = os.pipe()
@@ -120,7 +231,7 @@ class Run:
         os.close(requests)
         os.close(answers)
         worker = Worker(
-            number, pid, os.fdopen(our_requests, "wb", 0), os.fdopen(our_answers, "rb", 0)
+            number, pid, os.fdopen(our_requests, "wb", 0), os.fdopen(our_answers, "rb", 0), is_extra
         )
         self.workers.append(worker)
         self.selector.register(worker.answers, selectors.EVENT_READ, worker)
@@ -135,7 +246,7 @@ class Run:
         for line in lines:
             message = json.loads(line)
             if "want" in message:
-                group = self.queue.pop(0) if self.queue else []
+                group = self.next_group(worker)
                 worker.left += group
                 worker.requests.write(json.dumps(group).encode() + b"\n")
             elif "start" in message:
@@ -168,7 +279,7 @@ class Run:
         _, status = os.waitpid(worker.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         if code == 0 and not worker.nodeid:
-            if self.queue:
+            if self.queue and not worker.is_extra:
                 self.start()  # it had taken too much memory
             return
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -180,7 +291,7 @@ class Run:
         if worker.left:
             self.queue.insert(0, worker.left)
         if self.queue:
-            self.start()
+            self.start(is_extra=worker.is_extra)
 
     def end(self):
         """End what still runs, where the run is broken off."""
@@ -198,14 +309,66 @@ class Run:
         self.workers.clear()
 
 
+class IdleProcessors:
+    """What part of the processors' time was idle lately, as Linux counts it.
+
+    Busy are also those who have nothing to do with the tests: beside them no worker is added.
+    """
+
+    SECONDS = 3
+    COUNTED = 8
+    """Columns of /proc/stat that do not count twice: the fourth and fifth are idle."""
+
+    def __init__(self, source="/proc/stat", clock=time.monotonic):
+        self.source, self.clock = Path(source), clock
+        self.marks = deque()
+
+    def share(self):
+        """0 to 1; None where it is not known, or not yet for some seconds."""
+        now = self.clock()
+        if not self.marks or now - self.marks[-1][0] >= 0.5:
+            try:
+                words = self.source.read_text().split(maxsplit=self.COUNTED + 1)
+            except OSError:
+                return None
+            spent = [int(word) for word in words[1 : self.COUNTED + 1]]
+            self.marks.append((now, sum(spent), sum(spent[3:5])))
+        while len(self.marks) > 1 and now - self.marks[1][0] >= self.SECONDS:
+            self.marks.popleft()
+        (then, all_before, idle_before), (_, all_now, idle_now) = self.marks[0], self.marks[-1]
+        if now - then < self.SECONDS or all_now == all_before:
+            return None
+        return (idle_now - idle_before) / (all_now - all_before)
+
+    def forget(self):
+        """What was, before another worker had something to do."""
+        self.marks.clear()
+
+
+def free_memory():
+    """Bytes that processes may still take; as good as all where the system does not tell."""
+    try:
+        text = Path("/proc/meminfo").read_text()
+    except OSError:
+        return 1 << 62
+    return int(text.partition("MemAvailable:")[2].split()[0]) << 10
+
+
 def grouped(items):
-    """The places of the tests of one file each, in their order; those with slow ones come first."""
+    """The places of the tests of one file each, in their order; the slow ones come first."""
     files = {}
     for place, item in enumerate(items):
         files.setdefault(item.path, []).append(place)
 
+    def is_slow(place):
+        item = items[place]
+        return item.get_closest_marker("slow") is not None
+
+    def needs_browser(place):
+        return not BROWSERS.isdisjoint(getattr(items[place], "fixturenames", ()))
+
     def weight(group):
-        return -sum(items[place].get_closest_marker("slow") is not None for place in group)
+        return -sum(map(is_slow, group)), -sum(map(needs_browser, group))
 
     return sorted(files.values(), key=weight)
 
@@ -232,13 +395,14 @@ def work(run, number, requests, answers):
         speaker.say(want=True)
         return [session.items[place] for place in json.loads(source.readline() or "[]")]
 
+    most = held_memory() + MOST_MEMORY
     group = next_group()
     while group:
         following = []
         for item, after in itertools.pairwise([*group, None]):
             if after is None:
                 # whether another group follows decides what the last test takes down
-                following = [] if held_memory() > MOST_MEMORY else next_group()
+                following = [] if held_memory() > most else next_group()
                 after = following[0] if following else None
             config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         group = following
@@ -286,8 +450,18 @@ class Speaker:
 
     def pytest_runtest_logreport(self, report):
         # a process that a test forked and that came back to pytest has no say
-        if os.getpid() == self.pid:
-            plain = self.config.hook.pytest_report_to_serializable(
-                config=self.config, report=report
-            )
-            self.say(report=plain)
+        if os.getpid() != self.pid or not self.is_wanted(report):
+            return
+        plain = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
+        if report.passed:
+            # The controller keeps all reports of all tests, and forks workers that have them, too.
+            plain["keywords"] = {}
+            if not {"P", "A"} & set(self.config.option.reportchars):
+                plain["sections"] = []
+        self.say(report=plain)
+
+    def is_wanted(self, report):
+        """Whether a report says more than that something was set up or taken down, as it should."""
+        option = self.config.option
+        asks_for_all = option.durations is not None or option.xmlpath
+        return not report.passed or report.when == "call" or asks_for_all

@@ -12,6 +12,7 @@ import math
 import re
 import sys
 import tracemalloc
+from collections import Counter as Counts
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -210,7 +211,41 @@ def test_an_export_costs_what_its_tracks_cost(form: str) -> None:
     assert math.log(steps[1] / steps[0], 4) <= MOST, steps
 
 
-@pytest.mark.parametrize("dimension", DIMENSIONS)
+def grown(dimension: str) -> frozenset[tuple[str, str]]:
+    """Which boxes a dimension makes more, or longer, by the path of their types."""
+
+    def counted(boxes: Any, path: str, into: Counts) -> Counts:
+        for box in boxes:
+            at = f"{path}/{box.type}"
+            own = box.size - sum(child.size for child in box.children)
+            into.update({(at, "count"): 1, (at, "bytes"): own})
+            counted(box.children, at, into)
+        return into
+
+    few, many = (counted(parse(repeated(dimension, n)), "", Counts()) for n in (2, 9))
+    return frozenset(one for one, number in many.items() if number > 1.5 * few[one])
+
+
+def unlike_boxes() -> list[str]:
+    """Dimensions, without those that only repeat the boxes of another: they differ in an index."""
+    known: dict[object, str] = {}
+    for dimension in DIMENSIONS:
+        of: object = dimension
+        if dimension not in CLAIMED:
+            with contextlib.suppress(fragdex.FragdexError):
+                of = grown(dimension)
+        known.setdefault(of, dimension)
+    return list(known.values())
+
+
+def test_dimensions_of_the_same_boxes_are_found() -> None:
+    dimensions = unlike_boxes()
+    assert "fragments" in dimensions
+    assert "fragments-backwards" not in dimensions
+    assert set(dimensions) >= CLAIMED
+
+
+@pytest.mark.parametrize("dimension", unlike_boxes())
 def test_boxes_and_their_text_cost_what_their_bytes_cost(dimension: str) -> None:
     def dumped(data: bytes) -> None:
         with contextlib.suppress(fragdex.FragdexError):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import fragdex
+
 ROOT = Path(__file__).parent.parent
 RUN = str(ROOT / "demo" / "run.py")
 
@@ -36,22 +38,23 @@ def test_the_film_is_made_indexed_and_checked(tmp_path):
         assert name in told
 
 
-def run_without(packages, *arguments):
-    """The demo where these packages are not installed, nor a browser."""
+def run_without(packages, *lines):
+    """Lines of Python with the demo as `run`, where these packages and a browser are missing."""
     program = (
-        "import sys, runpy\n"
-        f"sys.modules.update(dict.fromkeys({packages!r}))\n"
-        f"sys.argv = {['run.py', *arguments]!r}\n"
-        f"sys.path.insert(0, {str(ROOT / 'demo')!r})\n"
-        f"runpy.run_path({RUN!r}, run_name='__main__')"
+        "import sys",
+        f"sys.modules.update(dict.fromkeys({packages!r}))",
+        f"sys.path.insert(0, {str(ROOT / 'demo')!r})",
+        "import run",
+        *lines,
     )
-    return run("-c", program, FRAGDEX_CHROMIUM="nowhere")
+    return run("-c", "\n".join(program), FRAGDEX_CHROMIUM="nowhere")
 
 
 def test_a_file_of_ones_own(tmp_path):
     file = str(ROOT / "fixtures" / "faststart.mp4")
-    # the service and the title card do the same with every film
-    done = run_without(["dbos"], file, "--out", str(tmp_path))
+    # the service, the title card and speech do the same with every film
+    arguments = ["run.py", file, "--out", str(tmp_path)]
+    done = run_without(["dbos", "av"], f"sys.argv = {arguments!r}", "sys.exit(run.main())")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Left out" in done.stdout
     assert "dbos is not installed" in done.stdout
@@ -59,9 +62,13 @@ def test_a_file_of_ones_own(tmp_path):
 
 
 def test_without_pyav_a_fixture_is_taken(tmp_path):
-    done = run_without(["av"], "--out", str(tmp_path))
+    movie = tmp_path / "movie.mp4"
+    lines = "from pathlib import Path", f"print(run.chapter_video(None, Path({str(movie)!r}), 10))"
+    done = run_without(["av"], *lines)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "frag-default-base.mp4 is taken" in done.stdout
+    assert done.stdout.splitlines()[-1] == "False", "its pictures have no numbers"
+    assert fragdex.index(movie).duration
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -12,31 +12,32 @@ FOLDER = Path(__file__).parent / "typing"
 RIGHT, WRONG = FOLDER / "right_uses.py", FOLDER / "wrong_uses.py"
 
 
-def checked(path, *options):
-    """(exit code, {line: messages}) of strict mypy over a file, as a user runs it."""
+@pytest.fixture(scope="module")
+def messages():
+    """{file: {line: messages}} of strict mypy over both, as a user runs it."""
     pytest.importorskip("mypy")
     flags = ["--strict", "--config-file=", "--no-error-summary", "--show-error-codes"]
     # hundreds of megabytes, which end with its process
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *flags, *options, str(path)],
+        [sys.executable, "-m", "mypy", *flags, str(RIGHT), str(WRONG)],
         capture_output=True, text=True, check=False, cwd=FOLDER.parent.parent,
     )  # fmt: skip
     assert not done.stderr, done.stderr
-    code, lines = done.returncode, {}
+    assert done.returncode == 1, "wrong uses are no errors"
+    found = {RIGHT.name: {}, WRONG.name: {}}
     for line in done.stdout.splitlines():
         match = re.match(r"(.*?):(\d+): (error|note): (.*)", line)
         assert match, line
         if match[3] == "error":
-            assert Path(match[1]).name == path.name, line
-            lines.setdefault(int(match[2]), []).append(match[4])
-    return code, lines
+            found[Path(match[1]).name].setdefault(int(match[2]), []).append(match[4])
+    return found
 
 
 @pytest.mark.slow
-def test_right_uses_pass_and_no_any_leaks():
-    code, lines = checked(RIGHT, "--disallow-any-expr", "--disallow-any-unimported")
-    assert lines == {}
-    assert code == 0
+def test_right_uses_pass_and_no_any_leaks(messages):
+    rules = next(line for line in RIGHT.read_text("utf-8").splitlines() if "# mypy:" in line)
+    assert "disallow-any-expr" in rules
+    assert messages[RIGHT.name] == {}
 
 
 def test_the_right_uses_run():
@@ -44,10 +45,10 @@ def test_the_right_uses_run():
 
 
 @pytest.mark.slow
-def test_every_wrong_use_is_refused():
+def test_every_wrong_use_is_refused(messages):
     text = WRONG.read_text("utf-8").splitlines()
     wrong = {number for number, line in enumerate(text, 1) if line.endswith("# no")}
     assert len(wrong) > 50
-    _, lines = checked(WRONG)
+    lines = messages[WRONG.name]
     assert {text[n - 1] for n in wrong - lines.keys()} == set(), "mypy lets them pass"
     assert {text[n - 1] for n in lines.keys() - wrong} == set(), "mypy refuses them"

@@ -6,8 +6,12 @@ The functions of `dev` run a suite of a few lines in a folder of its own.
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from _pytest.assertion import rewrite
+
+import forked_workers
 
 # Others take seconds to import.
 FEW_PLUGINS = {
@@ -193,3 +197,93 @@ def test_a_test_that_hangs_fails_under_its_name_and_the_others_go_on(run_all):
     assert status != 0
     assert "FAILED tests/test_hangs.py::test_hangs - Failed: Timeout" in output
     assert "1 failed, 1 passed" in output
+
+
+class Machine:
+    """Processors as /proc/stat counts them, for as long as a test says."""
+
+    def __init__(self, folder):
+        self.file, self.now, self.busy, self.idle = folder / "stat", 100.0, 0, 0
+        self.processors = forked_workers.IdleProcessors(self.file, lambda: self.now)
+        self.passes(0, 0)
+
+    def passes(self, seconds, idle):
+        """Let time pass on two processors of which a part is idle."""
+        ticks = round(200 * seconds)
+        self.busy, self.idle = self.busy + ticks - round(ticks * idle), self.idle + ticks * idle
+        self.now += seconds
+        # guests are counted twice: with user and by themselves
+        self.file.write_text(
+            f"cpu  {self.busy} 0 0 {self.idle:.0f} 0 0 0 0 {self.busy} 0\ncpu0 1\n"
+        )
+        return self.processors.share()
+
+
+def test_processors_are_idle_where_they_were_for_some_seconds(tmp_path):
+    machine = Machine(tmp_path)
+    assert [machine.passes(1, 0.5) for _ in range(4)] == [None, None, 0.5, 0.5]
+    assert machine.passes(3, 0.25) == 0.25
+    machine.processors.forget()
+    assert machine.passes(1, 1) is None
+    assert forked_workers.IdleProcessors(tmp_path / "absent").share() is None
+
+
+@pytest.fixture
+def queue():
+    """A run whose workers are never forked, and how idle its processors are."""
+    run = object.__new__(forked_workers.Run)
+    run.queue, run.count, run.started, run.share = [[n] for n in range(6)], 2, [], 0.5
+    run.workers = [SimpleNamespace(is_extra=False) for _ in range(2)]
+    run.idle = SimpleNamespace(share=lambda: run.share, forget=lambda: None)
+    run.start = lambda is_extra: run.workers.append(SimpleNamespace(is_extra=is_extra))
+    return run
+
+
+def test_workers_are_added_while_processors_are_idle(queue, monkeypatch):
+    monkeypatch.setattr(forked_workers, "free_memory", lambda: 1 << 62)
+    for _ in range(9):
+        queue.add_worker()
+    assert [one.is_extra for one in queue.workers] == [False, False, True, True]
+    plain, extra = queue.workers[0], queue.workers[-1]
+    # the longest files come first, and are not theirs
+    assert queue.next_group(extra) == [5]
+    assert queue.next_group(plain) == [0]
+    queue.share = 0.01
+    assert queue.next_group(extra) == []
+    assert queue.next_group(plain) == [1]
+    queue.share = None
+    assert queue.next_group(extra) == [4]
+
+
+@pytest.mark.parametrize(
+    ("share", "free", "queued"),
+    [(0.1, 1 << 62, 1), (None, 1 << 62, 1), (1, 1 << 30, 1), (1, 1 << 62, 0)],
+)
+def test_no_worker_is_added_without_need_time_or_memory(queue, monkeypatch, share, free, queued):
+    monkeypatch.setattr(forked_workers, "free_memory", lambda: free)
+    queue.share, queue.queue = share, queue.queue[:queued]
+    queue.add_worker()
+    assert len(queue.workers) == 2
+
+
+def test_long_files_begin_first():
+    def item(path, *, slow=False, fixtures=()):
+        marker = (lambda _: "slow") if slow else (lambda _: None)
+        return SimpleNamespace(path=path, get_closest_marker=marker, fixturenames=fixtures)
+
+    items = [item("a"), item("b", fixtures=["page"]), item("b"), item("c", slow=True), item("a")]
+    assert forked_workers.grouped(items) == [[3], [1, 2], [0, 4]]
+
+
+def test_modules_are_compiled_as_pytest_and_python_take_them(tmp_path, request):
+    """Once; one that cannot be compiled is left to the collection, which says why."""
+    for name, text in (("test_a", "assert 1 == 1\n"), ("test_b", "assert (\n"), ("c", "C = 1\n")):
+        (tmp_path / f"{name}.py").write_text(text)
+    given = request.config
+    config = SimpleNamespace(args=[str(tmp_path)], getini=given.getini, stash=given.stash)
+    paths = list(forked_workers.uncompiled(config))
+    assert len(paths) == 3
+    forked_workers.compile_apart(paths, config)
+    assert [path.stem for path in forked_workers.uncompiled(config)] == ["test_b"]
+    test = tmp_path / "test_a.py"
+    assert rewrite._read_pyc(test, forked_workers.bytecode(test, config)) is not None

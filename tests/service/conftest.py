@@ -13,6 +13,7 @@ from fragdex.service.records import keys
 from fragdex.service.records.database import Database
 from fragdex.service.records.migrations import upgrade
 from service.query_plans import PlanWatch
+from service.ready_tables import put_tables
 from service.store_watch import StoreWatch
 
 _numbers = itertools.count()
@@ -92,6 +93,9 @@ def database_url(request, tmp_path):
 @pytest.fixture
 def database(database_url):
     """A database with all tables in it, of each kind in turn."""
+    url = sa.make_url(database_url)
+    if url.get_backend_name() == "sqlite":
+        put_tables(Path(url.database), jobs=False)
     database = Database(database_url)
     upgrade(database)
     yield database
@@ -101,15 +105,18 @@ def database(database_url):
 @pytest.fixture
 def sqlite_database(tmp_path):
     """A SQLite database with all tables in it, for tests whose law has nothing to do with it."""
+    put_tables(tmp_path / "fragdex.db", jobs=False)
     database = Database(f"sqlite:///{tmp_path / 'fragdex.db'}")
-    upgrade(database)
     yield database
     database.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def working(tmp_path_factory):
-    """The service as a process of its own that works on jobs, with a data folder of its own."""
+    """The service as a process of its own that works on jobs, with a data folder of its own.
+
+    Its workers look for jobs all the time: one that no test uses takes 5 % of a processor.
+    """
     from service.working import working
 
     with working(tmp_path_factory.mktemp("working")) as served:

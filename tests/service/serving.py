@@ -11,6 +11,7 @@ from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import keys
 from fragdex.service.web.server import server_of
+from service.ready_tables import put_tables
 
 API = "/api/v1"
 
@@ -47,9 +48,10 @@ def serving(folder, *routers, **settings):
 
     Jobs wait: the engine works once a process. Give `job_workers` where they have to be done.
     """
-    settings = Settings(
-        **{"data": folder, "port": 0, "job_workers": 0, "max_connections": 500, **settings}
-    )
+    given = {"data": folder, "port": 0, "job_workers": 0, "max_connections": 500, **settings}
+    settings = Settings(**given)
+    if "database_url" not in given:
+        put_tables(folder / "fragdex.db")
     context = open_context(settings)
     key = keys.create_key(context.database, "ours", scope=keys.ADMIN)
     other = keys.create_key(context.database, "theirs", scope=keys.ADMIN)

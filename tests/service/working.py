@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from fragdex.service.app import close_context, open_context
 from fragdex.service.config import Settings
 from fragdex.service.records import keys
+from service.ready_tables import put_tables
 from service.serving import API, Served, client_of, serving
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -30,6 +31,7 @@ PATIENCE = 180
 @contextmanager
 def working(folder, *flags):
     """`fragdex serve` over `folder`; two tenants have keys."""
+    put_tables(folder / "fragdex.db")
     context = open_context(Settings(data=folder, job_workers=0))
     key = keys.create_key(context.database, "ours", scope=keys.ADMIN)
     other = keys.create_key(context.database, "theirs", scope=keys.ADMIN)

@@ -106,12 +106,12 @@ def test_words_have_capitals_punctuation_and_times(moonshine, hear):
     assert np.percentile(off, 95) <= 60
 
 
-@pytest.mark.parametrize("work_slice_ms", [10_000, 30_000])
-def test_slices_hear_what_the_whole_hears(work_slice_ms, moonshine, hear):
+def test_slices_hear_what_the_whole_hears(moonshine, hear):
     _, whole = hear(SPEECH / "even-aac.mp4", WHOLE, engine=moonshine)
-    _, slices = hear(SPEECH / "even-aac.mp4", work_slice_ms, engine=moonshine)
-    assert merged(slices).words == merged(whole).words
     assert len(merged(whole).words) > 60
+    for work_slice_ms in (10_000, 30_000):
+        _, slices = hear(SPEECH / "even-aac.mp4", work_slice_ms, engine=moonshine)
+        assert merged(slices).words == merged(whole).words
 
 
 def surround(sound):

@@ -2,6 +2,7 @@
 
 tests/test_types.py runs mypy over it, and the program itself.
 """
+# mypy: disallow-any-expr, disallow-any-unimported
 
 import io
 import tempfile

@@ -29,7 +29,7 @@ def begun(client):
     return begin
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def renderer(chromium, working):
     """A service of its own process that renders."""
     return Renderer(working.client, working)

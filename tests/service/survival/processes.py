@@ -22,6 +22,7 @@ from fragdex.service.context import open_database
 from fragdex.service.records import blobs, deletion, keys, tables
 from fragdex.service.records.identifiers import instant
 from fragdex.service.store import open_store
+from service.ready_tables import put_tables
 from service.serving import API
 
 PATIENCE = 60
@@ -100,6 +101,8 @@ class Site:
         self.settings = Settings(
             data=self.folder / "data", database_url=self.database_url, store_url=self.store_url
         )
+        if not self.database_url:
+            put_tables(self.settings.data / "fragdex.db")
         self.database = open_database(self.settings)
         self.key = self.key or keys.create_key(self.database, "ours")
 
