@@ -57,6 +57,9 @@ _FEATURES_OFF: Final = (
     "MediaRouter,OptimizationHints,PaintHolding,BackForwardCache,InterestFeedContentSuggestions,"
     "SpareRendererForSitePerProcess,NetworkTimeServiceQuerying,WebBluetooth,DialMediaRouteProvider"
 )
+# Nothing comes from the network: what asks it needs no process of its own, whose start takes a
+# tenth of the browser's.
+_FEATURES_ON: Final = "NetworkServiceInProcess2"
 _QUIET: Final = (
     "--no-first-run",
     "--no-default-browser-check",
@@ -81,6 +84,7 @@ _QUIET: Final = (
     "--use-mock-keychain",
     "--log-level=3",
     f"--disable-features={_FEATURES_OFF}",
+    f"--enable-features={_FEATURES_ON}",
 )
 # The first wall: no name resolves, and all that would go out goes to a proxy that is not there,
 # loopback too. Found by trying: without these `window.open` reached a server on loopback.
@@ -204,7 +208,8 @@ class Chromium:
             f"--user-data-dir={self.folder / 'profile'}",
             f"--disk-cache-dir={self.folder / 'cache'}",
             "--remote-debugging-pipe=cbor",
-            "about:blank",
+            # The shell opens no page of its own; a whole browser would open that of new tabs.
+            *(() if engine.is_shell else ("about:blank",)),
         ]
         try:
             self.pid, self.read_fd, self.write_fd = self._spawn(command)
