@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
 from hyperframes import Hyperframes
 from measure import (
     BUILD,
+    PAGES,
     Amount,
     Measured,
     Row,
@@ -18,16 +23,24 @@ from measure import (
     compared,
     fragdex_render,
 )
+from rounds import in_turns
 from surroundings import browser
 from watch import Cost
 
-__all__ = ["against_hyperframes", "against_peer", "memory", "two_workers"]
+from fragdex.indexing import native
+from fragdex.rendering.browser.model import PageView
+from fragdex.rendering.browser.stage import Stage
+from fragdex.rendering.pictures import Pictures
+from fragdex.rendering.site import Page
+
+__all__ = ["against_hyperframes", "against_peer", "memory", "pictures", "start", "two_workers"]
 
 # Heavy frames take a tenth of a second: fewer of them tell as much.
 SECONDS = {"simple": 10, "heavy": 4, "slides": 10}
 FACTORS = {"simple": 3.0, "heavy": 2.2, "slides": 12.0}
 HYPERFRAMES_FACTOR = 4.0
 OF_CEILING = 0.9
+PICTURE_FACTORS = {"simple": 3.5, "heavy": 1.8}
 WORK = {
     "simple": "the simple page, {} s",
     "heavy": "the heavy page, {} s",
@@ -147,3 +160,54 @@ def memory(setting: Setting) -> Measured:
         amounts[page] = Amount("MB", "peak of the PSS of all processes", [cost.memory / 1e6])
         row.wants.append(Want(f"{page} < 900 MB", cost.memory / 1e6, 900, at_most=True, unit="MB"))
     return row, amounts
+
+
+def pictures(setting: Setting) -> Measured:
+    """A picture of the browser to the encoder's pixels, beside FFmpeg's PNG decoder and swscale."""
+    row = Row("pictures", "a picture of 1280 × 720 from PNG to 4:2:0")
+    amounts: dict[str, Amount] = {}
+    view = PageView(1280, 720, Fraction(30))
+    for page, factor in PICTURE_FACTORS.items():
+        site = Page((PAGES / f"{page}.html").read_text("utf-8"))
+        with Stage(site, view, sandbox=False) as stage:
+            pngs = [png for i in range(12) if (png := stage.frame(i)) is not None]
+        found = {
+            f"{page}, {name}": Amount("ms", "processor time of one thread")
+            for name in ("fragdex", "FFmpeg")
+        }
+
+        def run(name: str, _: int, pngs: list[bytes] = pngs, found: Any = found) -> None:
+            with _ffmpeg_alone() if name.endswith("FFmpeg") else nullcontext():
+                made = Pictures(view)
+                made.picture(pngs[0])
+                began = time.thread_time()
+                for png in pngs:
+                    made.picture(png)
+            found[name].runs.append(1000 * (time.thread_time() - began) / len(pngs))
+
+        in_turns(setting, 3 * setting.rounds, list(found), run)
+        reached = compared(found, f"{page}, FFmpeg", f"{page}, fragdex")
+        row.wants.append(Want(f"{page}: ≥ {factor:g} × FFmpeg", reached, factor, at_most=False))
+        amounts |= found
+    return row, amounts
+
+
+@contextmanager
+def _ffmpeg_alone() -> Iterator[None]:
+    """Have pictures decoded and converted as where the C extension is missing."""
+    compiled, native.compiled = native.compiled, None
+    try:
+        yield
+    finally:
+        native.compiled = compiled
+
+
+def start(setting: Setting) -> Measured:
+    """A film of three frames: the command, its process, the browser, the page, the file."""
+    row = Row("start", "three frames of static slides")
+    contenders = {
+        "fragdex": lambda: fragdex_render(
+            "slides", setting.folder / "a.mp4", "--size", "1280x720", "--duration", "0.1"
+        )
+    }
+    return row, alternate(setting, contenders, {})

@@ -3,8 +3,8 @@
  * A part uses only parts before it: _native_arguments.c, _native_runs.c, _native_programs.c,
  * _native_shapes.c, _native_samples.c, _native_walk.c, _native_file.c, and _native_tables.c behind
  * the programs; _native_columns.c and _native_chunks.c need the arguments alone, _native_frames.c
- * nothing. What a part lends to others
- * stands in the header of its name. _native_module.c names what Python may call; no part uses it.
+ * and _native_pictures.c nothing. What a part lends to others stands in the header of its name.
+ * _native_module.c names what Python may call; no part uses it.
  *
  * Loops run without the interpreter's lock, so that what a caller lends may change meanwhile. Each
  * number that decides where memory is touched is therefore read once, by number_at, and checked
@@ -165,6 +165,10 @@ PyObject *aac_frame(PyObject *self, PyObject *args);
 PyObject *find_bytes(PyObject *self, PyObject *args);
 PyObject *bare_zeros(PyObject *self, PyObject *args);
 PyObject *crc16_ends(PyObject *self, PyObject *args);
+PyObject *unfilter(PyObject *self, PyObject *args);
+#if defined(__x86_64__) && defined(__GNUC__)
+PyObject *to_yuv420(PyObject *self, PyObject *args);
+#endif
 #ifndef _WIN32
 PyObject *walk_file(PyObject *self, PyObject *args);
 #endif

@@ -2,10 +2,11 @@
  * reading fragments that look alike as they are passed (_native_shapes.c, _native_programs.c) and
  * making their tables (_native_tables.c, _native_sync.c) and samples (_native_samples.c), reading
  * big-endian integers that stand at the same place in many boxes (_native_columns.c), summing up
- * rows of samples (_native_runs.c), laying them out in chunks (_native_chunks.c), and looking for
- * samples by their own syntax (_native_frames.c).
+ * rows of samples (_native_runs.c), laying them out in chunks (_native_chunks.c), looking for
+ * samples by their own syntax (_native_frames.c), and pixels of PNGs (_native_pictures.c).
  *
  * Python holds the same, most of it in indexing/native_plain.py; property tests hold the two equal.
+ * What is done with pixels, FFmpeg does too.
  * Stable ABI, Python 3.11 on.
  */
 #include "_native.h"
@@ -47,6 +48,13 @@ static PyMethodDef methods[] = {
     {"find_bytes", find_bytes, METH_VARARGS, "find_bytes(data, pattern) -> place or -1"},
     {"bare_zeros", bare_zeros, METH_VARARGS, "bare_zeros(data) -> place or -1"},
     {"crc16_ends", crc16_ends, METH_VARARGS, "crc16_ends(data, least, most) -> [bytes, ...]"},
+    {"unfilter", unfilter, METH_VARARGS,
+     "unfilter(data, rows, size, pixel, into, stride) -> whether all filters are known"},
+#if defined(__x86_64__) && defined(__GNUC__)
+    {"to_yuv420", to_yuv420, METH_VARARGS,
+     "to_yuv420(rgb, stride, width, height, y, y stride, u, u stride, v, v stride) -> "
+     "whether this processor can"},
+#endif
     {NULL, NULL, 0, NULL},
 };
 

@@ -88,6 +88,9 @@ SAME_SIZE = st.integers(0, 40).flatmap(
     )
 )
 SHAPES = st.lists(SHAPE | SAME_SIZE | ODD, max_size=40).map(tuple)
+FEW = st.integers(1, 12) | NUMBERS
+EVEN = st.sampled_from([2, 4, 8, 10, 16]) | NUMBERS
+ROOM = st.sampled_from([0, 1, 16, 64, 300, 3000]).map(bytearray)
 
 CALLS = {
     "walk": (BYTES, NUMBERS, *[CODES] * 3, NUMBERS, CODES, SHAPES, st.none()),
@@ -109,7 +112,11 @@ CALLS = {
     "chunk_starts": (BYTES, NUMBERS, NUMBERS, NUMBERS, INT64),
     "places": (INT64, INT64, INT64, NUMBERS, INT64),
     "extents": (BYTES, NUMBERS, *[INT64] * 7, NUMBERS, INT64),
+    "unfilter": (BYTES, FEW, FEW, FEW, ROOM, FEW),
+    "to_yuv420": (BYTES | ROOM, FEW, EVEN, EVEN, *[ROOM, FEW] * 3),
 }
+if not hasattr(C, "to_yuv420"):  # of another processor
+    del CALLS["to_yuv420"]
 
 
 @pytest.mark.parametrize("name", CALLS)

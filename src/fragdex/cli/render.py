@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fragdex.cli import options, remote, render_tools
+from fragdex.cli import options, render_tools
 from fragdex.cli.inputs import is_url
 from fragdex.cli.options import extra
 from fragdex.cli.output import byte_progress, complain, json_line, need_folder, part_progress, say
@@ -511,6 +511,7 @@ def _render_remotely(
         raise FragdexError(f"{page}: only files and folders can be sent to a service")
     if os.path.isdir(page) and not os.path.isfile(os.path.join(page, "index.html")):
         raise FragdexError(f"{page}: there is no index.html in the folder")
+    from fragdex.cli import remote
     from fragdex.client import api
 
     name, began = Path(page).name, time.monotonic()
@@ -532,6 +533,7 @@ def _render_remotely(
 
 def _rendered(client: Client, page: str, name: str, request: Mapping[str, Any]) -> RenderRecord:
     """The record of the render, once it is complete."""
+    from fragdex.cli import remote
     from fragdex.client import api
 
     progress: Any
