@@ -3,7 +3,8 @@
 Installs nothing: the interpreter has PyAV 18.1 or later, torch with CUDA, numpy and construct. All
 pixels are compared with the processor's first; then windows, one large call, bare decoders and the
 memory of the device are measured, in turns, as ratios of one run. Some two minutes. What this
-machine lacks is left out and named.
+machine lacks is left out and named; without a device, only torch's pixels in main memory are
+compared with numpy's.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ import numpy as np  # noqa: E402
 
 WINDOW, LARGE = 16, 480
 INTEGERS = {"conversion": "integer", "size": (224, 224)}
+PART = (101, 33, 347, 279)
+"""Left, top, right, bottom: it begins between samples of chroma."""
 LOOKS: list[dict[str, Any]] = [
-    {"format": "rgb"}, {"format": "gray"}, {"format": "yuv"},
+    {"format": "rgb"}, {"format": "gray"}, {"format": "yuv"}, {"format": "rgb", "crop": PART},
     *({"format": format, **INTEGERS} for format in ("rgb", "gray", "yuv")),
+    {"format": "rgb", "crop": PART, **INTEGERS},
 ]  # fmt: skip
 
 
@@ -47,14 +51,21 @@ def rate(work: Callable[[], int], torch: Any) -> float:
     return count / (time.perf_counter() - began)
 
 
-def wrong_frames(film: Path, look: dict[str, Any]) -> tuple[int, int]:
-    """Frames of a film whose pixels differ between the device and the processor, and all."""
+def wrong_frames(
+    film: Path, look: dict[str, Any], device: str | None, library: str = "torch", step: int = 1
+) -> tuple[int, int]:
+    """Frames of a film whose pixels differ between a library and numpy, and how many there were.
+
+    Args:
+        device: that decodes for the library; None: the processor, too.
+        step: every so many frames are compared.
+    """
     import fragdex
 
     here = fragdex.Frames(str(film), **look)
-    there = fragdex.Frames(str(film), **look, device="cuda", output="torch")
+    there = fragdex.Frames(str(film), **look, device=device, output=library)
     # By whole numbers the processor takes long: an eighth of the frames.
-    asked = np.arange(0, len(here), 8 if "conversion" in look else 1)
+    asked = np.arange(0, len(here), step * (8 if "conversion" in look else 1))
     wrong = 0
     for numbers in np.split(asked, range(50, len(asked), 50)):
         one, other = here[numbers].data, there[numbers].data
@@ -65,10 +76,60 @@ def wrong_frames(film: Path, look: dict[str, Any]) -> tuple[int, int]:
         )
         same = np.ones(len(numbers), bool)
         for mine, theirs in planes:
-            equal = mine == theirs.cpu().numpy()
+            equal = mine == in_main_memory(theirs)
             same &= equal.reshape(len(numbers), -1).all(1)
         wrong += int((~same).sum())
     return wrong, len(asked)
+
+
+def in_main_memory(array: Any) -> np.ndarray:
+    """An array of torch, CuPy or JAX as one of numpy."""
+    if hasattr(array, "get"):
+        return array.get()
+    return array.numpy(force=True) if hasattr(array, "numpy") else np.asarray(array)
+
+
+def wrong_in_jax(film: Path) -> bool:
+    """Whether JAX reads other pixels by DLPack than torch has on the device.
+
+    Raises:
+        ImportError: JAX is not installed.
+    """
+    import jax
+
+    import fragdex
+
+    numbers = np.arange(0, 100, 9)
+    batch = fragdex.Frames(str(film), device="cuda", output="torch")[numbers]
+    taken = jax.dlpack.from_dlpack(batch.data)
+    return not np.array_equal(in_main_memory(taken), in_main_memory(batch.data))
+
+
+def compared(film: Any, path: Path, device: str | None, skipped: list[str]) -> dict[str, int]:
+    """Frames of a film that differ, by what was made of them; printed."""
+    from fragdex.errors import MissingExtra
+
+    found: dict[str, int] = {}
+
+    def noted(name: str, bad: int, count: int) -> None:
+        found[f"{name}: frames that differ"] = bad
+        print(f"{film.height}p {name}: {bad} of {count} frames differ from the processor's")
+
+    for look in LOOKS:
+        name = " ".join(map(str, look.values()))
+        noted(name, *wrong_frames(path, look, device, step=1 if device else 20))
+    if device is None:
+        return found
+    try:
+        noted("rgb, CuPy", *wrong_frames(path, LOOKS[0], device, "cupy", 10))
+        noted("rgb integer, CuPy", *wrong_frames(path, LOOKS[-1], device, "cupy", 10))
+    except MissingExtra as error:
+        skipped.append(f"CuPy: {error}")
+    try:
+        noted("rgb, JAX by DLPack", 12 * wrong_in_jax(path), 12)
+    except (ImportError, RuntimeError) as error:
+        skipped.append(f"JAX: {error}")
+    return found
 
 
 def contenders(film: Path, format: str) -> dict[str, Any]:
@@ -169,49 +230,58 @@ def used(torch: Any) -> int:
     return int(whole - free)
 
 
+def measured_rows(
+    film: Any, path: Path, torch: Any, skipped: list[str], rounds: int
+) -> dict[str, Any]:
+    """Frames a second, and memory of the device for the larger film; printed."""
+    rates = measured(path, torch, skipped, rounds)
+    base = rates["windows, processor"]
+    for name, found in rates.items():
+        print(f"{film.height}p {name:28} {found:8.0f} frames/s  {found / base:5.2f} ×")
+    rows: dict[str, Any] = dict(rates)
+    if film.height == 1080:
+        count, early, late = memory(path, torch, 30)
+        rows["memory"] = {"windows": count, "after 100": early, "last": late}
+        print(f"memory of the device: {early >> 20} MiB after 100 windows, "
+              f"{late >> 20} MiB after {count:,}")  # fmt: skip
+    return rows
+
+
 def main() -> int:
     """Compare, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, help="a JSON file of all figures")
     arguments = parser.parse_args()
+    skipped: list[str] = []
+    figures: dict[str, Any] = {"films": {}}
     try:
         import av
         import torch
         from films import Film, made
-    except ImportError as error:
-        print(f"bench-gpu needs {error.name}: give an interpreter that has it, PYTHON=…")
-        return 2
-    if not torch.cuda.is_available():
-        print("bench-gpu needs a CUDA device: torch sees none")
-        return 2
-    from fragdex.decoding.codec import engines_of
 
-    engines = engines_of(0, "h264")
-    print(f"{torch.cuda.get_device_name()}, {engines} engines for H.264, "
-          f"{os.cpu_count()} processors, PyAV {av.__version__}")  # fmt: skip
-    skipped: list[str] = []
-    figures: dict[str, Any] = {"device": torch.cuda.get_device_name(), "films": {}}
+        from fragdex.decoding.codec import engines_of
+    except ImportError as error:
+        skipped.append(f"everything: {error.name} is missing; give PYTHON=… that has it")
+        films = []
+    else:
+        device = "cuda" if torch.cuda.is_available() else None
+        films = [Film(640, 360, 50, 40)]
+        if device is None:
+            skipped.append("whatever decodes or stays on a device: torch sees no CUDA device")
+        else:
+            films.append(Film(1920, 1080, 50, 40))
+            figures["device"] = torch.cuda.get_device_name()
+            print(f"{figures['device']}, {engines_of(0, 'h264')} engines for H.264, "
+                  f"{os.cpu_count()} processors, PyAV {av.__version__}")  # fmt: skip
     wrong = 0
-    for film in (Film(640, 360, 50, 40), Film(1920, 1080, 50, 40)):
+    for film in films:
         path = made(film)
-        rows: dict[str, Any] = {}
-        for look in LOOKS:
-            bad, count = wrong_frames(path, look)
-            name = " ".join(map(str, look.values()))
-            wrong += bad
-            rows[f"{name}: frames that differ"] = bad
-            print(f"{film.height}p {name}: {bad} of {count} frames differ from the processor's")
-        rates = measured(path, torch, skipped, arguments.rounds)
-        base = rates["windows, processor"]
-        for name, found in rates.items():
-            print(f"{film.height}p {name:28} {found:8.0f} frames/s  {found / base:5.2f} ×")
-        rows |= rates
-        if film.height == 1080:
-            count, early, late = memory(path, torch, 30)
-            rows["memory"] = {"windows": count, "after 100": early, "last": late}
-            print(f"memory of the device: {early >> 20} MiB after 100 windows, "
-                  f"{late >> 20} MiB after {count:,}")  # fmt: skip
+        differ = compared(film, path, device, skipped)
+        wrong += sum(differ.values())
+        rows: dict[str, Any] = dict(differ)
+        if device is not None:
+            rows |= measured_rows(film, path, torch, skipped, arguments.rounds)
         figures["films"][path.name] = rows
     for reason in dict.fromkeys(skipped):
         print(f"left out: {reason}")

@@ -26,34 +26,12 @@ from fragdex.frames.arrays import (
     TorchArrays,
     library_of,
 )
-from fragdex.frames.conversion import Scaler, coefficients, gray_of, rgb_of, taps
+from fragdex.frames.conversion import Line, Scaler, coefficients, gray_of, rgb_of, taps
 from fragdex.frames.pixels import Converter
+from frames.made_pictures import ArraysElsewhere, filled
 
 MATRICES = {"ITU601": 6, "ITU709": 1, "BT2020": 9}
 FORMATS = ("rgb", "gray", "rgb16", "gray16", "yuv")
-
-
-class ArraysElsewhere(NumpyArrays):
-    """What a library of arrays on a device does, by numpy: this machine has no device."""
-
-    def sent(self, array):
-        return array.copy()
-
-    def hand_over(self):
-        self.handed_over = True
-
-
-def filled(name, planes, *, matrix=6, full=False):
-    """A picture of FFmpeg's; interleaved chroma is given by (height, width, 2)."""
-    high, wide = planes[0].shape[:2]
-    frame = av.VideoFrame(wide, high, name)
-    for plane, values in zip(frame.planes, planes, strict=True):
-        lines = np.full((plane.buffer_size // plane.line_size, plane.line_size), 77, np.uint8)
-        raw = np.ascontiguousarray(values).reshape(values.shape[0], -1).view(np.uint8)
-        lines[: raw.shape[0], : raw.shape[1]] = raw
-        plane.update(lines)
-    frame.colorspace, frame.color_range = matrix, 2 if full else 1
-    return frame
 
 
 @st.composite
@@ -168,29 +146,34 @@ def test_integers_are_the_same_of_what_a_device_decodes(planes, format, deep, fu
         assert (colours == wanted[0]).all()
 
 
-@given(st.integers(1, 200), st.integers(1, 200))
-def test_each_pixel_is_a_mean_of_those_at_its_place(before, after):
+@given(st.integers(1, 200), st.integers(1, 200), st.sampled_from([0, 0.25, 0.5, 0.75]))
+def test_each_pixel_is_a_mean_of_those_at_its_place(before, after, start):
+    """Also where a line of chroma begins within a sample, and ends within one."""
+    span = before - start - (start if before > 2 * start else 0)
     total = np.zeros(after, np.int64)
     middle = np.zeros(after)
-    for places, weights in taps(before, after):
+    for places, weights in taps(before, Line(after, start, span)):
         assert (places >= 0).all()
         assert (places < before).all()
         assert (weights >= 0).all()
         total += weights
         middle += weights / 16384 * places
     assert (total == 16384).all()
-    wanted = (np.arange(after) + 0.5) * before / after - 0.5
-    inside = (wanted > before / after) & (wanted < before - 1 - before / after)
+    wanted = start + (np.arange(after) + 0.5) * span / after - 0.5
+    wide = max(span / after, 1)
+    inside = (wanted > wide - 1) & (wanted < before - wide)
     np.testing.assert_allclose(middle[inside], wanted[inside], atol=0.51)
-    if before == after:
-        assert [places.tolist() for places, _ in taps(before, after)] == [list(range(before))]
+    if before == after and not start:
+        assert [one.tolist() for one, _ in taps(before, Line(after, 0, before))] == [
+            list(range(before))
+        ]
 
 
 @given(st.integers(0, 1 << 30), st.tuples(*[st.integers(1, 90)] * 4))
 def test_sizes_are_those_of_another_library(seed, sides):
     high, wide, height, width = sides
     noise = np.random.default_rng(seed).integers(0, 256, (high, wide), np.uint8)
-    found = Scaler(NumpyArrays()).scaled(noise, height, width, 8)
+    found = Scaler(NumpyArrays()).scaled(noise, Line(height, 0, high), Line(width, 0, wide), 8)
     theirs = Image.fromarray(noise).resize((width, height), Image.Resampling.BILINEAR)
     # It rounds to 8 bits between the directions.
     assert np.abs(found - np.asarray(theirs).astype(np.int32)).max() <= 1

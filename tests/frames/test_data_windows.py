@@ -95,6 +95,34 @@ def test_several_windows_are_those_one_by_one(videos, asked, data):
     windows.close()
 
 
+@settings(max_examples=10, deadline=None)
+@given(
+    st.integers(0, 3), st.booleans(), st.integers(1, 5),
+    st.sampled_from([0, 20_000, 1 << 24]), st.sampled_from([None, 3]), st.sampled_from([1, 3]),
+)  # fmt: skip
+def test_windows_that_are_known_ahead_are_the_same_and_cost_less(
+    videos, seed, shuffle, together, cache, batch, films
+):
+    windows = Windows(videos, frames=4, step=3, format="gray", cache=cache, open_films=films)
+    order = WindowSampler(windows, seed=seed, shuffle=shuffle, together=together)
+    alone = Windows(videos, frames=4, step=3, format="gray", cache=cache)
+    numbers = order.order().tolist()
+    costs, more = Costs(), Costs()
+    found = list(WindowStream(windows, order, batch=batch))
+    size = batch or 1
+    for place, one in enumerate(found):
+        some = numbers[place * size : (place + 1) * size]
+        other = alone.several(some, soon=[])[0] if batch is None else alone.batch(some, soon=[])
+        costs.add(one)
+        more.add(other)
+        for name in other.keys() - {"cost"}:
+            np.testing.assert_array_equal(one[name], other[name])
+    assert len(found) == -(-len(numbers) // size)
+    assert costs.decoded <= more.decoded
+    if cache > 1 << 20 and not shuffle:
+        assert costs.decoded <= sum(video.frames for video in videos)  # each group once
+
+
 def test_windows_at_a_rate(videos):
     windows = Windows(videos, frames=4, fps=5, step=2, format="gray")
     seen = 0
@@ -343,14 +371,14 @@ def test_the_next_video_is_read_while_one_is_decoded(tmp_path, monkeypatch):
         read = [threading.Event() for _ in range(3)]
         read_ahead, fill = fragdex.Frames.read_ahead, fragdex.Frames.fill
 
-        def noted(self, numbers):
-            read_ahead(self, numbers)
+        def noted(self, *given):
+            read_ahead(self, *given)
             read[order.index(self.source.name)].set()
 
-        def waits(self, *given):
+        def waits(self, *given, **options):
             place = order.index(self.source.name) + 1
             assert place == 3 or read[place].wait(30)
-            return fill(self, *given)
+            return fill(self, *given, **options)
 
         order = [server.at(f"{n}.mp4") for n in range(3)]
         monkeypatch.setattr(fragdex.Frames, "read_ahead", noted)

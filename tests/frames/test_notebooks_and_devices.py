@@ -19,7 +19,7 @@ import fragdex.data
 from decoding.filming import number_in, numbered
 from fragdex.decoding import codec
 from fragdex.decoding.codec import TrackCodec
-from fragdex.frames import decoders
+from fragdex.frames import decoders, frame_reader
 from fragdex.frames import frames as frames_module
 from fragdex.frames.pixels import Converter
 
@@ -111,7 +111,7 @@ def test_videos_that_are_coded_alike_share_the_decoders_of_a_device(monkeypatch)
         return self._opened(av).streams[0].codec_context, ""
 
     monkeypatch.setattr(TrackCodec, "_on_device", on_device)
-    monkeypatch.setattr(frames_module, "is_of_device", lambda picture: True)
+    monkeypatch.setattr(frame_reader, "is_of_device", lambda picture: True)
     pool = decoders.DecoderPool(2)
     monkeypatch.setattr(frames_module, "OF_DEVICES", pool)
     for count in (20, 30, 40):
@@ -134,11 +134,11 @@ def test_videos_of_a_batch_are_decoded_side_by_side_on_a_device(film, tmp_path, 
         "_on_device",
         lambda self, av, _: (self._opened(av).streams[0].codec_context, ""),
     )
-    monkeypatch.setattr(frames_module, "is_of_device", lambda picture: True)
+    monkeypatch.setattr(frame_reader, "is_of_device", lambda picture: True)
     monkeypatch.setattr(decoders, "MOST_SIDE_BY_SIDE", 2)
     monkeypatch.setattr(frames_module, "OF_DEVICES", decoders.DecoderPool())
     both, working, most = threading.Barrier(2), [], []
-    decode_run = frames_module.decode_run
+    decode_run = frame_reader.decode_run
 
     def counted(run, *given, **options):
         working.append(run)
@@ -150,7 +150,7 @@ def test_videos_of_a_batch_are_decoded_side_by_side_on_a_device(film, tmp_path, 
         finally:
             working.remove(run)
 
-    monkeypatch.setattr(frames_module, "decode_run", counted)
+    monkeypatch.setattr(frame_reader, "decode_run", counted)
     windows = fragdex.data.Windows(
         videos, frames=2, step=30, format="gray", device="cuda", open_films=3
     )

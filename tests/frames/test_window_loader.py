@@ -19,7 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decoding.filming import numbered
-from fragdex.data import VideoSet, WindowLoader, Windows, WindowSampler, WindowStream, write_set
+from fragdex.data import (
+    Costs,
+    VideoSet,
+    WindowLoader,
+    Windows,
+    WindowSampler,
+    WindowStream,
+    write_set,
+)
 from fragdex.data.shared_batches import BatchSlots, SharedBatch
 from fragdex.errors import FragdexError
 
@@ -88,6 +96,26 @@ def test_batches_are_those_without_workers(videos, options, shared):
             windows = np.concatenate([batch["window"] for batch in second])
             assert sorted(windows) == list(range(16))
             assert windows.tolist() != [n for batch in wanted for n in batch["window"].tolist()]
+
+
+@pytest.mark.parametrize(("ahead", "most"), [(1, 2 * 64), (4, 100)])
+def test_a_worker_makes_the_batches_of_a_group(videos, ahead, most):
+    """Single windows in order: four begin in each group of 8 frames.
+
+    Each of two workers decodes a group once; or one does, and the other its first frames.
+    """
+
+    def ordered():
+        windows = Windows(videos, frames=LENGTH, step=2, format="gray")
+        return WindowStream(windows, WindowSampler(windows, shuffle=False), batch=1)
+
+    costs = Costs()
+    with WindowLoader(ordered(), workers=2, ahead=ahead, context=FORK) as loader:
+        found = list(loader)
+    for batch in found:
+        costs.add(batch)
+    assert_same(found, list(ordered()))
+    assert costs.decoded <= most
 
 
 def test_a_loader_resumes_where_another_was(videos):

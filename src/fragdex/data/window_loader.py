@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -12,10 +13,11 @@ import time
 import traceback
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fragdex.data.shared_batches import SHARED, BatchSlots, SlotWriter
+from fragdex.data.window_order import SOON
 from fragdex.data.window_stream import WindowStream
 from fragdex.data.windows import Sample, Windows
 from fragdex.errors import FragdexError
@@ -36,6 +38,63 @@ class _Worker(NamedTuple):
     channel: Connection
 
 
+class Dealt(NamedTuple):
+    """A batch for a worker.
+
+    Attributes:
+        worker: its number.
+        windows: of the batch.
+        soon: of the next batches that this worker will make.
+    """
+
+    worker: int
+    windows: list[int]
+    soon: list[int]
+
+
+def dealt(
+    batches: Iterator[list[int]], video_of: Callable[[int], int], workers: int, most: int
+) -> Iterator[Dealt]:
+    """Batches in order, dealt to workers in turn; some that divide a run of neighbours to one.
+
+    Args:
+        video_of: the video of a window.
+        workers: how many there are.
+        most: batches in sequence for one of them.
+
+    >>> order = [[4, 5], [6, 7], [8, 9], [0, 1]]
+    >>> for one in dealt(iter(order), lambda window: 0, 2, 2):
+    ...     one.worker, one.windows, one.soon
+    (0, [4, 5], [6, 7, 0, 1])
+    (0, [6, 7], [0, 1])
+    (1, [8, 9], [])
+    (0, [0, 1], [])
+    """
+    coming: deque[tuple[int, list[int]]] = deque()
+    known = worker = length = 0
+    for batch in batches:
+        last = coming[-1][1][-1] if coming else -1
+        continues = batch[0] == last + 1 and coming and video_of(batch[0]) == video_of(last)
+        if continues and length < most:
+            length += 1
+        else:
+            worker, length = (worker + bool(coming)) % workers, 1
+        coming.append((worker, batch))
+        known += len(batch)
+        while known - len(coming[0][1]) >= SOON * workers:
+            yield _first_of(coming)
+            known -= len(coming.popleft()[1])
+    while coming:
+        yield _first_of(coming)
+        coming.popleft()
+
+
+def _first_of(coming: deque[tuple[int, list[int]]]) -> Dealt:
+    worker, windows = coming[0]
+    later = (batch for of, batch in itertools.islice(coming, 1, None) if of == worker)
+    return Dealt(worker, windows, list(itertools.chain.from_iterable(later))[:SOON])
+
+
 class _Failure(NamedTuple):
     """What a worker raised."""
 
@@ -53,7 +112,9 @@ class WindowLoader:
     Args:
         stream: of batches (`batch=`).
         workers: processes. They start with the first loop and end with `close`.
-        ahead: batches that each makes before they are taken.
+        ahead: batches that each makes before they are taken. Batches that divide a run of
+            neighbouring windows are made by one worker, so many in sequence, and their groups of
+            pictures decoded once, as far as half of its cache has room.
         shared: bytes of shared memory at most.
         context: `fork`, `spawn` or `forkserver`; None: what this Python starts processes with.
 
@@ -111,21 +172,22 @@ class WindowLoader:
         where = sampler.state_dict()
         epoch, self._used = where["epoch"], where["taken"]
         self._loop += 1
-        loop, batches = self._loop, self._stream.batches(self._used)
-        numbers = next(batches, None)
+        loop, windows = self._loop, self._stream.windows
+        batches = dealt(
+            self._stream.batches(self._used), windows.video_of, self._count, self._ahead
+        )
+        coming = next(batches, None)
         self._start()
         requested: deque[tuple[_Worker, int]] = deque()
-        place = 0
-        while numbers or requested:
+        while coming or requested:
             try:
-                while numbers and len(requested) < self._ahead * self._count:
-                    worker = self._workers[place % self._count]
+                while coming and len(requested) < self._ahead * self._count:
+                    worker = self._workers[coming.worker]
                     # A worker that has ended is missed where its batch is received.
                     with contextlib.suppress(ConnectionError):
-                        worker.channel.send((loop, numbers))
-                    requested.append((worker, len(numbers)))
-                    numbers = next(batches, None)
-                    place += 1
+                        worker.channel.send((loop, coming.windows, coming.soon))
+                    requested.append((worker, len(coming.windows)))
+                    coming = next(batches, None)
                 worker, count = requested.popleft()
                 batch = self._received(worker, loop)
             except BaseException:
@@ -220,15 +282,15 @@ def _work(channel: Connection, windows: Windows, slots: BatchSlots | None, numbe
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     writer = None if slots is None else slots.writer(number)
     while True:
-        loop, numbers = channel.recv()
-        channel.send((loop, _made(windows, numbers, writer)))
+        loop, numbers, soon = channel.recv()
+        channel.send((loop, _made(windows, numbers, soon, writer)))
 
 
-def _made(windows: Windows, numbers: list[int], writer: SlotWriter | None) -> Any:
+def _made(windows: Windows, numbers: list[int], soon: list[int], writer: SlotWriter | None) -> Any:
     try:
         if writer is None:
-            return windows.batch(numbers)
-        return writer.filled(lambda make: windows.batch(numbers, make))
+            return windows.batch(numbers, soon=soon)
+        return writer.filled(lambda make: windows.batch(numbers, make, soon))
     except Exception as error:  # noqa: BLE001  # raised where the batch is wanted
         return _Failure(_sendable(error))
 

@@ -5,7 +5,9 @@ An order is computed piece by piece. What grows with the set is a byte for each 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, Final, Literal, Protocol
 
 import numpy as np
@@ -92,6 +94,33 @@ class Singles:
     def windows(self, runs: Int64) -> Int64:
         """The numbers of the runs."""
         return runs
+
+
+SOON: Final = 64
+"""Windows that are looked at ahead, for what shares groups of pictures with the current ones."""
+
+
+def with_soon(shares: Iterator[list[int]]) -> Iterator[tuple[list[int], list[int]]]:
+    """The windows of one process with those that follow them in it, up to 64.
+
+    >>> list(with_soon(iter([[3, 4], [7], [5]])))
+    [([3, 4], [7, 5]), ([7], [5]), ([5], [])]
+    """
+    coming: deque[list[int]] = deque()
+    known = 0
+    for share in shares:
+        coming.append(share)
+        known += len(share)
+        while known - len(coming[0]) >= SOON:
+            yield _first_of(coming)
+            known -= len(coming.popleft())
+    while coming:
+        yield _first_of(coming)
+        coming.popleft()
+
+
+def _first_of(coming: deque[list[int]]) -> tuple[list[int], list[int]]:
+    return coming[0], list(chain.from_iterable(islice(coming, 1, None)))[:SOON]
 
 
 def parts(pieces: Iterator[Int64], size: int) -> Iterator[Int64]:

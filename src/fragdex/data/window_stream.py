@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from fragdex.data.shared_batches import SHARED, BatchSlots, SlotWriter, slots_for
-from fragdex.data.window_order import WindowSampler, parts
+from fragdex.data.window_order import WindowSampler, parts, with_soon
 from fragdex.data.windows import Windows
 
 
@@ -87,8 +87,8 @@ class WindowStream:
         size = self._batch or self.sampler.together
         skip, self._skip = self._skip, 0
         self._given = skip
-        for part in islice(parts(pieces, size), worker, None, workers):
-            numbers = part.tolist()
+        own = islice(parts(pieces, size), worker, None, workers)
+        for numbers, soon in with_soon(part.tolist() for part in own):
             if self._drop_last and self._batch is not None and len(numbers) < size:
                 break
             items = len(numbers) if self._batch is None else 1
@@ -96,9 +96,9 @@ class WindowStream:
                 skip -= items
                 continue
             if self._batch is None:
-                windows = self.windows.__getitems__(numbers[skip:])
+                windows = self.windows.several(numbers[skip:], soon)
             else:
-                windows = [self._made(numbers, writer)]
+                windows = [self._made(numbers, soon, writer)]
             skip = 0
             while windows:  # nothing of them is held while the next ones are made
                 self._given += 1
@@ -134,10 +134,10 @@ class WindowStream:
             raise ValueError("only batches go by shared memory: give the stream batch=")
         return self._batch
 
-    def _made(self, numbers: list[int], writer: SlotWriter | None) -> Any:
+    def _made(self, numbers: list[int], soon: list[int], writer: SlotWriter | None) -> Any:
         if writer is None:
-            return self.windows.batch(numbers)
-        return writer.filled(lambda make: self.windows.batch(numbers, make))
+            return self.windows.batch(numbers, soon=soon)
+        return writer.filled(lambda make: self.windows.batch(numbers, make, soon))
 
     def state_dict(self, used: int | None = None) -> dict[str, Any]:
         """Where the loop is.

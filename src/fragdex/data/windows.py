@@ -19,6 +19,7 @@ from fragdex.data.window_order import Lengths
 from fragdex.fragments.table import Int64
 from fragdex.frames import FrameCache, Frames, Rows
 from fragdex.frames.arrays import Conversion, OutputLibrary
+from fragdex.frames.crop import Box, crop_of
 from fragdex.frames.pixels import Converter, PixelFormat
 from fragdex.seeking.times import exact_time
 
@@ -101,6 +102,8 @@ def _bytes_of(frames: Frames) -> int:
 
 
 Sample = dict[str, Any]
+Cropping = Callable[[int, tuple[int, int]], Box]
+"""Gives the box of a window, by its number and width and height of its video."""
 _BYTES_OF_PIXEL: Final = {"rgb": 3, "gray": 1, "rgb16": 6, "gray16": 2, "yuv": 3}
 CACHE: Final = 64 << 20
 OPEN_FILMS: Final = 8
@@ -117,6 +120,8 @@ class _Reading(NamedTuple):
     Attributes:
         places: of the windows, in what is requested.
         numbers: of all their frames.
+        boxes: of each of these; None: all of them as the frames are.
+        soon: frames of the video that later calls will want; None: not known.
         before: what its frames had cost before.
     """
 
@@ -124,6 +129,8 @@ class _Reading(NamedTuple):
     places: list[int]
     frames: Frames
     numbers: Int64
+    boxes: list[Box] | None
+    soon: Int64 | None
     before: tuple[int, int, int]
 
     def cost(self) -> Int64:
@@ -143,6 +150,7 @@ class Windows(Sequence[Sample]):
     | `numbers` | of the frames in their video, int64 |
     | `video`, `window` | number of the video in the set, and of the window in this data set |
     | `cost` | int64: decoded frames, bytes, requests; the first of those read together has all |
+    | `crop` | only where that is a function: int64, what it returned |
     | `valid` | only with `damaged="blank"`: bool, whether each frame could be decoded |
 
     Args:
@@ -153,6 +161,8 @@ class Windows(Sequence[Sample]):
             None: n × stride, so that windows of a video follow one another.
         fps: None: the frames of the video; otherwise frames a second, each the one shown then.
         transform: called with each window; its result replaces the window.
+        crop: as in `fragdex.Frames`; or a function that gives the box of a window: called with the
+            number of the window and (width, height) of its video, in the process that decodes.
         format, size, rotate, damaged, device, output, conversion: as in `fragdex.Frames`. Videos of
             several sizes need `size` for batches. CUDA does not survive a fork: workers
             that decode on it are started by `spawn` or `forkserver`.
@@ -188,6 +198,7 @@ class Windows(Sequence[Sample]):
         fps: float | Fraction | None = None,
         transform: Callable[[Sample], Any] | None = None,
         format: PixelFormat = "rgb",
+        crop: Box | Cropping | None = None,
         size: tuple[int, int] | None = None,
         rotate: bool = True,
         damaged: Literal["raise", "blank"] = "raise",
@@ -215,9 +226,13 @@ class Windows(Sequence[Sample]):
         self._transform = transform
         self._blank = damaged == "blank"
         self._format, self._size, self._output, self._device = format, size, output, device
+        self._cache = cache
+        self._cropping: Cropping | None = crop if callable(crop) else None
+        self._crop = None if crop is None or callable(crop) else crop_of(crop)
         options = {
-            "format": format, "size": size, "rotate": rotate, "damaged": damaged,
-            "device": device, "output": output, "conversion": conversion, "threads": threads,
+            "format": format, "crop": self._crop, "size": size, "rotate": rotate,
+            "damaged": damaged, "device": device, "output": output, "conversion": conversion,
+            "threads": threads,
         }  # fmt: skip
         self._films, self._open_films = OpenFilms(videos, cache, open_films, options), open_films
         span = (frames - 1) * stride + 1
@@ -244,6 +259,16 @@ class Windows(Sequence[Sample]):
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Several windows, in the order that is requested."""
+        return self.several(numbers)
+
+    def several(self, numbers: Sequence[int], soon: Sequence[int] | None = None) -> list[Any]:
+        """The same.
+
+        Args:
+            soon: windows that later calls will want, the next ones first. What they share groups of
+                pictures with is decoded now: as many of them as half of the cache has room for are
+                held. None: not known.
+        """
         checked = [self._checked(int(number)) for number in numbers]
         samples: list[Any] = [None] * len(checked)
 
@@ -252,10 +277,15 @@ class Windows(Sequence[Sample]):
             for place, sample in zip(reading.places, self._of(reading, windows), strict=True):
                 samples[place] = sample
 
-        self._each(checked, work)
+        self._each(checked, self._by_video(soon), work)
         return samples if self._transform is None else [self._transform(one) for one in samples]
 
-    def batch(self, numbers: Sequence[int], make: Make = np.empty) -> Sample:
+    def batch(
+        self,
+        numbers: Sequence[int],
+        make: Make = np.empty,
+        soon: Sequence[int] | None = None,
+    ) -> Sample:
         """Several windows as one dict: each array has one axis more, of windows.
 
         Without `transform` frames are decoded to their place in the batch, and not copied there.
@@ -264,30 +294,35 @@ class Windows(Sequence[Sample]):
             numbers: of the windows, in the order of the batch.
             make: called with shape and dtype, as `numpy.empty`: makes the large arrays, which may
                 lie in shared memory.
+            soon: as `several` has it.
 
         Raises: as `[]`; and if windows of several sizes are requested without `size`.
         """
         if self._transform is not None or self._output != "numpy":
-            return stacked(self.__getitems__(numbers), make)
+            return stacked(self.several(numbers, soon), make)
         checked = [self._checked(int(number)) for number in numbers]
         count, length = len(checked), self.length
         rows = Rows(count * length, make)
         times, shown = np.empty((count, length)), np.empty((count, length), np.int64)
         cost, valid = np.zeros((count, 3), np.int64), np.ones((count, length), np.bool_)
-        videos = np.empty(count, np.int64)
+        videos, crops = np.empty(count, np.int64), np.zeros((count, 4), np.int64)
 
         def work(reading: _Reading) -> None:
             places = reading.places
             into = (np.array(places)[:, None] * length + np.arange(length)).ravel()
-            batch = reading.frames.fill(rows, into.tolist(), reading.numbers)
+            batch = reading.frames.fill(
+                rows, into.tolist(), reading.numbers, boxes=reading.boxes, soon=reading.soon
+            )
             cost[places[0]] = reading.cost()
             videos[places] = reading.video
+            if reading.boxes is not None:
+                crops[places] = reading.boxes[::length]
             times[places] = batch.times.reshape(-1, length)
             shown[places] = batch.numbers.reshape(-1, length)
             for place in batch.missing:
                 valid.reshape(-1)[into[place]] = False
 
-        self._each(checked, work)
+        self._each(checked, self._by_video(soon), work)
         planes = tuple(array.reshape(count, length, *array.shape[1:]) for array in rows.arrays)
         sample: Sample = {
             "frames": planes[0] if len(planes) == 1 else planes,
@@ -297,6 +332,8 @@ class Windows(Sequence[Sample]):
             "window": np.array(checked, np.int64),
             "cost": cost,
         }
+        if self._cropping is not None:
+            sample["crop"] = crops
         return sample | {"valid": valid} if self._blank else sample
 
     def batch_bytes(self, count: int) -> int:
@@ -304,8 +341,12 @@ class Windows(Sequence[Sample]):
 
         Of `yuv`, those of 4:2:0 with more than 8 bits.
         """
-        sides = [(video.width or 0) * (video.height or 0) for video in self.videos]
-        pixels = max(sides, default=0) if self._size is None else self._size[0] * self._size[1]
+        size = self._size or (None if self._crop is None else self._crop.size)
+        if size is not None:
+            pixels = size[0] * size[1]
+        else:
+            sides = ((video.width or 0) * (video.height or 0) for video in self.videos)
+            pixels = max(sides, default=0)
         return count * self.length * pixels * _BYTES_OF_PIXEL[self._format]
 
     def video_of(self, number: int) -> int:
@@ -344,7 +385,27 @@ class Windows(Sequence[Sample]):
             raise IndexError(f"there is no window {number}: there are {len(self)}")
         return number % len(self)
 
-    def _each(self, windows: list[int], work: Callable[[_Reading], None]) -> None:
+    def _by_video(self, soon: Sequence[int] | None) -> dict[int, list[int]] | None:
+        """The next windows by their videos, as many as half of the cache has room for."""
+        if soon is None:
+            return None
+        room, by_video = self._cache // 2, dict[int, list[int]]()
+        for number in soon:
+            video = self.videos[self.video_of(number)]
+            room -= self.length * (video.width or 0) * (video.height or 0) * 3 // 2
+            if room < 0:
+                if not by_video:
+                    return None  # nothing can be held
+                break
+            by_video.setdefault(self.video_of(number), []).append(number)
+        return by_video
+
+    def _each(
+        self,
+        windows: list[int],
+        soon: dict[int, list[int]] | None,
+        work: Callable[[_Reading], None],
+    ) -> None:
         """Do some work for each video of windows.
 
         On a device for several at once, so that its engines are busy. Else one after the other;
@@ -357,42 +418,59 @@ class Windows(Sequence[Sample]):
         if self._device is not None:
             with ThreadPoolExecutor(self._open_films, "fragdex-videos") as pool:
                 while left:
-                    some = [self._reading(*one, windows) for one in left[: self._open_films]]
+                    some = [self._reading(*one, windows, soon) for one in left[: self._open_films]]
                     del left[: len(some)]
                     for done in [pool.submit(work, reading) for reading in some]:
                         done.result()
                     some[-1].frames.hand_over()
             return
-        waiting = self._reading(*left.pop(0), windows) if left else None
+        waiting = self._reading(*left.pop(0), windows, soon) if left else None
         with ThreadPoolExecutor(1, "fragdex-read-ahead") as pool:  # a thread only where it is used
             while waiting is not None:
                 now, waiting, ahead = waiting, None, None
                 if left and self._open_films > 1:
-                    waiting = self._reading(*left.pop(0), windows)
+                    waiting = self._reading(*left.pop(0), windows, soon)
                     if waiting.frames.source.remote:
-                        ahead = pool.submit(waiting.frames.read_ahead, waiting.numbers)
+                        ahead = pool.submit(
+                            waiting.frames.read_ahead, waiting.numbers, waiting.soon
+                        )
                 work(now)
                 if ahead is not None:
                     ahead.exception()  # what failed is read again, and fails where it is wanted
                 if left and waiting is None:
-                    waiting = self._reading(*left.pop(0), windows)
+                    waiting = self._reading(*left.pop(0), windows, soon)
 
-    def _reading(self, video: int, places: list[int], windows: list[int]) -> _Reading:
+    def _reading(
+        self,
+        video: int,
+        places: list[int],
+        windows: list[int],
+        soon: dict[int, list[int]] | None,
+    ) -> _Reading:
         frames = self._films.frames(video)
         first = int(self._ends[video - 1]) if video else 0
-        numbers = np.concatenate(
-            [self._numbers(video, frames, windows[place] - first) for place in places]
-        )
-        return _Reading(video, places, frames, numbers, _counts(frames))
+
+        def numbers_of(chosen: list[int]) -> Int64:
+            each = [self._numbers(video, frames, window - first) for window in chosen]
+            return np.concatenate(each) if each else np.zeros(0, np.int64)
+
+        numbers = numbers_of([windows[place] for place in places])
+        later = None if soon is None else numbers_of(soon.get(video, []))
+        boxes = None
+        if self._cropping is not None:
+            each = [self._cropping(windows[place], frames.full_size) for place in places]
+            boxes = [box for box in each for _ in range(self.length)]
+        return _Reading(video, places, frames, numbers, boxes, later, _counts(frames))
 
     def _of(self, reading: _Reading, windows: list[int]) -> list[Sample]:
         """Windows of one video, read and decoded together."""
-        batch = reading.frames[reading.numbers]
+        boxes, length = reading.boxes, self.length
+        batch = reading.frames.take(reading.numbers, boxes=boxes, soon=reading.soon)
         video, cost = reading.video, reading.cost()
-        times, count = batch.times, self.length
+        times = batch.times
         samples = []
         for place, window in enumerate(windows):
-            part = slice(place * count, (place + 1) * count)
+            part = slice(place * length, (place + 1) * length)
             data = batch.data
             sample: Sample = {
                 "frames": tuple(p[part] for p in data) if isinstance(data, tuple) else data[part],
@@ -402,6 +480,8 @@ class Windows(Sequence[Sample]):
                 "window": window,
                 "cost": cost if not place else np.zeros_like(cost),
             }
+            if boxes is not None:
+                sample["crop"] = np.array(boxes[part.start], np.int64)
             if self._blank:
                 inside = range(part.start, part.stop)
                 sample["valid"] = np.array([n not in batch.missing for n in inside])

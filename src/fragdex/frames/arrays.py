@@ -22,20 +22,26 @@ from fragdex.errors import MissingExtra
 from fragdex.frames.conversion import (
     MOST_DEPTH,
     Arrays,
+    Coefficients,
+    Line,
     Scaler,
     brightness_of,
     coefficients,
     gray_of,
     rgb_of,
 )
+from fragdex.frames.crop import Crop, Steps, cut
 from fragdex.frames.pixels import (
     PLANAR,
     Converter,
+    Crops,
     Gathering,
     Pixels,
     check_alike,
+    each_crop,
     is_full_range,
     plane_of,
+    steps_of,
     stored_format,
 )
 
@@ -296,39 +302,69 @@ class ArrayConverter:
         """Arrays of so many frames that show nothing, as `Converter.nothing` gives them."""
         return tuple(map(self._lib.sent, self._processor.nothing(count, width, height)))
 
-    def pixels(self, frame: Any) -> Pixels:
-        """The arrays of a picture, which is not needed any more."""
+    def pixels(self, frame: Any, crop: Crop | None = None) -> Pixels:
+        """The arrays of a picture, which is not needed any more.
+
+        Args:
+            crop: as `Converter.pixels` takes it.
+
+        Raises: as `Converter.pixels`.
+        """
         lib = self._lib
+        orientation = orientation_of(frame) if self._rotate else Orientation()
+        part, size = Crop(0, 0, frame.width, frame.height), self._size
+        if crop is not None:
+            part = crop.stored(orientation, frame.width, frame.height)
+        if size is not None and orientation.transposed:
+            size = size[::-1]
         with lib.in_order():
-            arrays = self._converted(frame)
+            arrays = self._converted(frame, part, None if size == part.size else size)
             if arrays is None:
-                return tuple(map(lib.sent, self._processor.pixels(frame)))
-            orientation = orientation_of(frame) if self._rotate else Orientation()
+                return tuple(map(lib.sent, self._processor.pixels(frame, crop)))
             return tuple(lib.copied(lib.turned(one, orientation)) for one in arrays)
 
-    def _converted(self, frame: Any) -> tuple[Any, ...] | None:
-        """Arrays as the picture is stored; None: they are made on the processor."""
-        stored = stored_format(frame)
-        if self._size is not None or frame.width % 2 or frame.height % 2:
+    def _converted(
+        self, frame: Any, part: Crop, size: tuple[int, int] | None
+    ) -> tuple[Any, ...] | None:
+        """Arrays of a part of a picture as it is stored; None: they are made on the processor.
+
+        Args:
+            size: that is requested, another one than that of the part.
+        """
+        lib, stored = self._lib, stored_format(frame)
+        if size is not None or frame.width % 2 or frame.height % 2:
             return None
         if self._format == "yuv" and stored in ("nv12", "p010le"):
-            luma, chroma = (self._lib.taken(plane) for plane in frame.planes)
-            planes: tuple[Any, ...] = (luma, chroma[..., 0], chroma[..., 1])
+            luma, chroma = (lib.taken(plane) for plane in frame.planes)
+            planes = cut(part, [luma, chroma[..., 0], chroma[..., 1]], steps_of(frame))
             # The ten bits of P010 are the upper ones.
             if stored == "p010le":
-                planes = tuple(self._lib.words(self._lib.whole(one) >> 6) for one in planes)
-            return planes
+                planes = [lib.words(lib.whole(one) >> 6) for one in planes]
+            return tuple(planes)
         matrix = matrix_of(frame)[0]
         # Of another matrix swscale makes gray by way of colours, with the weights of BT.601.
         formats = ("rgb", "gray") if matrix == "ITU601" else ("rgb",)
         if stored != "nv12" or self._format not in formats:
             return None
         full = is_full_range(frame)
-        luma, chroma = (self._lib.taken(plane) for plane in frame.planes)
+        luma, chroma = (lib.taken(plane) for plane in frame.planes)
         if self._format == "gray":
-            return (gray_of(self._lib, luma, full_range=full),)
+            return (gray_of(lib, part.of(luma), full_range=full),)
         known = coefficients(matrix, full_range=full)
-        return (rgb_of(self._lib, luma, chroma[..., 0], chroma[..., 1], known),)
+        planes = [luma, chroma[..., 0], chroma[..., 1]]
+        return (_coloured(lib, planes, part, known, steps_of(frame)),)
+
+
+def _coloured(
+    lib: Any, planes: list[Any], part: Crop, known: Coefficients, steps: Steps, depth: int = 8
+) -> Any:
+    """Red, green and blue of a part of a picture: those that the whole has there."""
+    luma, *chroma = planes
+    high, wide = luma.shape
+    around = part.spread(*steps, wide, high)
+    cb, cr = (part.covering(*steps).of(plane) for plane in chroma)
+    colours = rgb_of(lib, around.of(luma), cb, cr, known, depth=depth, steps=steps)
+    return part.inside(around).of(colours)
 
 
 class IntegerConverter(ArrayConverter):
@@ -356,46 +392,49 @@ class IntegerConverter(ArrayConverter):
             raise ValueError(f'conversion="integer" makes rgb, gray and yuv, not {format}')
         self._unscaled, self._scaler = Converter(format, rotate=False), Scaler(lib)
 
-    def _converted(self, frame: Any) -> tuple[Any, ...]:
+    def _converted(self, frame: Any, part: Crop, size: tuple[int, int] | None) -> tuple[Any, ...]:
         lib, format = self._lib, self._format
-        high, wide = frame.height, frame.width
-        if format == "rgb" and self._is_swscales(frame):
-            return tuple(map(lib.sent, self._unscaled.pixels(frame)))
+        if format == "rgb" and size is None and _is_swscales(frame):
+            return tuple(map(lib.sent, self._unscaled.pixels(frame, part)))
         planes, depth = self._planes(frame)
         if planes is None:
-            arrays = tuple(map(lib.sent, self._unscaled.pixels(frame)))
-            return tuple(lib.bytes(self._sized(frame, one, high, wide, 8)) for one in arrays)
-        if format == "gray":
-            planes = planes[:1]
-        luma, *chroma = (self._sized(frame, one, high, wide, depth) for one in planes)
+            arrays = [lib.sent(one) for one in self._unscaled.pixels(frame)]
+            if size is None:
+                arrays = [part.of(one) for one in arrays]
+            else:
+                arrays = [self._scaled(one, part, size, (1, 1), 8) for one in arrays]
+            return tuple(map(lib.bytes, arrays))
+        planes, steps = planes[:1] if format == "gray" else planes, steps_of(frame)
+        if size is not None:
+            planes = [
+                self._scaled(one, part, size, steps if place else (1, 1), depth)
+                for place, one in enumerate(planes)
+            ]
+        elif format != "rgb" or len(planes) == 1:
+            planes = cut(part, planes, steps)
         if format == "yuv":
             as_stored = lib.bytes if depth == 8 else lib.words
-            return tuple(as_stored(lib.whole(one)) for one in (luma, *chroma))
+            return tuple(as_stored(lib.whole(one)) for one in planes)
         known = coefficients(matrix_of(frame)[0], full_range=is_full_range(frame))
-        if format == "gray" or not chroma:
-            y = lib.bytes(brightness_of(lib, luma, known, depth))
+        if len(planes) == 1:
+            y = lib.bytes(brightness_of(lib, planes[0], known, depth))
             return (lib.stacked([y] * (1 if format == "gray" else 3), -1),)
-        cb, cr = chroma
-        return (rgb_of(lib, luma, cb, cr, known, depth=depth),)
+        if size is None:
+            return (_coloured(lib, planes, part, known, steps, depth),)
+        luma, cb, cr = planes
+        return (rgb_of(lib, luma, cb, cr, known, depth=depth, steps=(1, 1)),)
 
-    def _is_swscales(self, frame: Any) -> bool:
-        """Whether libswscale makes the same colours, and faster."""
-        even = not frame.width % 2 and not frame.height % 2
-        return even and self._size is None and frame.format.name in ("yuv420p", "yuvj420p")
-
-    def _sized(self, frame: Any, array: Any, high: int, wide: int, depth: int) -> Any:
-        """A plane of a picture of so many pixels in the size that is requested."""
-        if self._size is None:
-            return array
-        width, height = self._size
-        if self._rotate and orientation_of(frame).transposed:
-            width, height = height, width
-        if (height, width) == (high, wide):
-            return array
+    def _scaled(
+        self, plane: Any, part: Crop, size: tuple[int, int], steps: Steps, depth: int
+    ) -> Any:
+        """A part of a plane, whose samples are of so many pixels, in another size."""
+        (width, height), (down, right) = size, steps
         if self._format == "yuv":  # chroma stays as much smaller as it is
-            height = -(-height // -(-high // array.shape[0]))
-            width = -(-width // -(-wide // array.shape[1]))
-        return self._scaler.scaled(array, height, width, depth)
+            height, width = -(-height // down), -(-width // right)
+        rows = Line(height, part.top % down / down, part.size[1] / down)
+        columns = Line(width, part.left % right / right, part.size[0] / right)
+        inside = part.covering(down, right).of(plane)
+        return self._scaler.scaled(inside, rows, columns, depth)
 
     def _planes(self, frame: Any) -> tuple[list[Any] | None, int]:
         """Luma and chroma, if there is any, and how many bits they have; None: RGB or others."""
@@ -413,6 +452,12 @@ class IntegerConverter(ArrayConverter):
         return [lib.sent(plane_of(plane, 1, deep=depth > 8)) for plane in frame.planes], depth
 
 
+def _is_swscales(frame: Any) -> bool:
+    """Whether libswscale makes the same colours, and faster."""
+    even = not frame.width % 2 and not frame.height % 2
+    return even and frame.format.name in ("yuv420p", "yuvj420p")
+
+
 class ArrayGathering(Gathering):
     """The arrays of one answer, on a device."""
 
@@ -422,17 +467,18 @@ class ArrayGathering(Gathering):
         samples: Sequence[int],
         converters: list[ArrayConverter],
         make: Callable[[], ArrayConverter],
+        crops: Crops = None,
     ) -> None:
-        super().__init__(samples, converters, make)
-        self._lib, self._samples = lib, samples
+        super().__init__(samples, converters, make, crops=crops)
+        self._lib, self._samples, self._crops = lib, samples, each_crop(crops, len(samples))
         self._lock = Lock()
-        self._pixels: dict[int, Pixels] = {}
+        self._pixels: dict[tuple[int, Crop | None], Pixels] = {}
 
-    def _keep(self, sample: int, pixels: Pixels) -> None:
+    def _keep(self, sample: int, crop: Crop | None, pixels: Pixels) -> None:
         with self._lock:
             if self._pixels:
                 check_alike(next(iter(self._pixels.values())), pixels)
-            self._pixels[sample] = pixels
+            self._pixels[sample, crop] = pixels
 
     def arrays(self, blank: Iterable[int], size: tuple[int, int]) -> Pixels:
         """The arrays of the answer, as `Gathering.arrays` gives them."""
@@ -440,9 +486,10 @@ class ArrayGathering(Gathering):
         with lib.in_order():
             if self._pixels:
                 nothing = tuple(one * 0 for one in next(iter(self._pixels.values())))
+                wanted = zip(self._samples, self._crops, strict=True)
                 rows = [
-                    nothing if place in empty else self._pixels[sample]
-                    for place, sample in enumerate(self._samples)
+                    nothing if place in empty else self._pixels[one]
+                    for place, one in enumerate(wanted)
                 ]
                 batch = tuple(lib.stacked(list(planes), 0) for planes in zip(*rows, strict=True))
             else:

@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.frames.crop import Steps
+
 # 65,536 times what a step of chroma adds, of limited range (ITU-T H.273, 8.3): Cr to red, Cb to
 # blue, Cb and Cr from green; rounded as libswscale rounds them.
 _MATRICES: Final = {
@@ -88,18 +90,27 @@ blue_of_cb=16525)
     )  # fmt: skip
 
 
-def rgb_of(lib: Arrays, luma: Any, cb: Any, cr: Any, of: Coefficients, *, depth: int = 8) -> Any:
+def rgb_of(
+    lib: Arrays,
+    luma: Any,
+    cb: Any,
+    cr: Any,
+    of: Coefficients,
+    *,
+    depth: int = 8,
+    steps: Steps = (2, 2),
+) -> Any:
     """Red, green and blue of a picture.
 
     Args:
         luma: whole numbers of shape (height, width).
         cb, cr: the same, or smaller: each number is that of several pixels.
         depth: bits of each.
+        steps: of how many.
 
     Returns: uint8 of shape (height, width, 3).
     """
     high, wide = luma.shape
-    down, right = -(-high // cb.shape[0]), -(-wide // cb.shape[1])
     cb, cr = (8 * (lib.whole(one) - (128 << depth - 8)) for one in (cb, cr))
     shift = 8 + depth
     parts = (
@@ -109,7 +120,7 @@ def rgb_of(lib: Arrays, luma: Any, cb: Any, cr: Any, of: Coefficients, *, depth:
     )
     y = brightness_of(lib, luma, of, depth)
     return lib.stacked(
-        [lib.bytes(y + lib.repeated(part, down, right)[:high, :wide]) for part in parts], -1
+        [lib.bytes(y + lib.repeated(part, *steps)[:high, :wide]) for part in parts], -1
     )
 
 
@@ -136,18 +147,35 @@ MOST_DEPTH: Final = 12
 """Bits of planes that sums of 32 bits have room for."""
 
 
+class Line(NamedTuple):
+    """How a line of samples becomes one of pixels.
+
+    Attributes:
+        after: pixels.
+        start: where the first of them begins, in samples; 0: where the first sample begins.
+        span: how many samples all of them take.
+
+    A line of chroma may begin or end within a sample, if that is shared with pixels outside.
+    """
+
+    after: int
+    start: float
+    span: float
+
+
 @functools.lru_cache(maxsize=64)
-def taps(before: int, after: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]]:
-    """What each of `after` pixels of a line is made of, out of `before`.
+def taps(before: int, line: Line) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]]:
+    """What each pixel of a line is made of, out of `before` samples.
 
     Returns: pairs of places (int64) and weights (int32), for each pixel one; the weights of a
     pixel add up to 16,384.
 
-    >>> [(places.tolist(), weights.tolist()) for places, weights in taps(4, 2)]
+    >>> [(places.tolist(), weights.tolist()) for places, weights in taps(4, Line(2, 0, 4))]
     [([0, 1], [0, 2341]), ([0, 2], [7021, 7021]), ([1, 3], [7022, 7022]), ([2, 3], [2341, 0])]
     """
-    scale = max(before / after, 1.0)
-    middle = (np.arange(after) + 0.5) * before / after - 0.5
+    after, start, span = line
+    scale = max(span / after, 1.0)
+    middle = start + (np.arange(after) + 0.5) * span / after - 0.5
     first = np.ceil(middle - scale).astype(np.int64)
     count = int(np.floor(2 * scale)) + 1
     places = first[:, None] + np.arange(count)
@@ -163,6 +191,10 @@ def taps(before: int, after: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArr
     return list(zip(places.T[used], weights.T[used], strict=True))
 
 
+_MOST_TAPS: Final = 64
+"""Lines whose weights lie where the arrays do."""
+
+
 class Scaler:
     """Pictures in other sizes.
 
@@ -170,32 +202,36 @@ class Scaler:
         lib: whose arrays.
 
     >>> from fragdex.frames.arrays import NumpyArrays
-    >>> Scaler(NumpyArrays()).scaled(np.arange(12).reshape(2, 6), 1, 3, 8).tolist()
+    >>> scaler = Scaler(NumpyArrays())
+    >>> scaler.scaled(np.arange(12).reshape(2, 6), Line(1, 0, 2), Line(3, 0, 6), 8).tolist()
     [[4, 6, 7]]
     """
 
     def __init__(self, lib: Arrays) -> None:
         self._lib = lib
-        self._taps: dict[tuple[int, int], list[tuple[Any, Any]]] = {}
+        self._taps: dict[tuple[int, Line], list[tuple[Any, Any]]] = {}
 
-    def scaled(self, array: Any, height: int, width: int, depth: int) -> Any:
+    def scaled(self, array: Any, rows: Line, columns: Line, depth: int) -> Any:
         """A picture in another size.
 
         Args:
             array: whole numbers of so many bits, of shape (height, width) or with channels.
+            rows, columns: of the result.
 
         Returns: int32, of as many bits.
         """
         down = _WEIGHT_BITS + depth - _BETWEEN_BITS
-        between = self._summed(self._lib.whole(array), height, 0, down)
-        return self._summed(between, width, 1, _WEIGHT_BITS + _BETWEEN_BITS - depth)
+        between = self._summed(self._lib.whole(array), rows, 0, down)
+        return self._summed(between, columns, 1, _WEIGHT_BITS + _BETWEEN_BITS - depth)
 
-    def _summed(self, array: Any, after: int, axis: int, shift: int) -> Any:
-        lib, key = self._lib, (array.shape[axis], after)
+    def _summed(self, array: Any, line: Line, axis: int, shift: int) -> Any:
+        lib, key = self._lib, (array.shape[axis], line)
         if key not in self._taps:
+            if len(self._taps) >= _MOST_TAPS:
+                self._taps.clear()
             self._taps[key] = [(lib.sent(one), lib.sent(other)) for one, other in taps(*key)]
         shape = [1] * len(array.shape)
-        shape[axis] = after
+        shape[axis] = line.after
         total: Any = 1 << shift - 1
         for places, weights in self._taps[key]:
             total = total + lib.gathered(array, places, axis) * weights.reshape(shape)

@@ -120,9 +120,8 @@ def decode_run(
     *,
     threads: int = 1,
     trusted: bool = True,
-    skip: bool = True,
 ) -> dict[int, str]:
-    """Decode a run.
+    """Decode a run; pictures that are not wanted and that nothing refers to are left out.
 
     Args:
         run: what is decoded.
@@ -131,11 +130,10 @@ def decode_run(
         threads: of the decoder.
         trusted: whether the run begins where a decoder can. Else a decoder's own doubts say
             nothing.
-        skip: leave out pictures that are not wanted and that nothing refers to.
 
     Returns: wanted samples without a picture that can be trusted, and why.
     """
-    work = _Work(run, data, decoders, coding, give, threads, trusted, skip)
+    work = _Work(run, data, decoders, coding, give, threads, trusted)
     try:
         work.go()
     finally:
@@ -153,10 +151,9 @@ class _Work:
         give: Give,
         threads: int,
         trusted: bool,
-        skip: bool,
     ) -> None:
         self._run, self._data, self._decoders, self._coding = run, data, decoders, coding
-        self._give, self._threads, self._trusted, self._skip = give, threads, trusted, skip
+        self._give, self._threads, self._trusted = give, threads, trusted
         self._references = References(data, coding.format, coding.length_size)
         self._entry, self._context = 0, None
         # Parameter sets that the context has met; None: several, one after the other.
@@ -174,7 +171,7 @@ class _Work:
                 continue
             if not data:
                 continue  # a sample of no bytes: what is shown before it stays
-            if self._skip and sample not in wanted and self._references.may_be_skipped(place):
+            if sample not in wanted and self._references.may_be_skipped(place):
                 continue
             entry = 1 if coding.entries is None else int(coding.entries[sample])
             sets = sets_of(data, coding.format, coding.length_size)

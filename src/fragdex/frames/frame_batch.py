@@ -15,6 +15,7 @@ import numpy.typing as npt
 from fragdex.decoding.picture_files import encoded
 from fragdex.errors import MissingExtra, UndecodableMedia
 from fragdex.fragments.table import Int64
+from fragdex.frames.crop import Crop
 from fragdex.frames.frame_track import FrameTimes
 from fragdex.frames.pixels import PixelFormat
 from fragdex.seeking.times import Time
@@ -254,6 +255,7 @@ class LazyArray(FrameTimes):
     """
 
     _format: PixelFormat
+    _crop: Crop | None
     _size: tuple[int, int] | None
     _rotate: bool
 
@@ -265,15 +267,28 @@ class LazyArray(FrameTimes):
     def shape(self) -> tuple[int, int, int, int]:
         """Frames, height, width, channels: the shape of all frames as one array.
 
-        Height and width are those of the sample entry, turned as the frames are, or `size`.
+        Height and width are those of `size`, of `crop`, or of the sample entry (`full_size`).
 
         Raises:
             TypeError: frames are planes (`format="yuv"`), which are several arrays.
         """
         if self._format == "yuv":
             raise TypeError('planes are several arrays: give format="rgb" or "gray"')
-        width, height = self._size or self._coded_size()
+        width, height = self._result_size()
         return len(self), height, width, 1 if self._format.startswith("gray") else 3
+
+    @property
+    def full_size(self) -> tuple[int, int]:
+        """Width and height of frames before `crop` and `size`: as the sample entry says, turned.
+
+        >>> import fragdex
+        >>> fragdex.Frames("fixtures/open-gop.mp4", crop=(8, 8, 24, 24)).full_size
+        (64, 48)
+        """
+        info = self.track.info
+        width, height = info.width or 0, info.height or 0
+        turned = self._rotate and (info.rotation or 0) % 180 == 90
+        return (height, width) if turned else (width, height)
 
     @property
     def ndim(self) -> int:
@@ -376,8 +391,5 @@ class LazyArray(FrameTimes):
         chosen: PixelArray = data[(first, *key[1:])]
         return chosen
 
-    def _coded_size(self) -> tuple[int, int]:
-        info = self.track.info
-        width, height = info.width or 0, info.height or 0
-        turned = self._rotate and (info.rotation or 0) % 180 == 90
-        return (height, width) if turned else (width, height)
+    def _result_size(self) -> tuple[int, int]:
+        return self._size or (self.full_size if self._crop is None else self._crop.size)

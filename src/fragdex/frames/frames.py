@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from fractions import Fraction
-from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Unpack, overload
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.byterange import ByteRange, Fetched
 from fragdex.decoding.audio import AudioOptions, SoundArray, audio
 from fragdex.errors import UndecodableMedia
 from fragdex.formats.fidx import open_index
@@ -28,22 +25,16 @@ from fragdex.frames.arrays import (
     OutputLibrary,
     library_of,
 )
-from fragdex.frames.decode_runs import (
-    FramePlan,
-    Give,
-    LateError,
-    are_apart,
-    decode_run,
-    reads_of,
-)
-from fragdex.frames.decoders import OF_DEVICES, CachePart, FrameCache
+from fragdex.frames.crop import Box, crop_of
+from fragdex.frames.decode_runs import FramePlan
+from fragdex.frames.decoders import OF_DEVICES, FrameCache
 from fragdex.frames.frame_batch import Frame, FrameBatch, LazyArray, PixelArray
+from fragdex.frames.frame_reader import FrameReader
 from fragdex.frames.frame_track import FrameTrack
-from fragdex.frames.pixels import Converter, Gathering, PixelFormat, Rows, is_of_device
+from fragdex.frames.pixels import Converter, Crops, Gathering, PixelFormat, Rows
 from fragdex.renamed import OldName
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Order
-from fragdex.seeking.sample_runs import FrameRun, runs_of
 from fragdex.seeking.seek import Selection
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import Track
@@ -51,275 +42,6 @@ from fragdex.sources import Source, SourceLike, SourceOptions, check_options, op
 
 if TYPE_CHECKING:
     from typing import Self
-
-
-READ_AT_ONCE: Final = 32 << 20
-"""Bytes of samples that are read before they are decoded."""
-REMOTE_READS: Final = 8
-"""Reads of a remote file at once, while what came before is decoded."""
-LONG: Final = 8
-"""Samples of a run that several threads of one decoder share."""
-NEAR: Final = 64
-"""Samples between two calls that continue in a video."""
-
-Parts = Sequence[bytes | None]
-
-
-class _Ready(NamedTuple):
-    run: FrameRun
-    parts: Parts
-    trusted: bool
-    kept: int | None
-
-
-class FrameReader:
-    """Pictures of samples of a track.
-
-    Args:
-        track: that is open.
-        threads: that decode.
-        cache: pictures and samples that are held for the next call; several may share one.
-
-    Attributes:
-        decoded: pictures that were decoded so far.
-    """
-
-    def __init__(self, track: FrameTrack, *, threads: int, cache: FrameCache) -> None:
-        self._track, self._threads = track, threads
-        self._cache = CachePart(cache)
-        self._count = Lock()
-        self.decoded = 0
-        self._last = -1  # the last wanted sample of the last call
-        self._ahead: dict[int, Parts] = {}
-        self._picture_bytes = 0
-
-    def plan(self, samples: Iterable[int]) -> FramePlan:
-        """What reading these samples costs, as far as nothing of them is held."""
-        wanted = set(samples)
-        runs = runs_of(wanted, self._track.starts)
-        decoded = sum(run.stop - run.start for run in runs)
-        return FramePlan(len(wanted), decoded, self._reads(runs), len(runs))
-
-    def read(self, samples: Iterable[int], give: Give) -> dict[int, str]:
-        """Decode samples.
-
-        Args:
-            samples: in any order.
-            give: called once for each with its picture, by any thread.
-
-        Returns: those without a picture, and why.
-
-        Raises: what reading the source raises.
-        """
-        try:
-            return self._read(samples, give)
-        finally:
-            self._ahead.clear()
-
-    def read_ahead(self, samples: Iterable[int]) -> None:
-        """Read the bytes that `read` of the same samples needs, and hold them for it.
-
-        Nothing, if that is more than is read at once.
-        """
-        wanted = {sample for sample in samples if self._cache.get(sample) is None}
-        runs = runs_of(wanted, self._track.starts)
-        portions = list(self._portions([(run, None) for run in runs]))
-        if len(portions) == 1:
-            starts = (run.start for run in runs)
-            self._ahead = dict(zip(starts, self._bytes(runs), strict=True))
-
-    def _read(self, samples: Iterable[int], give: Give) -> dict[int, str]:
-        left = set()
-        for sample in sorted(set(samples)):
-            cached = self._cache.get(sample)
-            if cached is None:
-                left.add(sample)
-            else:
-                give(sample, cached)
-        missing: dict[int, str] = {}
-        steps = 0
-        while left:
-            runs = runs_of(left, self._track.starts)
-            if steps:
-                back = self._track.starts.before
-                runs = [FrameRun(back(r.start, steps), r.stop, r.wanted) for r in runs]
-            failures, left = self._pass(runs, give)
-            missing |= failures
-            steps = 2 * steps + 1
-        return missing
-
-    def forget(self) -> None:
-        """Give back what is held; the next call continues nowhere."""
-        self._cache.clear()
-        self._ahead.clear()
-        self._last = -1
-
-    def _pass(self, runs: list[FrameRun], give: Give) -> tuple[dict[int, str], set[int]]:
-        """Decode runs; those that begin where no decoder can are left."""
-        missing: dict[int, str] = {}
-        left: set[int] = set()
-        if len(runs) == 1 or self._threads == 1:
-            for ready in self._ready(runs, left):
-                missing |= self._decode(ready, give, self._threads)
-            return missing, left
-        under_way: set[Future[dict[int, str]]] = set()
-        with ThreadPoolExecutor(self._threads, "fragdex-frames") as pool:
-            try:
-                for ready in self._ready(runs, left):
-                    under_way.add(pool.submit(self._decode, ready, give, 1))
-                    if len(under_way) > 2 * self._threads:
-                        done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                        for one in done:
-                            missing |= one.result()
-                for one in under_way:
-                    missing |= one.result()
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-        return missing, left
-
-    def _decode(self, ready: _Ready, give: Give, threads: int) -> dict[int, str]:
-        run, wanted = ready.run, set(ready.run.wanted)
-        watched = run
-        if ready.kept is not None:
-            # What is held for the next call has to be known as undamaged, too.
-            watched = replace(run, wanted=tuple(sorted({*wanted, *range(ready.kept, run.stop)})))
-        decoded = 0
-        cached: dict[int, Any] = {}
-        track = self._track
-
-        def take(sample: int, picture: Any) -> None:
-            nonlocal decoded
-            decoded += 1
-            if track.decoders.device is not None and not is_of_device(picture):
-                coding = track.coding
-                entry = 1 if coding.entries is None else int(coding.entries[sample])
-                track.decoders.leave_device(entry, "it has no decoder for this coding")
-            if sample in wanted:
-                give(sample, picture)
-            if ready.kept is not None and sample >= ready.kept:
-                cached[sample] = picture
-
-        # One decoder of a device keeps it busy: threads of its own would each open another one.
-        alone = run.stop - run.start < LONG or track.decoders.device is not None
-        threads = 1 if alone else threads
-        for own in (threads, 1):
-            try:
-                with track.decoders.turn():
-                    missing = decode_run(
-                        watched, ready.parts, track.decoders, track.coding, take, threads=own,
-                        trusted=ready.trusted, skip=ready.kept is None,
-                    )  # fmt: skip
-            except LateError:
-                cached.clear()
-                continue
-            finally:
-                with self._count:
-                    self.decoded += decoded
-                decoded = 0
-            for sample, picture in cached.items():
-                if sample not in missing:
-                    size = sum(plane.buffer_size for plane in picture.planes)
-                    self._picture_bytes = max(self._picture_bytes, size)
-                    self._cache.put(sample, picture, size)
-            return {sample: reason for sample, reason in missing.items() if sample in wanted}
-        raise AssertionError("one thread knows whose damage it is")
-
-    # -- reading
-
-    def _ready(self, runs: Sequence[FrameRun], left: set[int]) -> Iterator[_Ready]:
-        """Runs with their bytes, in order; what has to begin earlier goes to `left`."""
-        goes_on = self._last >= 0 and abs(runs[0].wanted[0] - self._last) <= NEAR
-        self._last = runs[-1].wanted[-1]
-        requests: list[tuple[FrameRun, int | None]] = [(run, None) for run in runs]
-        # A decoder has few places on a device for its pictures: none can be held there.
-        if goes_on and self._cache.limit and not self._track.decoders.stays:
-            requests[-1] = self._further(runs[-1])
-        for some in self._portions(requests):
-            for (run, kept), parts in zip(some, self._bytes([r for r, _ in some]), strict=True):
-                placed = self._placed(run, parts)
-                if placed is None:
-                    left.update(run.wanted)
-                else:
-                    yield _Ready(*placed, kept)
-
-    def _further(self, run: FrameRun) -> tuple[FrameRun, int]:
-        """The last run of a call that continues, made longer, and where the held part begins.
-
-        The next call will want what follows.
-        """
-        room = self._cache.limit // 2 // self._picture_bytes if self._picture_bytes else 0
-        end = self._track.starts.end(run.start, len(self._track.samples))
-        stop = max(min(run.stop + room, end), run.stop)
-        return FrameRun(run.start, stop, run.wanted), max(run.wanted[0] - room // 4, 0)
-
-    def _portions(
-        self, runs: Sequence[tuple[FrameRun, int | None]]
-    ) -> Iterator[list[tuple[FrameRun, int | None]]]:
-        source, samples = self._track.source, self._track.samples
-        # A budget of requests wants to know all reads, to put some together.
-        few = source.remote and self._threads > 1 and source.max_requests is None
-        size = reads = 0
-        some: list[tuple[FrameRun, int | None]] = []
-        for run, kept in runs:
-            more = int(samples.size[run.start : run.stop].sum())
-            apart = few and bool(some) and are_apart(some[-1][0], run, samples)
-            reads += apart
-            if some and (size + more > READ_AT_ONCE or (apart and reads >= REMOTE_READS)):
-                yield some
-                size, reads, some = 0, 0, []
-            some.append((run, kept))
-            size += more
-        if some:
-            yield some
-
-    def _reads(self, runs: Sequence[FrameRun]) -> tuple[ByteRange, ...]:
-        source = self._track.source
-        most = None if source.max_requests is None else source.max_requests - source.requests
-        return reads_of(runs, self._track.samples, remote=source.remote, max_requests=most)
-
-    def _bytes(self, runs: Sequence[FrameRun]) -> list[Parts]:
-        """The bytes of the samples of each run; of a remote file they are held."""
-        source, samples = self._track.source, self._track.samples
-        cached = [self._cached_bytes(run) for run in runs]
-        rests = [
-            FrameRun(run.start + len(parts), max(run.stop, run.start + len(parts)), ())
-            for run, parts in zip(runs, cached, strict=True)
-        ]
-        reads = self._reads([rest for rest in rests if rest.stop > rest.start])
-        data = source.read_many(reads)
-        fetched = Fetched({read.start: got for read, got in zip(reads, data, strict=True)})
-        gathered: list[Parts] = []
-        for run, before, rest in zip(runs, cached, rests, strict=True):
-            extents = zip(
-                samples.offset[rest.start : rest.stop].tolist(),
-                samples.size[rest.start : rest.stop].tolist(),
-                strict=True,
-            )
-            new = fetched.parts((max(offset, 0), max(size, 0)) for offset, size in extents)
-            parts = [*before, *new]
-            if source.remote and new:
-                size = sum(len(part) for part in parts if part)
-                self._cache.put(("bytes", run.start), parts, size)
-            gathered.append(parts[: run.stop - run.start])
-        return gathered
-
-    def _cached_bytes(self, run: FrameRun) -> Parts:
-        return self._ahead.get(run.start) or self._cache.get(("bytes", run.start)) or ()
-
-    def _placed(self, run: FrameRun, parts: Parts) -> tuple[FrameRun, Parts, bool] | None:
-        """A run from the last place on where a decoder can begin; None: there is none in it."""
-        track, first = self._track, run.wanted[0]
-        cts = min(int(track.samples.cts[sample]) for sample in run.wanted[:16])
-        for sample in range(min(first, run.stop - 1), run.start - 1, -1):
-            if not track.samples.sync[sample] or (
-                track.samples.cts[sample] > cts and sample != run.start
-            ):
-                continue
-            if track.is_access(parts[sample - run.start]):
-                return FrameRun(sample, run.stop, run.wanted), parts[sample - run.start :], True
-            track.starts.drop(sample)
-        return (run, parts, False) if run.start == 0 else None
 
 
 __all__ = ["Frames"]
@@ -350,7 +72,10 @@ class Frames(LazyArray):
         format: `rgb` and `gray` are uint8, `rgb16` and `gray16` uint16 over the full range, each
             of shape (frames, height, width, channels); `yuv` are the decoded planes, a tuple of
             arrays (frames, height, width), uint16 where they have more than 8 bits.
-        size: (width, height) that frames are scaled to; None: as coded, with non-square pixels.
+        crop: (left, top, right, bottom): the part of each frame that is kept, in pixels of the
+            frames that come without it; right and bottom exclusive. None: all of it.
+        size: (width, height) that frames, or these parts, are scaled to; None: as coded, with
+            non-square pixels.
         rotate: rotate frames as the track header says (ISO/IEC 14496-12, 8.3.2).
         period: number of the period, in a file of several moovs; None: there is only one.
         order: of the numbers: `presentation`, or `decode`.
@@ -399,6 +124,7 @@ class Frames(LazyArray):
         track: int | Track | None = None,
         *,
         format: PixelFormat = "rgb",
+        crop: Box | None = None,
         size: tuple[int, int] | None = None,
         rotate: bool = True,
         period: int | None = None,
@@ -432,6 +158,7 @@ class Frames(LazyArray):
         self._period = period
         self._index = index if isinstance(index, Index | None) else open_index(index)
         self._format, self._size, self._rotate = format, size, rotate
+        self._crop = None if crop is None else crop_of(crop)
         self._order: Order = order
         self._hidden, self._blank = hidden, damaged == "blank"
         self._lib = library_of(output, device)
@@ -607,13 +334,52 @@ class Frames(LazyArray):
         chosen, _ = self._numbers(numbers)
         return self._reader.plan(self._awake().numbering.sample[chosen].tolist())
 
-    def fill(self, rows: Rows, places: Sequence[int], numbers: int | Selection) -> FrameBatch:
+    def take(
+        self,
+        numbers: int | Selection,
+        *,
+        boxes: Sequence[Box] | None = None,
+        soon: int | Selection | None = None,
+    ) -> FrameBatch:
+        """Frames by their numbers, each cut to a box of its own, such as an object that moves.
+
+        Args:
+            numbers: of the frames, as `[]` takes them; a frame with several boxes repeats, and is
+                decoded once.
+            boxes: of each, in place of `crop`; None: as `crop` says. Of several sizes they need
+                `size`.
+            soon: frames that later calls will want, the next ones first. Those in the same groups
+                of pictures are decoded now and held, as far as half of the cache has room.
+
+        Raises:
+            ValueError: there are more or fewer boxes than frames, or one is invalid.
+            UndecodableMedia: a box reaches out of the pictures, or boxes have several sizes.
+            And as `[]`.
+
+        >>> import fragdex
+        >>> frames = fragdex.Frames("fixtures/open-gop.mp4", size=(16, 16))
+        >>> boxes = [(0, 0, 32, 32), (9, 7, 63, 41), (1, 0, 25, 24)]
+        >>> frames.take([4, 4, 5], boxes=boxes).data.shape
+        (3, 16, 16, 3)
+        """
+        return self._batch(self._numbers(numbers)[0], boxes=boxes, soon=soon)
+
+    def fill(
+        self,
+        rows: Rows,
+        places: Sequence[int],
+        numbers: int | Selection,
+        *,
+        boxes: Sequence[Box] | None = None,
+        soon: int | Selection | None = None,
+    ) -> FrameBatch:
         """Decode frames into rows of arrays that several calls or videos fill.
 
         Args:
             rows: the arrays (`fragdex.frames.Rows`), of numpy's.
             places: the row of each frame.
             numbers: of the frames, as `[]` takes them.
+            boxes, soon: as `take` has them.
 
         Returns: the batch; its `data` are all rows.
 
@@ -631,15 +397,18 @@ class Frames(LazyArray):
         """
         if self._lib is not None:
             raise ValueError(f"rows are arrays of numpy, and frames are of {self._output}")
-        return self._batch(self._numbers(numbers)[0], rows, places)
+        return self._batch(self._numbers(numbers)[0], rows, places, boxes, soon)
 
     def hand_over(self) -> None:
         """Let the caller's stream of a device wait for what other threads decoded there."""
         if self._lib is not None:
             self._lib.hand_over()
 
-    def read_ahead(self, numbers: int | Selection) -> None:
+    def read_ahead(self, numbers: int | Selection, soon: int | Selection | None = None) -> None:
         """Read the bytes of frames, for the next call, which decodes them.
+
+        Args:
+            numbers, soon: what that call is given.
 
         Raises: what reading raises.
 
@@ -652,13 +421,16 @@ class Frames(LazyArray):
         """
         with self._lock:
             opened = self._awake()
-            self._reader.read_ahead(opened.numbering.sample[self._numbers(numbers)[0]].tolist())
+            sample = opened.numbering.sample
+            self._reader.read_ahead(
+                sample[self._numbers(numbers)[0]].tolist(),
+                None if soon is None else sample[self._numbers(soon)[0]].tolist(),
+            )
 
     def __iter__(self) -> Iterator[Frame]:
         """Every frame in order, decoded ahead by some."""
-        info = self.track.info
-        width, height = self._size or (info.width or 640, info.height or 360)
-        step = max(16, PIXELS_AT_ONCE // (width * height * 3))
+        width, height = self._result_size()
+        step = max(16, PIXELS_AT_ONCE // ((width * height or 640 * 360) * 3))
         for first in range(0, len(self), step):
             yield from self._batch(np.arange(first, min(first + step, len(self))))
 
@@ -670,18 +442,27 @@ class Frames(LazyArray):
     # -- how
 
     def _batch(
-        self, numbers: Int64, rows: Rows | None = None, places: Sequence[int] | None = None
+        self,
+        numbers: Int64,
+        rows: Rows | None = None,
+        places: Sequence[int] | None = None,
+        boxes: Sequence[Box] | None = None,
+        soon: int | Selection | None = None,
     ) -> FrameBatch:
+        crops = None if boxes is None else [crop_of(box) for box in boxes]
+        if crops is not None and len(crops) != len(numbers):
+            raise ValueError(f"{len(crops)} boxes for {len(numbers)} frames")
         with self._lock:
-            opened = self._awake()
-            numbering, info = opened.numbering, opened.track.info
+            numbering = self._awake().numbering
             wanted = numbering.sample[numbers].tolist()
-            gathering = self._gathering(wanted, rows, places)
-            missing = self._reader.read(wanted, gathering.give)
+            gathering = self._gathering(wanted, rows, places, crops or self._crop)
+            later = None if soon is None else numbering.sample[self._numbers(soon)[0]].tolist()
+            missing = self._reader.read(wanted, gathering.give, later)
             reasons = {n: missing[sample] for n, sample in enumerate(wanted) if sample in missing}
             if reasons and not self._blank:
                 raise self._undecodable(numbers, reasons)
-            data = gathering.arrays(reasons, self._size or (info.width or 0, info.height or 0))
+            size = crops[0].size if crops and not self._size else self._result_size()
+            data = gathering.arrays(reasons, size)
         return FrameBatch(
             data[0] if len(data) == 1 else data,
             numbers,
@@ -692,7 +473,11 @@ class Frames(LazyArray):
         )
 
     def _gathering(
-        self, samples: list[int], rows: Rows | None, places: Sequence[int] | None
+        self,
+        samples: list[int],
+        rows: Rows | None,
+        places: Sequence[int] | None,
+        crops: Crops,
     ) -> Gathering:
         format, size, rotate, lib = self._format, self._size, self._rotate, self._lib
 
@@ -704,8 +489,8 @@ class Frames(LazyArray):
             return ArrayConverter(lib, format, size, rotate=rotate)
 
         if lib is None:
-            return Gathering(samples, self._converters, made, rows, places)
-        return ArrayGathering(lib, samples, self._converters, made)
+            return Gathering(samples, self._converters, made, rows, places, crops)
+        return ArrayGathering(lib, samples, self._converters, made, crops)
 
     def _undecodable(self, numbers: Int64, reasons: dict[int, str]) -> UndecodableMedia:
         bad = sorted({int(numbers[n]) for n in reasons})
@@ -739,11 +524,11 @@ class Frames(LazyArray):
         self._open()
 
     def rest(self) -> None:
-        """Let go of pictures, of decoders that no other shares, and of the open file.
+        """Let go of the open file, and of what is held, except in a cache that several share.
 
-        The most of what it holds; the next call opens the file again.
+        The next call opens the file again.
         """
-        self._let_go()
+        self._let_go(pictures=not self._is_cache_shared)
         if not self._is_foreign():
             self._opened.source.close()
             self._rests = True
@@ -754,8 +539,8 @@ class Frames(LazyArray):
         if self._opened.source is not self._what:
             self._opened.source.close()
 
-    def _let_go(self) -> None:
-        self._reader.forget()
+    def _let_go(self, *, pictures: bool = True) -> None:
+        self._reader.forget(pictures=pictures)
         self._converters.clear()
         if not self._is_cache_shared:
             self._cache.decoders.clear()
@@ -772,7 +557,7 @@ class Frames(LazyArray):
 
 
 _OWN = (
-    "format", "size", "rotate", "period", "order", "hidden", "damaged", "threads", "cache",
+    "format", "crop", "size", "rotate", "period", "order", "hidden", "damaged", "threads", "cache",
     "device", "output", "conversion", "init",
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fragdex.decoding.pictures import Orientation, matrix_of, orientation_of
 from fragdex.errors import UndecodableMedia
+from fragdex.frames.crop import Crop, Steps, cut
 
 PixelFormat = Literal["rgb", "gray", "rgb16", "gray16", "yuv"]
 Pixels = tuple[npt.NDArray[Any], ...]
@@ -60,27 +61,87 @@ class Converter:
         self._format, self._size = format, size
         self._rotate, self._threads = rotate, threads
         self._reformatter: Any = None
+        self._cutter = _Cutter()
         self._more: dict[str, int] = {}
 
-    def pixels(self, frame: Any) -> Pixels:
-        """The arrays of a picture: views that are to be copied before it is used again."""
+    def pixels(self, frame: Any, crop: Crop | None = None) -> Pixels:
+        """The arrays of a picture: views that are to be copied before it is used again.
+
+        Args:
+            crop: the part that is wanted, of the picture as it is shown.
+
+        Raises:
+            UndecodableMedia: the picture is smaller; or its planes are wanted, and the part begins
+                between two samples of chroma.
+        """
         orientation = orientation_of(frame) if self._rotate else Orientation()
         frame = self.as_the_processor_decodes(frame)
-        width, height = self._size or (None, None)
-        if orientation.transposed:
-            width, height = height, width
-        if self._format == "yuv":
-            name = None if PLANAR.fullmatch(frame.format.name) else "yuv444p"
-            planes = [
-                plane_of(plane, 1, deep=_is_deep(frame, name))
-                for plane in self._reformatted(frame, width, height, name).planes
-            ]
+        size = self._size
+        if crop is not None:
+            size = None if size == crop.size else size
+            crop = crop.stored(orientation, frame.width, frame.height)
+            crop = None if crop.size == (frame.width, frame.height) else crop
+        if size is not None and orientation.transposed:
+            size = size[::-1]
+        if crop is None:
+            arrays = self._whole(frame, size)
+        elif size is None:
+            arrays = self._part(frame, crop)
         else:
-            ready = self._reformatted(frame, width, height, _NAMES[self._format])
-            deep = self._format.endswith("16")
-            planes = [plane_of(ready.planes[0], _CHANNELS[self._format], deep=deep)]
-            planes = [plane.reshape(ready.height, ready.width, -1) for plane in planes]
-        return tuple(map(orientation.of, planes))
+            arrays = self._scaled_part(frame, crop, size)
+        return tuple(map(orientation.of, arrays))
+
+    def _whole(
+        self,
+        frame: Any,
+        size: tuple[int, int] | None,
+        *,
+        matrix: str | None = None,
+        planes: str | None = None,
+    ) -> Pixels:
+        """The arrays of a picture as it is stored, in another size.
+
+        Args:
+            matrix: that its colours are made by, as swscale names it; None: its own.
+            planes: FFmpeg's name for the planes of `yuv`; None: its own.
+        """
+        if self._format == "yuv":
+            if planes is None and not PLANAR.fullmatch(frame.format.name):
+                planes = "yuv444p"
+            ready = self._reformatted(frame, size, planes, matrix)
+            deep = _is_deep(ready.format.name)
+            return tuple(plane_of(plane, 1, deep=deep) for plane in ready.planes)
+        ready = self._reformatted(frame, size, _NAMES[self._format], matrix)
+        plane = plane_of(ready.planes[0], _CHANNELS[self._format], deep=self._format.endswith("16"))
+        return (plane.reshape(ready.height, ready.width, -1),)
+
+    def _part(self, frame: Any, crop: Crop) -> Pixels:
+        """The arrays of a part of a picture: those pixels that the whole has there."""
+        high, wide = frame.height, frame.width
+        if self._format == "yuv":
+            own = PLANAR.fullmatch(frame.format.name)
+            return tuple(cut(crop, self._whole(frame, None), steps_of(frame) if own else (1, 1)))
+        # Where swscale repeats chroma, no pixel depends on others: a part is enough.
+        repeats = self._format == "rgb" and frame.format.name in ("yuv420p", "yuvj420p")
+        if not repeats or high % 2 or wide % 2:
+            return tuple(map(crop.of, self._whole(frame, None)))
+        around = crop.spread(2, 2, wide, high)
+        arrays = self._whole(self._cutter.part(frame, around), None, matrix=matrix_of(frame)[0])
+        return tuple(map(crop.inside(around).of, arrays))
+
+    def _scaled_part(self, frame: Any, crop: Crop, size: tuple[int, int]) -> Pixels:
+        """The arrays of a part of a picture, as if it were the whole, in another size.
+
+        Where it begins between samples of chroma, these are repeated for each pixel first.
+        """
+        matrix, planes = matrix_of(frame)[0], None
+        if not PLANAR.fullmatch(frame.format.name):
+            planes = "yuv444p" if self._format == "yuv" else _NAMES[self._format]
+            frame = self._reformatted(frame, None, planes, matrix)
+        elif not crop.is_whole(*steps_of(frame)):
+            planes = frame.format.name
+            frame = _with_chroma_for_each_pixel(frame)
+        return self._whole(self._cutter.part(frame, crop), size, matrix=matrix, planes=planes)
 
     def nothing(self, count: int, width: int, height: int) -> Pixels:
         """Arrays of so many frames that show nothing; yuv as 4:2:0 with 8 bits."""
@@ -116,16 +177,19 @@ class Converter:
             self._more = {"threads": self._threads} if known else {}
         return self._reformatter
 
-    def _reformatted(self, frame: Any, width: Any, height: Any, name: str | None) -> Any:
-        if name is None and width is None:
+    def _reformatted(
+        self, frame: Any, size: tuple[int, int] | None, name: str | None, matrix: str | None
+    ) -> Any:
+        if name is None and size is None:
             return frame
-        is_yuv = frame.format.name.startswith(("yuv", "nv", "p0"))
+        width, height = size or (None, None)
+        colours = frame.format.name.startswith(("yuv", "nv", "p0")) and self._format != "yuv"
         return self._scaler().reformat(
             frame,
             width=width,
             height=height,
             format=name,
-            src_colorspace=matrix_of(frame)[0] if is_yuv and self._format != "yuv" else None,
+            src_colorspace=(matrix or matrix_of(frame)[0]) if colours else None,
             interpolation="BICUBIC",
             **self._more,
         )
@@ -136,6 +200,12 @@ def stored_format(frame: Any) -> str:
     # Older releases of PyAV (15) know no devices.
     own: str = (getattr(frame, "sw_format", None) or frame.format).name
     return own
+
+
+def steps_of(frame: Any) -> Steps:
+    """How many pixels of a picture share a sample of chroma."""
+    stored = getattr(frame, "sw_format", None) or frame.format
+    return 16 // stored.chroma_height(16), 16 // stored.chroma_width(16)
 
 
 def is_of_device(frame: Any) -> bool:
@@ -168,10 +238,63 @@ def check_alike(arrays: Pixels, pixels: Pixels) -> None:
         )
 
 
-def _is_deep(frame: Any, name: str | None) -> bool:
-    if name is not None:
-        return name.endswith("10le")
-    return any(part.bits > 8 for part in frame.format.components)
+def _is_deep(name: str) -> bool:
+    """Whether samples have two bytes, in planes of a format that FFmpeg names so."""
+    planes = PLANAR.fullmatch(name)
+    return planes is not None and int(planes[2] or 8) > 8
+
+
+class _Cutter:
+    """Cuts pictures, as others of the same memory that keep their colours and siting of chroma."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Any, ...] = ()
+        self._graph: Any = None
+
+    def part(self, frame: Any, crop: Crop) -> Any:
+        """A part of a picture as a picture; chroma that it shares with others comes along.
+
+        Args:
+            crop: begins where a sample of chroma begins.
+        """
+        import av.filter
+
+        of = (
+            frame.format.name, frame.width, frame.height, int(frame.colorspace),
+            int(frame.color_range), crop,
+        )  # fmt: skip
+        if of != self._of:
+            name, width, height, colours, limits, _ = of
+            wide, high = crop.size
+            self._graph = graph = av.filter.Graph()
+            source = graph.add(
+                "buffer",
+                f"video_size={width}x{height}:pix_fmt={name}:time_base=1/1:"
+                f"colorspace={colours}:range={limits}",
+            )
+            cutting = graph.add("crop", f"{wide}:{high}:{crop.left}:{crop.top}:exact=1")
+            source.link_to(cutting)
+            cutting.link_to(graph.add("buffersink"))
+            graph.configure()
+            self._of = of
+        self._graph.push(frame)
+        return self._graph.pull()
+
+
+def _with_chroma_for_each_pixel(frame: Any) -> Any:
+    """The same picture of planes as 4:4:4."""
+    import av
+
+    name, high, wide = frame.format.name, frame.height, frame.width
+    full: Any = av.VideoFrame(wide, high, re.sub(r"4\d\dp", "444p", name))
+    deep = _is_deep(name)
+    luma, *chroma = (plane_of(plane, 1, deep=deep) for plane in frame.planes)
+    down, right = steps_of(frame)
+    repeated = [np.repeat(np.repeat(one, down, 0), right, 1)[:high, :wide] for one in chroma]
+    for into, samples in zip(full.planes, [luma, *repeated], strict=True):
+        plane_of(into, 1, deep=deep)[:] = samples
+    full.colorspace, full.color_range = frame.colorspace, frame.color_range
+    return full
 
 
 def plane_of(plane: Any, channels: int, *, deep: bool) -> npt.NDArray[Any]:
@@ -219,6 +342,15 @@ class Rows:
         return self.arrays
 
 
+Crops = Sequence[Crop] | Crop | None
+"""The parts of pictures that are wanted: one of each, the same of all; None: all of them."""
+
+
+def each_crop(crops: Crops, count: int) -> Sequence[Crop | None]:
+    """Those of each of `count` pictures."""
+    return [crops] * count if crops is None or isinstance(crops, Crop) else crops
+
+
 class Gathering:
     """The arrays of one answer.
 
@@ -229,6 +361,7 @@ class Gathering:
         make: another converter.
         rows: where the pixels go; None: arrays of their own.
         places: the row of each place; None: in order.
+        crops: the part of each place that is wanted; None: all of it.
     """
 
     def __init__(
@@ -238,33 +371,36 @@ class Gathering:
         make: Callable[[], Any],
         rows: Rows | None = None,
         places: Sequence[int] | None = None,
+        crops: Crops = None,
     ) -> None:
         self._rows = Rows(len(samples)) if rows is None else rows
         self._row_of = range(len(samples)) if places is None else places
-        self._places: dict[int, list[int]] = {}
-        for place, sample in zip(self._row_of, samples, strict=True):
-            self._places.setdefault(sample, []).append(place)
+        self._places: dict[int, dict[Crop | None, list[int]]] = {}
+        each = each_crop(crops, len(samples))
+        for row, sample, crop in zip(self._row_of, samples, each, strict=True):
+            self._places.setdefault(sample, {}).setdefault(crop, []).append(row)
         self._converters, self._make = converters, make
 
     def give(self, sample: int, frame: Any) -> None:
         """Take the picture of a sample.
 
         Raises:
-            UndecodableMedia: it has another size than the others.
+            UndecodableMedia: it has another size than the others, or is smaller than a crop.
         """
         try:
             converter = self._converters.pop()
         except IndexError:
             converter = self._make()
-        self._keep(sample, converter.pixels(frame))
+        for crop in self._places[sample]:
+            self._keep(sample, crop, converter.pixels(frame, crop))
         self._converters.append(converter)
 
-    def _keep(self, sample: int, pixels: Pixels) -> None:
+    def _keep(self, sample: int, crop: Crop | None, pixels: Pixels) -> None:
         """Copy the arrays of a picture: its converter makes others of the same memory."""
         arrays = self._rows.of(pixels)
-        for place in self._places[sample]:
+        for row in self._places[sample][crop]:
             for array, part in zip(arrays, pixels, strict=True):
-                array[place] = part
+                array[row] = part
 
     def arrays(self, blank: Iterable[int], size: tuple[int, int]) -> Pixels:
         """The arrays of the answer.
