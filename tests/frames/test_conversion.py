@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
+import types
 
 import av
 import numpy as np
 import pytest
 from av.video.reformatter import VideoReformatter
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -180,7 +181,9 @@ def test_sizes_are_those_of_another_library(seed, sides):
 
 
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize(("matrix", "red", "blue"), [(6, 0.299, 0.114), (1, 0.2126, 0.0722)])
+@pytest.mark.parametrize(
+    ("matrix", "red", "blue"), [(6, 0.299, 0.114), (1, 0.2126, 0.0722), (9, 0.2627, 0.0593)]
+)
 def test_ten_bits_become_the_colours_of_the_standard(matrix, red, blue, full):
     """ITU-T H.273, 8.3, in real numbers."""
     luma, cb, cr = np.meshgrid(*[np.arange(64, 961, 28)] * 3, indexing="ij")
@@ -284,6 +287,56 @@ def test_what_is_no_output(film, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(MissingExtra, match=f'output="{name}" needs'):
             library_of(name, "cuda")
+
+
+class _Stream:
+    """A stream of CUDA as far as CuPy's arrays use one; everything is done at once."""
+
+    def __init__(self):
+        self.waited_for = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def record(self):
+        return self
+
+    def wait_event(self, event):
+        self.waited_for.append(event)
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    """Of CuPy what is used, by numpy: it has no arrays in main memory."""
+    null, current = _Stream(), _Stream()
+    stream = types.SimpleNamespace(null=null)
+    cuda = types.SimpleNamespace(
+        Device=lambda number: _Stream(), Stream=stream, get_current_stream=lambda: current
+    )
+    module = types.ModuleType("cupy")
+    module.minimum, module.stack, module.asarray = np.minimum, np.stack, np.array
+    module.from_dlpack, module.cuda, module.current = np.from_dlpack, cuda, current
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    return module
+
+
+@given(pictures(), st.sampled_from(["rgb", "gray", "yuv"]), st.none() | st.just((13, 21)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+def test_arrays_of_cupy_are_asked_for_what_it_has(cupy, planes, format, size):
+    own, stored = both(planes)
+    lib = library_of("cupy", "cuda:1")
+    wanted = IntegerConverter(NumpyArrays(), format, size).pixels(own)
+    for one, other in zip(IntegerConverter(lib, format, size).pixels(stored), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    if size is None:
+        found = ArrayConverter(lib, format, None).pixels(stored)
+        for one, other in zip(found, Converter(format).pixels(own), strict=True):
+            np.testing.assert_array_equal(one, other)
+    lib.hand_over()
+    assert cupy.current.waited_for[-1] is cupy.cuda.Stream.null
 
 
 class TestTorch:

@@ -244,6 +244,9 @@ def test_without_shared_memory_batches_are_copied(videos, monkeypatch):
 def test_what_a_loader_refuses(videos):
     with pytest.raises(ValueError, match="give the stream batch="):
         WindowLoader(WindowStream(Windows(videos, frames=LENGTH)))
+    there = Windows(videos, frames=LENGTH, output="torch", device="cuda")
+    with pytest.raises(ValueError, match="batches of numpy, not of torch"):
+        WindowLoader(WindowStream(there, batch=BATCH))
     for wrong in ({"workers": 0}, {"ahead": 0}):
         with pytest.raises(ValueError, match="is 1 or more, not 0"):
             WindowLoader(stream(videos), **wrong)

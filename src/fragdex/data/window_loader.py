@@ -124,7 +124,8 @@ class WindowLoader:
     Each loop is an epoch; a loop that is left early begins again where the stream stood.
 
     Raises:
-        ValueError: the stream has no batches, or an invalid number.
+        ValueError: the stream has no batches, or those of another library (`output=`), or an
+            invalid number.
         FragdexError: in a loop: a worker was killed.
         And in a loop what making windows raises.
 
@@ -150,6 +151,11 @@ class WindowLoader:
         for name, number in (("workers", workers), ("ahead", ahead)):
             if number < 1:
                 raise ValueError(f"{name} is 1 or more, not {number}")
+        if stream.windows.output != "numpy":
+            raise ValueError(
+                f"workers make batches of numpy, not of {stream.windows.output}: frames that stay "
+                "on a device are made where they are used, by a loop over the stream"
+            )
         self._stream, self._count, self._ahead = stream, workers, ahead
         self._slots = stream.slots(workers, shared, ahead)
         self._context: Any = multiprocessing.get_context(context)

@@ -225,7 +225,7 @@ class Windows(Sequence[Sample]):
         )  # fmt: skip
         self._transform = transform
         self._blank = damaged == "blank"
-        self._format, self._size, self._output, self._device = format, size, output, device
+        self._format, self._size, self._device, self.output = format, size, device, output
         self._cache = cache
         self._cropping: Cropping | None = crop if callable(crop) else None
         self._crop = None if crop is None or callable(crop) else crop_of(crop)
@@ -298,7 +298,7 @@ class Windows(Sequence[Sample]):
 
         Raises: as `[]`; and if windows of several sizes are requested without `size`.
         """
-        if self._transform is not None or self._output != "numpy":
+        if self._transform is not None or self.output != "numpy":
             return stacked(self.several(numbers, soon), make)
         checked = [self._checked(int(number)) for number in numbers]
         count, length = len(checked), self.length
