@@ -83,6 +83,18 @@ def test_the_list_of_commands_needs_none_of_them():
         with app.make_context("fragdex", [], resilient_parsing=True) as context:
             lists.append(app.get_help(context))
     assert lists[0] == lists[1]
+    listed = re.findall(r"^  (\w+)  +[A-Z]", lists[0], re.MULTILINE)
+    assert sorted(listed) == sorted([*COMMANDS, *SERVICE_COMMANDS, *SERVICE_GROUPS])
+
+
+def test_flags_of_settings_tell_the_default_of_the_setting():
+    config = pytest.importorskip("fragdex.service.config")
+    serve = typer.main.get_command(app_of("serve")).commands["serve"]
+    told = {one.name: one.show_default for one in serve.params if isinstance(one.show_default, str)}
+    assert {"host", "port", "data", "database_url", "log_level"} <= told.keys()
+    for name, text in told.items():
+        default = config.Settings.model_fields[name].default
+        assert text == (str(default) if default != "" else "in the data folder"), name
 
 
 def test_without_a_command_the_help_comes_on_stderr(call):

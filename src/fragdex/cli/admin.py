@@ -27,25 +27,33 @@ if TYPE_CHECKING:
 
 # What the commands of the service share: the settings as flags, and the service itself.
 #
-# A flag that is not given is None: then the environment, the file or the default decides.
+# A flag that is not given is None: then the environment, the file or the default decides. The
+# defaults in help are those of the settings (tests/cli/test_frame.py); config.py is not imported.
 
 
-def _flag(kind: Any, metavar: str, text: str, *names: str) -> tuple[Any, None]:
-    option = typer.Option(*names, metavar=metavar, help=text, show_default=False)
+def _flag(kind: Any, metavar: str, text: str, *names: str, default: str = "") -> tuple[Any, None]:
+    option = typer.Option(*names, metavar=metavar, help=text, show_default=default or False)
     return Annotated[kind | None, option], None
 
 
 _FLAGS: dict[str, tuple[Any, None]] = {
-    "host": _flag(str, "ADDRESS", "Address to listen on."),
-    "port": _flag(int, "N", "Port to listen on; 0: any free one."),
-    "data": _flag(Path, "DIR", "Folder for the database and the stored bytes."),
+    "host": _flag(str, "ADDRESS", "Address to listen on.", default="127.0.0.1"),
+    "port": _flag(int, "N", "Port to listen on; 0: any free one.", default="8000"),
+    "data": _flag(
+        Path, "DIR", "Folder for the database and the stored bytes.", default="fragdex-data"
+    ),
     "config": _flag(Path, "FILE", "Settings in TOML.", "--config"),
-    "database_url": _flag(str, "URL", "SQLite in the data folder, or PostgreSQL."),
-    "store_url": _flag(str, "URL", "Where bytes are stored: file:///…, s3://bucket/prefix …."),
+    "database_url": _flag(str, "URL", "SQLite, or PostgreSQL.", default="in the data folder"),
+    "store_url": _flag(
+        str,
+        "URL",
+        "Where bytes are stored: file:///…, s3://bucket/prefix ….",
+        default="in the data folder",
+    ),
     "public_url": _flag(str, "URL", "Scheme and host under which clients see the service."),
-    "job_workers": _flag(int, "N", "Jobs at once in this process; 0: none."),
-    "slice_workers": _flag(int, "N", "Slices of jobs at once in this process."),
-    "log_level": _flag(str, "LEVEL", "critical, error, warning, info or debug."),
+    "job_workers": _flag(int, "N", "Jobs at once in this process; 0: none.", default="2"),
+    "slice_workers": _flag(int, "N", "Slices of jobs at once in this process.", default="2"),
+    "log_level": _flag(str, "LEVEL", "critical, error, warning, info or debug.", default="info"),
 }
 DATABASE = ("data", "config", "database_url")
 """The flags of settings that say where a service's database is."""

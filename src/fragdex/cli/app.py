@@ -9,9 +9,10 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from fragdex.cli.output import complain, exit_code, system_message
 from fragdex.errors import FragdexError
@@ -46,7 +47,35 @@ class Command(NamedTuple):
             from fragdex.cli.render_fields import declare_options
 
             declare_options(function)
-        app.command(word, help=_help_of(function), short_help=self.line)(function)
+        app.command(word, cls=_Command, help=_help_of(function), short_help=self.line)(function)
+
+
+class _Command(TyperCommand):
+    """A command whose usage has its arguments as manuals have them: FILE... TIME [INDEX...]."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = [self.options_metavar or ""]
+        for one in self.get_params(ctx):
+            if one.param_type_name == "argument":
+                word = (one.metavar or one.name or "").strip("[]") + "..." * (one.nargs != 1)
+                pieces.append(word if one.required else f"[{word}]")
+        return pieces
+
+
+class _Commands(TyperGroup):
+    """The commands of `fragdex --help`, by what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        wide = max(map(len, self.commands))
+        for title, words in SECTIONS.items():
+            lines = [
+                (word.ljust(wide), self.commands[word].get_short_help_str(formatter.width))
+                for word in words
+                if word in self.commands
+            ]
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
 
 
 def _nothing() -> int:
@@ -186,6 +215,19 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
 }
 """The commands of the service, which docs/operations.md explains."""
 
+SECTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "Indexes": ("index", "seek", "plan", "info", "dump", "plot", "verify", "md5", "manifest"),
+    "Files": ("extract", "view", "package", "origin", "repair", "compare"),
+    "Pictures, sound, speech and pages": (
+        "thumbnail", "storyboard", "peaks", "loudness", "transcribe", "render",
+    ),
+    "A service": (
+        "serve", "worker", "config", "key", "tenant", "db", "webhook", "push", "status", "pull",
+    ),
+    "This machine": ("doctor",),
+}  # fmt: skip
+"""The commands in the list of all of them."""
+
 
 def _help_of(function: Callable[..., object]) -> str:
     """A docstring as help text: a backspace keeps the lines of the examples apart."""
@@ -240,6 +282,7 @@ def app_of(first: str = "", *, named_only: bool = False) -> typer.Typer:
     # Rich help would be half of the start-up time; progress bars import it when they are drawn.
     app = typer.Typer(
         name="fragdex",
+        cls=_Commands,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         # --install-completion and --show-completion, where no command is named
@@ -297,7 +340,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         context = getattr(error, "ctx", None)
         if context is not None and text.startswith("Missing argument"):
             # FILE... takes what it gets: of `seek a.mp4` TIME is what is missing, not FILE
-            usage = " ".join(context.get_usage().split()).translate({ord(c): None for c in "{}"})
+            usage = " ".join(context.get_usage().split())
             text = usage.replace("Usage:", "an argument is missing:")
         complain(text)
         return 2

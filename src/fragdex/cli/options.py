@@ -117,9 +117,7 @@ Track = Annotated[
         show_default=False,
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON, one document a line for each input.")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line.")]
 Output = Annotated[
     str | None,
     typer.Option(

@@ -41,7 +41,8 @@ def serve(settings: Any, json: options.Json = False) -> int:
 
     The data folder and the database are created if they are missing. On a loopback address the
     first start creates a key, which is printed once; for other addresses, create one first
-    (fragdex key create).
+    (fragdex key create). Settings also come from the environment and a file; fragdex config shows
+    all of them.
 
     Examples:
       fragdex serve
