@@ -14,8 +14,8 @@ import loop
 import numpy as np
 
 from fragdex.data import write_set
-from fragdex.data.set_file import SetFile
-from fragdex.data.set_parts import GROUP_BYTES, GROUP_ROWS, set_writer
+from fragdex.data.set_file import SetFile, set_writer
+from fragdex.data.set_parts import GROUP_BYTES, GROUP_ROWS
 
 __all__ = ["FOLDER", "LOOP", "RATE", "Film", "made", "made_set", "many_rows"]
 

@@ -10,6 +10,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from decoding.filming import number_in, numbered
 from fragdex.data import VideoSet, film_listing, set_parts, write_set
 from fragdex.data.film_listing import ListedFilm
 from fragdex.data.set_file import SetFile
+from fragdex.data.set_names import Known, SetNames
 from fragdex.data.set_parts import groups_of, small_init
 from fragdex.errors import DamagedIndex, FragdexError, SourceChanged, SourceNotFound
 from fragdex.indexing.making import index_source
@@ -90,10 +92,10 @@ def test_an_initialization_segment_is_that_of_a_parse_of_its_own():
     st.integers(1, 4),
 )
 def test_small_local_films_are_indexed_together(films, workers):
-    work = [(str(n), ListedFilm(str(n), one[0], None, one[1])) for n, one in enumerate(films)]
-    batches = list(set_parts._batches(work, workers))
+    work = [(ListedFilm(str(n), one[0], None, one[1]), None, str(n)) for n, one in enumerate(films)]
+    batches = list(set_parts._batches(work, len(work), workers))
     assert [one for batch in batches for one in batch] == work
-    several = [[film for _, film in batch] for batch in batches if len(batch) > 1]
+    several = [[film for film, _, _ in batch] for batch in batches if len(batch) > 1]
     assert all(film.mtime_ns and film.size is not None for batch in several for film in batch)
     assert all(sum(film.size for film in batch) <= 16 << 20 for batch in several)
     assert len(work) < 4 * workers or len(batches) >= 4 * workers
@@ -214,6 +216,82 @@ def test_a_run_that_fails_keeps_what_it_has(folder):
         write_set(folder, path, each=each, jobs=1)
     summary = write_set(folder, path)
     assert summary.unchanged == 3
+
+
+WORDS = st.text("ab/é\U0001f600\uffff", min_size=1, max_size=3)
+NUMBERS = st.none() | st.integers(0, 2)
+FILM = st.builds(ListedFilm, WORDS, NUMBERS, st.none() | st.sampled_from("xy"), NUMBERS)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(WORDS, FILM), max_size=12),
+    st.lists(st.lists(st.tuples(FILM, st.none() | st.just("broken")), max_size=4), max_size=4),
+)
+def test_names_in_a_file_are_those_of_dicts(tmp_path_factory, films, files):
+    folder = tmp_path_factory.mktemp("names")
+    (folder / "of a run that was killed.names").touch()
+    names, saved = SetNames(str(folder)), {}
+    with pytest.MonkeyPatch.context() as patched, contextlib.closing(names):
+        patched.setattr("fragdex.data.set_names._PAGE", 2)
+        names.add_films(films)
+        for number, rows in enumerate(files):
+            plain = [
+                {"path": film.name, "size": film.size, "etag": film.etag,
+                 "mtime_ns": film.mtime_ns, "error": error}
+                for film, error in rows
+            ]  # fmt: skip
+            names.add_rows(number, 5, plain)
+            saved |= {row["path"]: (number, 5 + at, row) for at, row in enumerate(plain)}
+        known = {
+            name: Known(row["size"], row["etag"], row["mtime_ns"])
+            for name, (_, _, row) in saved.items()
+            if row["error"] is None
+        }
+        there = dict(films)
+        changed = [
+            (there[name], known.get(name), name)
+            for name in sorted(there)
+            if name not in known or not known[name].same_as(there[name])
+        ]
+        assert names.counts() == (len(there), len(changed), len(known.keys() - there.keys()))
+        assert list(names.changed()) == changed
+        places = [saved[name][:2] for name in sorted(there) if name in saved]
+        assert list(names.places()) == places
+        assert len(os.listdir(folder)) == 1
+    assert not os.listdir(folder)
+
+
+def test_a_set_of_many_parts_opens_few_of_them(folder, monkeypatch):
+    from pyarrow import parquet
+
+    opened = weakref.WeakSet()
+
+    class Seen(SetFile):
+        def __init__(self, path):
+            super().__init__(path)
+            opened.add(self)
+            assert len(opened) <= 3
+
+    path, plain = folder.parent / "set.parquet", folder.parent / "plain.parquet"
+    write_set(folder, plain)
+    monkeypatch.setattr(set_parts, "GROUP_ROWS", 1)
+    monkeypatch.setattr(set_parts, "_OPEN", 1)
+    monkeypatch.setattr(set_parts, "SetFile", Seen)
+    write_set([folder / name for name in FOUR[::2]], path)
+    summary = write_set(folder, path)  # rows of the set, and between them those of parts
+    assert (summary.indexed, summary.unchanged) == (2, 2)
+    assert len(SetFile(str(path)).ends) == 5
+    whole, others = (parquet.read_table(one) for one in (path, plain))
+    assert whole.equals(others)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes there")
+def test_a_name_that_parquet_cannot_hold_is_told(folder):
+    (folder / os.fsdecode(b"caf\xe9.mp4")).write_bytes((folder / "a.mp4").read_bytes())
+    summary = write_set(folder, folder.parent / "set.parquet")
+    assert summary.indexed == 4
+    assert "no UTF-8" in summary.broken["films/caf\\udce9.mp4"]
 
 
 def test_row_groups_are_small(folder, monkeypatch):
@@ -343,7 +421,9 @@ def test_buckets_and_file_systems_are_listed_and_read(tmp_path):
         filesystem.pipe("/data/" + name, film)
     for options, start in (({"store": store}, ""), ({"filesystem": filesystem}, "/data/")):
         listed = {
-            what: [one.name.removeprefix(start) for one in film_listing.listed(what, **options)]
+            what: sorted(
+                one.name.removeprefix(start) for one in film_listing.listed(what, **options)
+            )
             for what in (start + "x", start + "**/*.mp4", start + "x/*.mp4", start + "z.mov")
         }
         assert [*listed.values()] == [
@@ -357,7 +437,7 @@ def test_buckets_and_file_systems_are_listed_and_read(tmp_path):
             with videos.frames(number, format="gray") as frames:
                 assert number_in(frames[8].data[..., 0]) == 8
         with pytest.raises(SourceNotFound):
-            film_listing.listed(start + "nothing", **options)
+            list(film_listing.listed(start + "nothing", **options))
 
 
 def test_a_set_of_a_bucket_by_its_url(tmp_path, monkeypatch):

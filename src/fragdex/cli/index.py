@@ -434,7 +434,7 @@ def index_set(names: Sequence[str], output: str, jobs: int) -> int:
     need_folder(output)
     # Indexing local files is computing: processes. Remote videos are waited for: threads.
     local = jobs > 1 and not any(map(is_url, names))
-    with counting("index", len(listed(names)) if local else 0) as advance:
+    with counting("index", sum(1 for _ in listed(names)) if local else 0) as advance:
 
         def each(name: str, error: str | None) -> None:
             advance()

@@ -2,6 +2,7 @@
 
 film_listing   folders, globs, URLs and buckets to names of files
 set_file       the file of a set: its columns, and its rows by row group
+set_names      the names of a set that is written, in a file next to it
 set_parts      files to rows: tracks, groups of pictures, indexes; rows to a set, in parallel
 video_set      a set, opened
 permutation    an order that is computed and not stored

@@ -7,6 +7,7 @@ import os
 import re
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,15 +39,16 @@ class ListedFilm:
 
 def listed(
     what: str | Iterable[str], *, store: Any = None, filesystem: Any = None
-) -> list[ListedFilm]:
-    """The videos that names stand for, each once, by name.
+) -> Iterator[ListedFilm]:
+    """The videos that names stand for, as they are found; one that several name comes again.
 
     Args:
         what: paths, folders (all videos below them), globs with `**`, URLs, and the same for
             buckets (`s3://bucket/folder/`, `s3://bucket/**/*.mp4`). A name that is no folder and
             no glob is taken as it is.
         store: an obstore store in which names are looked up.
-        filesystem: an fsspec file system in which names are looked up.
+        filesystem: an fsspec file system in which names are looked up; it lists a folder or glob
+            at once.
 
     Raises:
         SourceNotFound: a folder or glob has no video.
@@ -55,17 +57,16 @@ def listed(
     >>> [one.name for one in listed("fixtures/open-*.mp4")]
     ['fixtures/open-gop.mp4']
     """
-    films: dict[str, ListedFilm] = {}
     for name in [what] if isinstance(what, str) else what:
-        several = list(_films(os.fspath(name), store, filesystem))
-        if not several:
+        film = None
+        for film in _films(os.fspath(name), store, filesystem):
+            yield film
+        if film is None:
             raise SourceNotFound(
                 f"there is no video in {name}",
                 expected="files that end in " + ", ".join(FILM_SUFFIXES),
                 advice="name the files, or give a glob",
             )
-        films.update((one.name, one) for one in several)
-    return [films[name] for name in sorted(films)]
 
 
 def split_url(url: str) -> tuple[str, str] | None:
@@ -89,17 +90,27 @@ def _films(name: str, store: Any, filesystem: Any) -> Iterator[ListedFilm]:
     elif re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
         yield ListedFilm(name)
     elif os.path.isdir(name):
-        for folder, folders, names in os.walk(name):
-            folders.sort()
-            yield from (_local(os.path.join(folder, one)) for one in names if _is_film(one))
+        yield from map(_local, _below(name))
     elif glob.has_magic(name) and not os.path.lexists(name):
-        paths = glob.glob(name, recursive=True)
+        paths = glob.iglob(name, recursive=True)
         plain = name.endswith("*")
         yield from (
             _local(path) for path in paths if os.path.isfile(path) and (_is_film(path) or not plain)
         )
     else:
         yield _local(name)
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Paths of videos in a folder and those in it; a folder that may not be read has none."""
+    folders = [folder]
+    while folders:
+        with suppress(PermissionError, FileNotFoundError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif _is_film(entry.name) and not entry.is_dir():
+                    yield entry.path
 
 
 def _local(path: str) -> ListedFilm:

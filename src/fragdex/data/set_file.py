@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from itertools import accumulate, pairwise
+from typing import IO, Any, Final, NamedTuple
 
 from fragdex.errors import DamagedIndex, MissingExtra
 from fragdex.fragments.table import Int64
@@ -184,13 +184,95 @@ class SetFile:
         return parquet.ParquetFile(self._file, metadata=described)
 
 
+class GroupWriter:
+    """Writes the file of a set row group by row group; memory does not grow with their number.
+
+    pyarrow's writer keeps the descriptions of all row groups until the end. Here each row group is
+    written as a file of its own, and what describes it is moved to its place in the whole, and
+    waits in another file.
+
+    Args:
+        described: an empty file that can be read and written.
+
+    >>> import io
+    >>> writer = GroupWriter(io.BytesIO())
+    >>> pieces = [writer.group(schema().empty_table()), *writer.end()]
+    >>> pieces[0][:4], pieces[-1][-4:]
+    (b'PAR1', b'PAR1')
+    """
+
+    def __init__(self, described: IO[bytes]) -> None:
+        self._described, self._footer = described, _footer_of(_written(None))
+        self._place = self._groups = self._rows = 0
+
+    def group(self, table: Any) -> bytes:
+        """The bytes of the next row group.
+
+        Raises:
+            pyarrow.ArrowException: the table has other columns than a set.
+        """
+        made = _written(table)
+        footer = _footer_of(made)
+        begin = len(_MAGIC) if self._place else 0  # of those of each file, the whole has the first
+        for place, end in pairwise(footer.places):
+            described, _ = _moved(made[place:end], 0, (), self._place - begin, self._groups)
+            self._described.write(described)
+            self._groups += 1
+        self._rows += table.num_rows
+        data = made[begin : footer.start]
+        self._place += len(data)
+        return data
+
+    def end(self) -> Iterator[bytes]:
+        """The rest of the file."""
+        if not self._place:
+            yield _MAGIC
+        before, after = self._footer.around(self._groups, self._rows)
+        yield before
+        size = len(before) + self._described.tell() + len(after)
+        self._described.seek(0)
+        while piece := self._described.read(_PIECE):
+            yield piece
+        yield after + size.to_bytes(4, "little") + _MAGIC
+
+
+def set_writer(where: Any) -> Any:
+    """A `pyarrow.parquet.ParquetWriter` of a set, to a path or a file."""
+    from pyarrow import parquet
+
+    return parquet.ParquetWriter(where, schema(), compression="zstd", write_statistics=_SHORT)
+
+
+def _written(table: Any) -> bytes:
+    """A set with a table, or with no row groups."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with set_writer(sink) as writer:
+        if table is not None:
+            writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _footer_of(data: bytes) -> _Footer:
+    import pyarrow as pa
+
+    return _Footer(pa.BufferReader(data))
+
+
+_SHORT: Final = [
+    "path", "size", "etag", "mtime_ns", "error",
+    *(f"tracks.list.element.{name}" for name in ("frames", "start", "end")),
+]  # fmt: skip
+"""Columns whose least and largest values are written: those of an index would be two indexes."""
 _TOGETHER: Final = 64
 """Row groups that are read at once where all are."""
 _MAGIC: Final = b"PAR1"
 _PIECE: Final = 1 << 20
 """Bytes of a footer that are read at once; its schema and its end have to be shorter."""
 _DEEPEST: Final = 32
-_I64, _BINARY, _LIST, _SET, _MAP, _STRUCT = 6, 8, 9, 10, 11, 12
+_I16, _I64, _BINARY, _LIST, _SET, _MAP, _STRUCT = 4, 6, 8, 9, 10, 11, 12
 _SIZES: Final = {3: 1, 7: 8, 13: 16}
 """Bytes of the types of fixed size: byte, double, UUID."""
 
@@ -199,6 +281,7 @@ class _Footer:
     """The places of the row groups in FileMetaData (parquet.thrift, by Thrift's compact protocol).
 
     Attributes:
+        start: where it begins in the file.
         places: where the description of each row group begins in the file, and where the last one
             ends.
         rows: how many each has.
@@ -213,8 +296,9 @@ class _Footer:
         self._file, self._end = file, whole - 8
         self._before = self._after = b""
         self.places, self.rows = array("q"), array("q")
+        self.start = whole - 8 - size
         try:
-            self._find(whole - 8 - size)
+            self._find(self.start)
         except (IndexError, OverflowError) as error:
             raise DamagedIndex("its footer is cut off") from error
         if not self._after:
@@ -267,10 +351,15 @@ class _Footer:
         Args:
             described: the descriptions of so many row groups, which have so many rows.
         """
-        rows_field = bytes([1 << 4 | _I64]) + _varint(rows << 1)  # zigzag
-        groups = bytes([1 << 4 | _LIST, 15 << 4 | _STRUCT]) + _varint(count) + described
-        footer = self._before + rows_field + groups + self._after
+        before, after = self.around(count, rows)
+        footer = before + described + after
         return _MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC
+
+    def around(self, count: int, rows: int) -> tuple[bytes, bytes]:
+        """A footer before and after the descriptions of so many row groups with so many rows."""
+        rows_field = bytes([1 << 4 | _I64]) + _varint(rows << 1)  # zigzag
+        groups = bytes([1 << 4 | _LIST, 15 << 4 | _STRUCT]) + _varint(count)
+        return self._before + rows_field + groups, self._after
 
 
 def _row_group(data: bytes, at: int) -> tuple[int, int]:
@@ -286,6 +375,45 @@ def _row_group(data: bytes, at: int) -> tuple[int, int]:
             rows = _number(data, at)[0] >> 1
         at = _skip(data, at, kind, 0)
     return rows, at + 1
+
+
+_PLACES: Final = {(5,), (1, 2), (1, 4), (1, 6), (1, 3, 9), (1, 3, 10), (1, 3, 11), (1, 3, 14)}
+"""Fields of RowGroup, ColumnChunk and ColumnMetaData that are places in the file; 0: none."""
+_ORDINAL: Final = (7,)
+
+
+def _moved(data: bytes, at: int, path: tuple[int, ...], by: int, ordinal: int) -> tuple[bytes, int]:
+    """A RowGroup, or what lies at a path in it, moved by so many bytes; where it ends in `data`."""
+    made, number = bytearray(), 0
+    while (head := data[at]) != 0:
+        kind, field, at = head & 15, at, at + 1
+        number += head >> 4
+        here = (*path, number)
+        if here in _PLACES and kind == _I64:
+            value, at = _number(data, at)
+            made.append(head)
+            made += _varint(value + (by << 1) if value else 0)
+        elif here == _ORDINAL and kind == _I16:
+            _, at = _number(data, at)
+            if ordinal < 1 << 15:  # it has 16 bits, and is the last field
+                made.append(head)
+                made += _varint(ordinal << 1)
+        elif here == (1,) and kind == _LIST:
+            count, _, begin = _list(data, at)
+            made += data[field:begin]
+            at = begin
+            for _ in range(count):
+                chunk, at = _moved(data, at, here, by, ordinal)
+                made += chunk
+        elif here == (1, 3) and kind == _STRUCT:
+            described, at = _moved(data, at, here, by, ordinal)
+            made.append(head)
+            made += described
+        else:
+            at = _skip(data, at, kind, 0)
+            made += data[field:at]
+    made.append(0)
+    return bytes(made), at + 1
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -6,10 +6,14 @@ import os
 import re
 import secrets
 import shutil
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from tempfile import TemporaryFile
 from typing import Any, Final, Unpack
 
 import numpy as np
@@ -17,16 +21,18 @@ import numpy as np
 from fragdex.boxes import Box, find, parse
 from fragdex.byterange import ByteRange
 from fragdex.data.film_listing import ListedFilm, listed
-from fragdex.data.set_file import Groups, SetFile, schema
+from fragdex.data.set_file import Groups, GroupWriter, SetFile, schema
+from fragdex.data.set_names import Known, Named, SetNames
 from fragdex.decoding.open_track import TrackSetup
 from fragdex.decoding.video_track import chosen_track
-from fragdex.errors import BuildError, FragdexError, UndecodableMedia
+from fragdex.errors import BuildError, FragdexError, SourceError, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init, traks_of
 from fragdex.formats.fidx import write
-from fragdex.fragments.table import SampleTable
+from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.making import index_source
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head
+from fragdex.lru_cache import LRUCache
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.track import Track
@@ -35,27 +41,6 @@ from fragdex.sources.files import write_file
 
 _BACK: Final = 16
 """Sync samples after which leading pictures are searched for; real ones follow the first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What an earlier run knows of a video.
-
-    >>> Known(10, None, 5).same_as(ListedFilm("a.mp4", 10, None, 5))
-    True
-    """
-
-    size: int | None
-    etag: str | None
-    mtime_ns: int | None
-
-    def same_as(self, film: ListedFilm) -> bool:
-        """Whether the listing shows that it is still the same; False where it does not say."""
-        if self.size is None or self.size != film.size:
-            return False
-        if film.mtime_ns is not None:
-            return self.mtime_ns == film.mtime_ns
-        return film.etag is not None and self.etag == film.etag
 
 
 def row_of(
@@ -71,6 +56,13 @@ def row_of(
 
     Raises: what opening and indexing raise; UndecodableMedia where its pictures are encrypted.
     """
+    try:
+        film.name.encode()
+    except UnicodeEncodeError as error:
+        raise SourceError(
+            f"the name of {name} is no UTF-8", expected="a name that Parquet can hold",
+            advice="rename the file",
+        ) from error  # fmt: skip
     with open_source(film.name, **options) as source:
         if known is not None and source.remote:
             source.refresh()
@@ -178,16 +170,11 @@ def groups_of(samples: SampleTable, numbering: Numbering) -> Groups:
 GROUP_BYTES: Final = 2 << 20
 """Bytes of indexes in a row group; one row group is read to open a video."""
 GROUP_ROWS: Final = 256
+_OPEN: Final = 16
+"""Files of parts that are open at once; there may be thousands."""
+_UNPACKED: Final = 8 << 20
+"""Bytes of row groups that are held while rows of several are put together."""
 _LIGHT: Final = ["path", "size", "etag", "mtime_ns", "error"]
-_SHORT: Final = [*_LIGHT, *(f"tracks.list.element.{name}" for name in ("frames", "start", "end"))]
-"""Columns whose least and largest values are written: those of an index would be two indexes."""
-
-
-def set_writer(where: Any) -> Any:
-    """A `pyarrow.parquet.ParquetWriter` of a set, to a path or a file."""
-    from pyarrow import parquet
-
-    return parquet.ParquetWriter(where, schema(), compression="zstd", write_statistics=_SHORT)
 
 
 class SetParts:
@@ -195,6 +182,9 @@ class SetParts:
 
     Args:
         path: of the set; what was saved of a run before lies next to it.
+
+    Attributes:
+        names: of the videos that it is to have, and of the rows that there are.
 
     A context manager.
 
@@ -206,24 +196,20 @@ class SetParts:
         self._schema = schema()
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
-        self._kept: set[str] = set()
-        self._files: list[Any] = []
-        # name → file, row group, row in it
-        self._places: dict[str, tuple[int, int, int]] = {}
-        self._known: dict[str, Known] = {}
+        self._files: list[str] = []
+        self._before: SetFile | None = None
+        self._opened = LRUCache[SetFile]()
+        self._unpacked = LRUCache[tuple[Any, Int64]]()
         os.makedirs(self._folder, exist_ok=True)
-        parts = sorted(os.listdir(self._folder))
-        older = [os.path.join(self._folder, one) for one in parts if one.endswith(".parquet")]
-        for one in ([path] if os.path.exists(path) else []) + older:
-            self._take(one)
-
-    def known(self) -> dict[str, Known]:
-        """What earlier runs know of videos that they could index, by name."""
-        return self._known
-
-    def keep(self, name: str) -> None:
-        """Take over the row of an earlier run."""
-        self._kept.add(name)
+        self.names = SetNames(self._folder)
+        try:
+            parts = sorted(os.listdir(self._folder))
+            older = [os.path.join(self._folder, one) for one in parts if one.endswith(".parquet")]
+            for one in ([path] if os.path.exists(path) else []) + older:
+                self._take(one)
+        except BaseException:
+            self._close()
+            raise
 
     def add(self, row: dict[str, Any]) -> None:
         """Another row; it is saved now or with the next few."""
@@ -233,84 +219,88 @@ class SetParts:
             self._save()
 
     def finish(self) -> None:
-        """Put the set together from what was added and kept, and forget the parts."""
+        """Put the set together from the rows of its names, and forget the parts."""
         self._save()
         write_file(self._path, self._pieces())
         self._close()
-        shutil.rmtree(self._folder)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> SetParts:
         return self
 
     def __exit__(self, *_: object) -> None:
         if os.path.isdir(self._folder):  # not finished
-            self._save()
-            self._close()
-            if not os.listdir(self._folder):
-                os.rmdir(self._folder)
+            try:
+                self._save()
+            finally:
+                self._close()
 
     def _close(self) -> None:
-        for file in self._files:
-            file.close()
+        if self._before is not None:
+            self._before.close()
+        self._opened.close()
+        self.names.close()
+        with suppress(OSError):  # there are parts
+            os.rmdir(self._folder)
 
     def _save(self) -> None:
         if not self._rows:
             return
-        sink = _Sink()
-        writer = set_writer(sink)
-        writer.write_table(self._table(self._rows))
-        writer.close()
         name = f"{len(self._files):06}-{secrets.token_hex(4)}.parquet"
         path = os.path.join(self._folder, name)
-        write_file(path, [sink.taken()])
-        added = {row["path"] for row in self._rows}
+        with self._writer() as writer:
+            write_file(path, [writer.group(self._table(self._rows)), *writer.end()])
         self._rows, self._bytes = [], 0
         self._take(path)
-        self._kept |= added
 
     def _take(self, path: str) -> None:
-        opened = SetFile(path)
-        number = len(self._files)
-        self._files.append(opened)
-        for group in range(len(opened.ends)):
-            light = opened.read(group, _LIGHT).to_pylist()
-            for row, one in enumerate(light):
-                name = one["path"]
-                self._places[name] = number, group, row
-                if one["error"] is None:
-                    self._known[name] = Known(one["size"], one["etag"], one["mtime_ns"])
-                else:
-                    self._known.pop(name, None)
+        """The rows of a file; those of another file with their names are forgotten."""
+        number, opened = len(self._files), SetFile(path)
+        self._files.append(path)
+        if path == self._path:  # another run may replace it
+            self._before = opened
+        for first, light in opened.pieces(_LIGHT):
+            self.names.add_rows(number, first, light.to_pylist())
+
+    def _file(self, number: int) -> SetFile:
+        path = self._files[number]
+        if path == self._path and self._before is not None:
+            return self._before
+        return self._opened.get_or_make(number, _OPEN, partial(SetFile, path))
+
+    @contextmanager
+    def _writer(self) -> Iterator[GroupWriter]:
+        with TemporaryFile(dir=self._folder) as described:
+            yield GroupWriter(described)
 
     def _pieces(self) -> Iterator[bytes]:
-        sink = _Sink()
-        writer = set_writer(sink)
-        rows: list[Any] = []
-        size = 0
-        import pyarrow as pa
+        runs: list[tuple[Any, int, int]] = []  # a table, its first row, where they end
+        size = count = 0
+        with self._writer() as writer:
+            for table, row, weight in self._chosen():
+                if runs and (size + weight > GROUP_BYTES or count >= GROUP_ROWS):
+                    yield writer.group(_joined(runs))
+                    runs, size, count = [], 0, 0
+                if runs and runs[-1][0] is table and runs[-1][2] == row:
+                    runs[-1] = table, runs[-1][1], row + 1
+                else:
+                    runs.append((table, row, row + 1))
+                size, count = size + weight, count + 1
+            if runs:
+                yield writer.group(_joined(runs))
+            yield from writer.end()
 
-        for row, weight in self._chosen():
-            if rows and (size + weight > GROUP_BYTES or len(rows) >= GROUP_ROWS):
-                writer.write_table(pa.concat_tables(rows).combine_chunks())
-                rows, size = [], 0
-                yield sink.taken()
-            rows.append(row)
-            size += weight
-        if rows:
-            writer.write_table(pa.concat_tables(rows).combine_chunks())
-        writer.close()
-        yield sink.taken()
-
-    def _chosen(self) -> Iterator[tuple[Any, int]]:
-        """The rows of the set by name, each with the bytes of its index."""
-        last: tuple[int, int] | None = None
-        table: Any = None
-        for name in sorted(self._kept):
-            file, group, row = self._places[name]
-            if last != (file, group):
-                table, last = self._files[file].read(group), (file, group)
-            one = table.slice(row, 1)
-            yield one, len(one["index"][0].as_py() or b"")
+    def _chosen(self) -> Iterator[tuple[Any, int, int]]:
+        """The rows of the set by name: a table, a row of it, the bytes of its index."""
+        for number, row in self.names.places():
+            file = self._file(number)
+            group = bisect_right(file.ends, row)
+            table, sizes = self._unpacked.get_or_make(
+                (number, group), _UNPACKED, partial(_group, file, group),
+                weight=lambda made: made[0].nbytes,
+            )  # fmt: skip
+            place = row - (file.ends[group - 1] if group else 0)
+            yield table, place, int(sizes[place])
 
     def _table(self, rows: list[dict[str, Any]]) -> Any:
         import pyarrow as pa
@@ -318,34 +308,21 @@ class SetParts:
         return pa.Table.from_pylist(rows, self._schema)
 
 
-class _Sink:
-    """A file that is taken away in pieces."""
+def _group(file: SetFile, group: int) -> tuple[Any, Int64]:
+    """A row group, and the bytes of the index of each of its rows."""
+    from pyarrow import compute
 
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-        self.closed = False
+    table = file.read(group)
+    sizes = compute.fill_null(compute.binary_length(table["index"]), 0)
+    return table, sizes.to_numpy().astype(np.int64)
 
-    def write(self, data: Any) -> int:
-        self._parts.append(bytes(data))
-        self._size += len(data)
-        return len(data)
 
-    def tell(self) -> int:
-        return self._size
+def _joined(runs: Sequence[tuple[Any, int, int]]) -> Any:
+    import pyarrow as pa
 
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.closed = True
-
-    def writable(self) -> bool:
-        return True
-
-    def taken(self) -> bytes:
-        parts, self._parts = self._parts, []
-        return b"".join(parts)
+    return pa.concat_tables(
+        [table.slice(first, stop - first) for table, first, stop in runs]
+    ).combine_chunks()
 
 
 _AHEAD: Final = 4
@@ -391,7 +368,8 @@ def write_set(
 
     A video that is already in the file, with the same size and entity tag or date, is not indexed
     again; a broken one is tried again. Progress is saved every few videos in a folder next to the
-    file, so that an interrupted run resumes. The file itself is replaced at the end.
+    file, so that an interrupted run resumes. The file itself is replaced at the end. Memory does
+    not grow with the number of videos: names, too, are in that folder meanwhile.
 
     Args:
         what: paths, folders (all videos below them), globs with `**`, URLs, and the same for
@@ -422,40 +400,34 @@ def write_set(
         raise ValueError(f"at least one job, not {jobs}")
     names = [what] if isinstance(what, str | os.PathLike) else what
     films = listed(
-        [os.fspath(name) for name in names],
+        (os.fspath(name) for name in names),
         store=options.get("store"),
         filesystem=options.get("filesystem"),
     )
     elsewhere = options.get("store") is not None or options.get("filesystem") is not None
     folder = os.path.dirname(os.path.abspath(path))
-    named = {(f.name if elsewhere else _seen_from(folder, f.name)): f for f in films}
-    summary = SetSummary(films=len(named))
     with SetParts(os.fspath(path)) as parts:
-        known = parts.known()
-        summary.gone = len(known.keys() - named.keys())
-        work: list[tuple[str, ListedFilm]] = []
-        for name, film in named.items():
-            if name in known and known[name].same_as(film):
-                parts.keep(name)
-                summary.unchanged += 1
-            else:
-                work.append((name, film))
+        parts.names.add_films(
+            (_shown(film.name if elsewhere else _seen_from(folder, film.name)), film)
+            for film in films
+        )
+        count, changed, gone = parts.names.counts()
+        summary = SetSummary(films=count, unchanged=count - changed, gone=gone)
         workers = jobs or 2 * (os.cpu_count() or 1)
         own = ThreadPoolExecutor(workers, "fragdex-set") if executor is None else None
         run = executor or own
         assert run is not None
         try:
-            ordered = _in_order(run, _batches(work, workers), known, options, _AHEAD * workers)
-            for name, (row, error) in ordered:
+            batches = _batches(parts.names.changed(), changed, workers)
+            for film, name, (row, error) in _in_order(run, batches, options, _AHEAD * workers):
                 if row is not None:
                     summary.indexed += 1
                     parts.add(row)
                 elif error is not None:
                     summary.broken[name] = error
-                    parts.add(_broken(name, named[name], error))
+                    parts.add(_broken(name, film, error))
                 else:
                     summary.unchanged += 1
-                    parts.keep(name)
                 if each is not None:
                     each(name, error)
         finally:
@@ -466,39 +438,33 @@ def write_set(
 
 
 Result = tuple[dict[str, Any] | None, str | None]
-Named = tuple[str, ListedFilm]
-"""The name that a row has, and its video."""
 
 
-def _batches(work: Sequence[Named], workers: int) -> Iterator[list[Named]]:
+def _batches(work: Iterable[Named], count: int, workers: int) -> Iterator[list[Named]]:
     """Small local videos together, if each worker still gets several batches; others alone."""
-    most = min(_BATCH_FILMS, len(work) // (_AHEAD * workers))
+    most = min(_BATCH_FILMS, count // (_AHEAD * workers))
     batch: list[Named] = []
     size = 0
-    for name, film in work:
+    for named in work:
+        film = named[0]
         weight = film.size if film.mtime_ns is not None and film.size is not None else _BATCH_BYTES
         if batch and (len(batch) >= most or size + weight > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append((name, film))
+        batch.append(named)
         size += weight
     if batch:
         yield batch
 
 
 def _in_order(
-    run: Executor,
-    work: Iterator[list[Named]],
-    known: dict[str, Known],
-    options: SourceOptions,
-    ahead: int,
-) -> Iterator[tuple[str, Result]]:
+    run: Executor, work: Iterator[list[Named]], options: SourceOptions, ahead: int
+) -> Iterator[tuple[ListedFilm, str, Result]]:
     waiting: deque[tuple[list[Named], Future[list[Result]]]] = deque()
     try:
         while True:
             while len(waiting) < ahead and (batch := next(work, None)) is not None:
-                films = [(film, known.get(name), name) for name, film in batch]
-                waiting.append((batch, run.submit(_indexed, films, options)))
+                waiting.append((batch, run.submit(_indexed, batch, options)))
             if not waiting:
                 return
             batch, future = waiting.popleft()
@@ -506,19 +472,17 @@ def _in_order(
                 results = future.result()
             except FragdexError as error:  # of an executor: the process of a task ended
                 if len(batch) > 1:  # one of them ends it; which one is seen if each is alone
-                    yield from _in_order(run, iter([[one] for one in batch]), known, options, ahead)
+                    yield from _in_order(run, iter([[one] for one in batch]), options, ahead)
                     continue
                 results = [(None, str(error))]
-            for (name, _), result in zip(batch, results, strict=True):
-                yield name, result
+            for (film, _, name), result in zip(batch, results, strict=True):
+                yield film, name, result
     finally:
         for _, future in waiting:
             future.cancel()
 
 
-def _indexed(
-    films: list[tuple[ListedFilm, Known | None, str]], options: SourceOptions
-) -> list[Result]:
+def _indexed(films: list[Named], options: SourceOptions) -> list[Result]:
     return [_row_or_error(*film, options) for film in films]
 
 
@@ -536,6 +500,11 @@ def _broken(name: str, film: ListedFilm, error: str) -> dict[str, Any]:
         "path": name, "size": film.size, "etag": film.etag, "mtime_ns": film.mtime_ns,
         "error": error, "tracks": [], "init": None, "index": None,
     }  # fmt: skip
+
+
+def _shown(name: str) -> str:
+    """A name as a row has it: bytes that are no UTF-8 are escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _seen_from(folder: str, name: str) -> str:
