@@ -24,7 +24,7 @@ def test_what_became_of_each_byte(call):
     ran = call("repair", BROKEN, "--like", GOOD, "--spans")
     assert "48 –          5,832  proved     samples" in ran.out
     answer = json.loads(call("repair", BROKEN, "--like", GOOD, "--json").out)
-    assert answer["mended"] is None
+    assert answer["repaired"] is None
     assert answer["lost"] == 0
     assert answer["spans"][-1] == {"start": 48, "stop": 5832, "state": "proved", "what": "samples"}
     assert [track["samples"] for track in answer["tracks"]] == [50, 33]
@@ -36,7 +36,8 @@ def test_what_is_lost_is_said(call, tmp_path):
     (tmp_path / "holed.mp4").write_bytes(data)
     ran = call("repair", "holed.mp4", "--like", GOOD)
     assert ran.code == 0
-    assert "1 places are in no sample" in ran.err
+    assert "in 1 place are in no sample" in ran.err
+    assert ran.lines[0].startswith("holed.mp4: would be ")
     assert " lost" in ran.lines[0]
 
 

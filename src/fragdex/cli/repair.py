@@ -95,7 +95,7 @@ def _repair(
         if name in outputs:
             emit(bytes_of_view(repaired.view, source), outputs[name])
     return {
-        "mended": outputs.get(name),
+        "repaired": outputs.get(name),
         "size": repaired.view.size,
         "media_type": repaired.view.media_type,
         "tracks": [
@@ -116,11 +116,11 @@ def _repair(
 
 
 def _text(name: str, repaired: dict[str, Any], spans: bool) -> str:
-    from fragdex.seeking.show import byte_count, clock
+    from fragdex.seeking.show import byte_count
 
     lines = [
         f"track {track['track_ID']}: {track['kind']} {track['codec'] or ''}, "
-        f"{track['samples']:,} samples ({track['proved']:,} proved), {clock(track['seconds'])}"
+        f"{track['samples']:,} samples ({track['proved']:,} proved), {track['seconds']:,.3f} s"
         for track in repaired["tracks"]
     ]
     if spans:
@@ -131,6 +131,7 @@ def _text(name: str, repaired: dict[str, Any], spans: bool) -> str:
         if len(repaired["spans"]) > SHOWN:
             lines.append(f"… and {len(repaired['spans']) - SHOWN:,} more: --json has all of them")
     lost = f", {byte_count(repaired['lost'])} lost" if repaired["lost"] else ", nothing lost"
-    where = repaired["mended"] or "mended"
-    lines.insert(0, f"{where}: {name}, {byte_count(repaired['size'])}{lost}")
+    size, where = byte_count(repaired["size"]), repaired["repaired"]
+    head = f"{where}: {name}, {size}{lost}" if where else f"{name}: would be {size}{lost}"
+    lines.insert(0, head)
     return "\n".join(lines) + "\n"

@@ -99,7 +99,10 @@ _STYLE = (
     ".films{list-style:none;padding:0;display:grid;gap:1rem;"
     "grid-template-columns:repeat(auto-fill,minmax(10rem,1fr))}"
     ".films a{overflow-wrap:anywhere}"
-    ".films img{display:block;width:100%;aspect-ratio:16/9;object-fit:contain;background:#8883}"
+    ".films img,.films em{width:100%;aspect-ratio:16/9;background:#8883}"
+    ".films img{display:block;object-fit:contain}"
+    ".films em{display:grid;place-items:center;color:#888}"
+    "[hidden]{display:none!important}"
 )
 
 

@@ -505,7 +505,8 @@ def _doubts(
     if lost:
         size = sum(one.stop - one.start for one in lost)
         doubts.append(
-            f"{size:,} bytes in {len(lost):,} places are in no sample; the video continues after"
+            f"{size:,} bytes in {len(lost):,} place{'s' * (len(lost) > 1)} are in no sample; the"
+            " video continues after"
             " the time that they would take"
         )
     return doubts

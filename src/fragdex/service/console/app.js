@@ -78,7 +78,8 @@ function theme(wanted) {
   if (wanted === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = wanted;
   $("theme").textContent = { system: "Auto", light: "Light", dark: "Dark" }[wanted];
-  $("theme").setAttribute("aria-label", `Colours: ${$("theme").textContent}`);
+  $("theme").title = `Colours: ${$("theme").textContent}`;
+  $("theme").setAttribute("aria-label", $("theme").title);
   dispatchEvent(new Event("fragdex.theme"));
 }
 

@@ -7,7 +7,7 @@ import { follow } from "./events.js";
 import { bytesText, secondsOf, when } from "./format.js";
 import { indexTab } from "./index_tab.js";
 import { Lane, Player } from "./player.js";
-import { isRepairable, repair } from "./repair.js";
+import { isRepairable, reasonOf, repair } from "./repair.js";
 import { deleteShown, go, note, title } from "./router.js";
 import { clipTab, linksTab } from "./share.js";
 import { storyboard } from "./storyboard.js";
@@ -51,7 +51,7 @@ export async function show(view, { id, query, signal }) {
     }
     if (file.status === "failed") {
       if (isRepairable(file)) film.append(repair(file, signal));
-      throw new Error(file.problem?.detail ?? "The file cannot be used.");
+      throw new Error(reasonOf(file.problem) || "The file cannot be used.");
     }
     save.hidden = file.status !== "ready";
     if (file.status === "ready") await open(film, file, place, query, state, signal);

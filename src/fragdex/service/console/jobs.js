@@ -4,6 +4,7 @@ import { askJson, post } from "./api.js";
 import { bar, chip, keepFocus, table } from "./collection.js";
 import { attempt, complain, empty, h, pause, sentence } from "./dom.js";
 import { count, when } from "./format.js";
+import { reasonOf } from "./repair.js";
 import { title } from "./router.js";
 
 const NEWEST = 50; // of each kind
@@ -52,7 +53,7 @@ async function all(signal) {
 
 function job(field, one) {
   const common = { id: one.id, status: one.status, since: one.created_at, failed: one.status === "failed",
-    problem: one.problem?.detail ?? "" };
+    problem: reasonOf(one.problem) };
   if (field === "processes") {
     return { ...common, name: "Make playable", href: `files/${one.unprocessed_file_id}`, done: one.progress,
       again: common.failed ? `unprocessed_files/${one.unprocessed_file_id}/process` : null };

@@ -11,6 +11,11 @@ export function isRepairable(file) {
   return (file.problem?.detail ?? "").includes("fragdex repair");
 }
 
+// Why a file cannot be used, without what to call for its repair: there is a button for that.
+export function reasonOf(problem) {
+  return (problem?.detail ?? "").split("; fragdex repair")[0];
+}
+
 export function repair(file, signal) {
   const state = h("p#repair-state.soft", { role: "status" }, "The samples of this video may still be in the file.");
   const bar = h("progress", { max: 1, value: 0, "aria-label": "Repairing", hidden: true });

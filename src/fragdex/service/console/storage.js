@@ -3,7 +3,7 @@
 import { ask, askJson } from "./api.js";
 import { table } from "./collection.js";
 import { h, twice } from "./dom.js";
-import { bytesText, count, when } from "./format.js";
+import { bytesText, clock, count, when } from "./format.js";
 import { title } from "./router.js";
 
 const NEWEST = 200; // files that are looked through
@@ -44,7 +44,7 @@ function used({ stored_bytes: stored, limits: { max_stored_bytes: most } }, free
 function facts({ jobs, limits }) {
   const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
   return [fact("Jobs in progress", `${count(jobs)} of ${count(limits.max_jobs)}`),
-    fact("Longest render", `${count(limits.max_render_seconds)} s`),
+    fact("Longest render", clock(limits.max_render_seconds, 0)),
     fact("Cost of a render", limits.max_render_cost === null ? "Not limited" : count(limits.max_render_cost)),
     fact("Storage", limits.max_stored_bytes === null ? "Not limited" : bytesText(limits.max_stored_bytes)),
     fact("Files are kept", limits.retention_days === null ? "Until they are deleted" : `${count(limits.retention_days)} days`)];
