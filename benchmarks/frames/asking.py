@@ -16,12 +16,14 @@ from typing import Any
 import films
 from rounds import Amount, Amounts, Polite, in_turns
 
-__all__ = ["PYTHON", "Setting", "ask", "raced", "run_examples", "truth_of", "wrong_of"]
+__all__ = ["BRIDGES", "PYTHON", "Setting", "ask", "raced", "run_examples", "truth_of", "wrong_of"]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PYTHON = ROOT / ".venv-frames" / "bin" / "python"
 """Where the peers are; ./dev bench-frames makes it."""
+BRIDGES = ROOT / ".venv-bridges" / "bin" / "python"
+"""Where LeRobot and Ray are; ./dev bridges makes it."""
 
 Contenders = Mapping[str, dict[str, Any]]
 
@@ -37,13 +39,14 @@ class Setting(Polite):
 
 
 @cache
-def _plain_names() -> str:
+def _plain_names(python: Path) -> str:
     """Folders for LD_LIBRARY_PATH: PyAV's own FFmpeg under the names that torchcodec asks for.
 
     So both decode with the same libraries.
     """
-    libraries = next((ROOT / ".venv-frames" / "lib").glob("python*/site-packages/av.libs"))
-    folder = ROOT / ".venv-frames" / "plain-names"
+    environment = python.parents[1]
+    libraries = next((environment / "lib").glob("python*/site-packages/av.libs"))
+    folder = environment / "plain-names"
     folder.mkdir(exist_ok=True)
     for path in libraries.iterdir():
         found = re.fullmatch(r"(lib(?:av|sw)\w+)-\w+(\.so\.\d+)[\d.]*", path.name)
@@ -54,16 +57,18 @@ def _plain_names() -> str:
     return f"{folder}:{libraries}"
 
 
-def surroundings_of_peers() -> dict[str, str]:
+def surroundings_of_peers(python: Path = PYTHON) -> dict[str, str]:
     """The environment of a child."""
-    return {**os.environ, "LD_LIBRARY_PATH": _plain_names(), "PYTHONNOUSERSITE": "1"}
+    return {**os.environ, "LD_LIBRARY_PATH": _plain_names(python), "PYTHONNOUSERSITE": "1"}
 
 
-def ask(task: str, *, variables: Mapping[str, str] | None = None, **job: Any) -> dict[str, Any]:
+def ask(
+    task: str, *, variables: Mapping[str, str] | None = None, python: Path = PYTHON, **job: Any
+) -> dict[str, Any]:
     """Let a child work."""
     done = subprocess.run(
-        [str(PYTHON), str(HERE / "child.py")], input=json.dumps({"task": task, **job}),
-        capture_output=True, text=True, env={**surroundings_of_peers(), **(variables or {})},
+        [str(python), str(HERE / "child.py")], input=json.dumps({"task": task, **job}),
+        capture_output=True, text=True, env={**surroundings_of_peers(python), **(variables or {})},
         timeout=3600, check=False,
     )  # fmt: skip
     if done.returncode:

@@ -164,6 +164,10 @@ def main() -> None:
     if task in TASKS:
         _warm(job.get("who", ""))
         answer = TASKS[task](job)
+    elif task in ("episodes", "names", "nodes"):
+        import others
+
+        answer = others.TASKS[task](job)
     else:
         import loaders
 

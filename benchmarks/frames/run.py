@@ -25,6 +25,7 @@ sys.path.insert(1, str(HERE.parent))
 import machine  # noqa: E402
 import rows_loader  # noqa: E402
 import rows_local  # noqa: E402
+import rows_others  # noqa: E402
 import rows_remote  # noqa: E402
 import told  # noqa: E402
 from asking import PYTHON, Setting, run_examples  # noqa: E402
@@ -49,6 +50,10 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     **{f"loader-{each}": partial(rows_loader.loader, each=each) for each in (1, 8)},
     "memory": rows_loader.memory,
     "epoch": rows_loader.epoch,
+    "episodes": rows_others.episodes,
+    "episodes-remote": partial(rows_others.episodes, remote=True),
+    "names": rows_others.names,
+    "nodes": rows_others.nodes,
     "same": rows_local.same,
 }
 

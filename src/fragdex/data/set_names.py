@@ -46,14 +46,14 @@ _TABLES: Final = """
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;
-    CREATE TABLE films (name TEXT PRIMARY KEY, opened BLOB, size, etag, mtime_ns) WITHOUT ROWID;
+    CREATE TABLE videos (name TEXT PRIMARY KEY, opened BLOB, size, etag, mtime_ns) WITHOUT ROWID;
     CREATE TABLE saved (name TEXT PRIMARY KEY, is_whole, size, etag, mtime_ns, file, line)
     WITHOUT ROWID;
 """
 _CHANGED: Final = """
-    FROM films LEFT JOIN saved ON saved.name = films.name AND saved.is_whole
+    FROM videos LEFT JOIN saved ON saved.name = videos.name AND saved.is_whole
     WHERE NOT is_same(saved.size, saved.etag, saved.mtime_ns,
-                      films.size, films.etag, films.mtime_ns)
+                      videos.size, videos.etag, videos.mtime_ns)
 """
 
 
@@ -99,7 +99,7 @@ class SetNames:
             films: names are UTF-8; the path that a video has need not be.
         """
         self._insert(
-            "INSERT OR REPLACE INTO films VALUES (?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO videos VALUES (?, ?, ?, ?, ?)",
             (
                 (name, os.fsencode(film.name), film.size, film.etag, film.mtime_ns)
                 for name, film in films
@@ -126,10 +126,10 @@ class SetNames:
     def counts(self) -> tuple[int, int, int]:
         """How many videos there are to be, how many are not as saved, how many are gone."""
         queries = (
-            "SELECT count(*) FROM films",
+            "SELECT count(*) FROM videos",
             f"SELECT count(*) {_CHANGED}",
             "SELECT count(*) FROM saved WHERE is_whole"
-            " AND NOT EXISTS (SELECT 1 FROM films WHERE films.name = saved.name)",
+            " AND NOT EXISTS (SELECT 1 FROM videos WHERE videos.name = saved.name)",
         )
         films, changed, gone = (self._rows(query)[0][0] for query in queries)
         return films, changed, gone
@@ -137,9 +137,9 @@ class SetNames:
     def changed(self) -> Iterator[Named]:
         """Videos that are new, or not as they were saved, by name."""
         query = (
-            "SELECT films.name, opened, films.size, films.etag, films.mtime_ns,"
+            "SELECT videos.name, opened, videos.size, videos.etag, videos.mtime_ns,"
             " is_whole, saved.size, saved.etag, saved.mtime_ns"
-            f" {_CHANGED} AND films.name > ? ORDER BY films.name LIMIT {_PAGE}"
+            f" {_CHANGED} AND videos.name > ? ORDER BY videos.name LIMIT {_PAGE}"
         )
         for name, opened, size, etag, mtime_ns, is_whole, *known in self._paged(query):
             film = ListedFilm(os.fsdecode(opened), size, etag, mtime_ns)
@@ -148,7 +148,7 @@ class SetNames:
     def places(self) -> Iterator[tuple[int, int]]:
         """File and row of all videos that the set is to have, by name."""
         query = (
-            "SELECT name, file, line FROM films JOIN saved USING (name)"
+            "SELECT name, file, line FROM videos JOIN saved USING (name)"
             f" WHERE name > ? ORDER BY name LIMIT {_PAGE}"
         )
         for _, file, line in self._paged(query):

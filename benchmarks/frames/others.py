@@ -1,0 +1,206 @@
+"""Work beside LeRobot and Ray, and sets with many names: tasks of child.py."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Job = dict[str, Any]
+Answer = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+FILM = (ROOT / "fixtures" / "open-gop.mp4").read_bytes()
+
+
+def episodes(job: Job) -> Answer:
+    """Shuffled batches of a set of episodes; checksums of their pictures and numbers."""
+    import torch
+
+    who, root = job["who"], job["root"]
+    clock, used = time.perf_counter(), time.process_time()
+    data = _OWNERS[who](root, job["address"])
+    opened = time.perf_counter() - clock
+    chance = np.random.default_rng(job["seed"])
+    order = chance.permutation(len(data))[: job["batches"] * job["batch"]].tolist()
+    sums = []
+    for batch in torch.utils.data.DataLoader(data, batch_size=job["batch"], sampler=order):
+        found = 0
+        for name in sorted(batch):
+            if isinstance(batch[name], torch.Tensor):
+                found = zlib.crc32(np.ascontiguousarray(batch[name].numpy()), found)
+        sums.append(found)
+    return {
+        "seconds": time.perf_counter() - clock, "open": opened,
+        "cpu": time.process_time() - used, "sums": sums,
+    }  # fmt: skip
+
+
+def _lerobot(root: str, address: str) -> Any:
+    from lerobot.datasets.lerobot_dataset import LeRobotDataset
+    from lerobot.datasets.video_utils import decode_video_frames
+
+    class FromAddress(LeRobotDataset):
+        """Opens videos as its StreamingLeRobotDataset does: by a URL, through fsspec."""
+
+        def _query_videos(self, times: dict[str, list[float]], episode: int) -> dict[str, Any]:
+            rows, found = self.meta.episodes[episode], {}
+            for key, asked in times.items():
+                begin = rows[f"videos/{key}/from_timestamp"]
+                path = f"{address}/{self.meta.get_video_file_path(episode, key)}"
+                shifted = [begin + one for one in asked]
+                pictures = decode_video_frames(path, shifted, self.tolerance_s, self.video_backend)
+                found[key] = pictures.squeeze(0)
+            return found
+
+    owner = FromAddress if address else LeRobotDataset
+    return owner("some/set", root=root, video_backend="torchcodec")
+
+
+def _ours(root: str, address: str) -> Any:
+    from fragdex.bridges.lerobot import LeRobotSet
+
+    return LeRobotSet(address or root, threads=2)
+
+
+_OWNERS: dict[str, Callable[[str, str], Any]] = {"LeRobot": _lerobot, "fragdex": _ours}
+
+
+class _Ready(Executor):
+    """Answers each video of `write_set` with a copy of one row."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self._row = row
+
+    def submit(self, _: Any, /, films: Any, options: Any) -> Future[Any]:  # type: ignore[override]
+        """Rows without reading anything."""
+        done: Future[Any] = Future()
+        rows = [{**self._row, "path": name, "etag": film.etag} for film, _, name in films]
+        done.set_result([(row, None) for row in rows])
+        return done
+
+
+def names(job: Job) -> Answer:
+    """A set of so many names in a bucket, written and resumed; what this process had at most."""
+    import obstore.store
+
+    from fragdex.data import write_set
+    from fragdex.data.set_file import SetFile
+
+    path, count = job["path"], job["count"]
+    store = obstore.store.MemoryStore()
+    store.put("film.mp4", FILM)
+    write_set(["film.mp4"], path, store=store)
+    row = SetFile(path).read(0).to_pylist()[0]
+    os.unlink(path)
+
+    def films() -> Iterator[str]:
+        for number in range(count):
+            yield f"s3://a-bucket/of/many/folders/{number // 1000:06}/{number:09}.mp4"
+
+    before = _peak()
+    clock = time.perf_counter(), time.process_time()
+    summary = write_set(films(), path, executor=_Ready(row))
+    seconds, cpu = time.perf_counter() - clock[0], time.process_time() - clock[1]
+    assert summary.indexed == count
+    return {"before": before, "peak": _peak(), "seconds": seconds, "cpu": cpu}
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def nodes(job: Job) -> Answer:
+    """Index the videos of a server on two local nodes of Ray, one of which is killed on the way.
+
+    Videos a second with both nodes, and with the one that is left, are of the same run.
+    """
+    import ray
+    from ray.cluster_utils import Cluster
+
+    from fragdex.bridges.ray_executor import RayExecutor
+    from fragdex.data import VideoSet, write_set
+    from fragdex.data.set_file import SetFile
+
+    folder = Path(job["folder"])
+    sizes = {f"{job['url']}/{one.name}": one.stat().st_size for one in sorted(folder.iterdir())}
+    # A node keeps as many idle workers as it has processors.
+    options = {"num_cpus": job["tasks"], "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=options)
+    seen: Counter[str] = Counter()
+    ends: list[float] = []
+    killed = 0.0
+    try:
+        other = cluster.add_node(**options)
+        ray.init(address=cluster.address, log_to_driver=False)
+        executor = RayExecutor()
+        jobs = 2 * job["tasks"]
+        stay = "__import__('time').sleep(2) or __import__('os').getpid()"
+        workers: set[int] = set()
+        for _ in range(30):  # until all have started
+            workers |= {one.result() for one in [executor.submit(eval, stay) for _ in range(jobs)]}
+            if len(workers) >= jobs:
+                break
+        spent: dict[int, float] = dict.fromkeys(workers, 0.0)
+        before, used = _processor_seconds(spent), time.process_time()
+
+        def each(name: str, error: str | None) -> None:
+            nonlocal killed
+            seen[name] += 1
+            ends.append(time.monotonic())
+            assert error is None, (name, error)
+            if len(ends) % 50 == 0:
+                spent.update(_processor_seconds(spent))
+            if len(ends) == len(sizes) * 6 // 10:
+                killed = time.monotonic()
+                cluster.remove_node(other, allow_graceful=False)
+
+        begun = time.monotonic()
+        summary = write_set(sizes, job["path"], jobs=jobs, executor=executor, each=each)
+        spent.update(_processor_seconds(spent))
+        used = time.process_time() - used
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    both = [one for one in ends if begun + job["settle"] < one < killed]
+    alone = [one for one in ends if one > killed + job["settle"]]
+    file = SetFile(job["path"])
+    rows = [row for _, table in file.pieces(["path", "size"]) for row in table.to_pylist()]
+    return {
+        "indexed": summary.indexed, "rows": len(rows),
+        "lost": len(sizes.keys() - {row["path"] for row in rows}),
+        "twice": len(rows) - len({row["path"] for row in rows})
+        + sum(times - 1 for times in seen.values()),
+        "wrong": sum(sizes.get(row["path"]) != row["size"] for row in rows),
+        "playable": len(VideoSet(job["path"], follow=True)),
+        "both": (len(both) - 1) / (both[-1] - both[0]),
+        "alone": (len(alone) - 1) / (alone[-1] - alone[0]),
+        "stood": max(later - one for one, later in pairwise(ends)),
+        "seconds": ends[-1] - begun, "workers": len(workers),
+        "driver_cpu": used / len(ends),
+        "worker_cpu": sum(spent[one] - before[one] for one in before) / len(ends),
+    }  # fmt: skip
+
+
+def _processor_seconds(processes: Iterable[int]) -> dict[int, float]:
+    """What these processes have used, without those that have ended."""
+    found, tick = {}, os.sysconf("SC_CLK_TCK")
+    for one in processes:
+        with suppress(OSError):
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            found[one] = (int(fields[11]) + int(fields[12])) / tick
+    return found
+
+
+TASKS: dict[str, Callable[[Job], Answer]] = {
+    "episodes": episodes, "names": names, "nodes": nodes,
+}  # fmt: skip
