@@ -153,6 +153,19 @@ def test_lance_keeps_clips_as_blobs(windows, tmp_path):
     assert (clip[row["wanted"]].data == windows[2]["frames"]).all()
 
 
+def test_lancedb_has_a_table_of_clips(windows, tmp_path):
+    lancedb = pytest.importorskip("lancedb", reason=WHY)
+    table = ClipTable(windows, [*PLAIN, "clip"])
+    clips = lancedb.connect(tmp_path / "clips").create_table("clips", table.reader())
+    found = clips.search().where("first = 8 and video = 1").select(["uri", "wanted"])
+    (row,) = found.with_row_id(True).to_list()
+    assert row["uri"].endswith(NAMES[1])
+    with clips.to_lance().take_blobs("clip", ids=[row["_rowid"]])[0] as blob:
+        clip = fragdex.Frames(blob.readall())[row["wanted"]].data
+    numbers = [n for n in range(len(windows)) if windows.video_of(n) == 1]
+    assert (clip == windows[numbers[1]]["frames"]).all()
+
+
 def test_daft_reads_windows_and_pushes_down_columns(windows, monkeypatch):
     daft = pytest.importorskip("daft", reason=WHY)
     frame = daft_source(ClipTable(windows, ["uri", "first", "frames"]), rows=2).read()

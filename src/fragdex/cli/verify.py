@@ -184,6 +184,8 @@ def _unproved(
         differing.append(
             Finding("other-root", f"the root is {proof.root.hex()}, not {root.lower()}")
         )
+    if not proof.kept:
+        notes.append("it proves no byte: no piece that the source has a digest of is whole in it")
     budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
     with open_source(file, **budget) as source:
         for wrong in proof.wrong(source):

@@ -55,8 +55,9 @@ def write(index: Index, *, period: int | None = None, source: Any = None) -> byt
             before.update(set(track.fragments.moof_offset.tolist()))
     if not tfras:
         raise BuildError(
-            "this form needs movie fragments at known positions",
-            advice="build the index with exact=True, or make a fragmented copy first",
+            "this form needs movie fragments at known positions, and the index has none",
+            advice="index a fragmented file box by box (--exact), or make a fragmented copy first:"
+            " fragdex view FILE -o COPY.mp4",
         )
     mfro = make_box("mfro")
     size = len(build(make_box("mfra", children=[*tfras, mfro])))
