@@ -24,6 +24,7 @@ import rows_build
 import rows_look
 import rows_memory
 import rows_process
+import rows_repair
 import rows_seek
 import rows_views
 from rows import Row, Setting
@@ -49,6 +50,7 @@ ROWS: dict[str, Callable[[Setting], Row]] = {
     "storyboard": rows_look.storyboard,
     "peaks": rows_look.peaks,
     "md5": rows_process.digest,
+    "repair": rows_repair.repair,
     "command-line": rows_process.command_line,
     "start": rows_process.start,
     "first-call": rows_process.first_call,

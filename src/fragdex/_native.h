@@ -2,8 +2,9 @@
  *
  * A part uses only parts before it: _native_arguments.c, _native_runs.c, _native_programs.c,
  * _native_shapes.c, _native_samples.c, _native_walk.c, _native_file.c, and _native_tables.c behind
- * the programs; _native_columns.c and _native_chunks.c need the arguments alone, _native_frames.c
- * and _native_pictures.c nothing. What a part lends to others stands in the header of its name.
+ * the programs; _native_columns.c and _native_chunks.c need the arguments alone, _native_pictures.c
+ * nothing. Of the walk over media data, _native_frames.c, _native_units.c and _native_obus.c stand
+ * before _native_media.c. What a part lends to others stands in the header of its name.
  * _native_module.c names what Python may call; no part uses it.
  *
  * Loops run without the interpreter's lock, so that what a caller lends may change meanwhile. Each
@@ -165,6 +166,7 @@ PyObject *aac_frame(PyObject *self, PyObject *args);
 PyObject *find_bytes(PyObject *self, PyObject *args);
 PyObject *bare_zeros(PyObject *self, PyObject *args);
 PyObject *crc16_ends(PyObject *self, PyObject *args);
+PyObject *walk_media(PyObject *self, PyObject *args);
 PyObject *unfilter(PyObject *self, PyObject *args);
 #if defined(__x86_64__) && defined(__GNUC__)
 PyObject *to_yuv420(PyObject *self, PyObject *args);

@@ -3,7 +3,8 @@
  * making their tables (_native_tables.c, _native_sync.c) and samples (_native_samples.c), reading
  * big-endian integers that stand at the same place in many boxes (_native_columns.c), summing up
  * rows of samples (_native_runs.c), laying them out in chunks (_native_chunks.c), looking for
- * samples by their own syntax (_native_frames.c), and pixels of PNGs (_native_pictures.c).
+ * samples by their own syntax (_native_media.c, with a file for each family of codecs), and pixels
+ * of PNGs (_native_pictures.c).
  *
  * Python holds the same, most of it in indexing/native_plain.py; property tests hold the two equal.
  * What is done with pixels, FFmpeg does too.
@@ -47,6 +48,9 @@ static PyMethodDef methods[] = {
      "aac_frame(data, codebooks, deltas, long, short, elements) -> (bytes of the frame or 0, bits)"},
     {"find_bytes", find_bytes, METH_VARARGS, "find_bytes(data, pattern) -> place or -1"},
     {"bare_zeros", bare_zeros, METH_VARARGS, "bare_zeros(data) -> place or -1"},
+    {"walk_media", walk_media, METH_VARARGS,
+     "walk_media(read, at, stop, cut, lanes, pace, unknown) -> "
+     "(at, why, rows of each, lost rows, states, (low, high), unknown)"},
     {"crc16_ends", crc16_ends, METH_VARARGS, "crc16_ends(data, least, most) -> [bytes, ...]"},
     {"unfilter", unfilter, METH_VARARGS,
      "unfilter(data, rows, size, pixel, into, stride) -> whether all filters are known"},

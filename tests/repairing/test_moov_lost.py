@@ -8,6 +8,7 @@ from tests.repairing.broken import check_no_invention, film, samples_of
 
 import fragdex
 from fragdex.errors import Unprocessable
+from fragdex.testing import Faults, RangeServer
 
 WHOLE = (
     *("moov-last.mp4", "faststart.mp4", "ntsc.mp4", "one-gop.mp4", "all-intra.mp4", "open-gop.mp4"),
@@ -62,3 +63,18 @@ def test_the_source_is_not_copied() -> None:
 def test_a_film_of_another_kind_finds_nothing() -> None:
     with pytest.raises(Unprocessable, match="same camera"):
         fragdex.repair(film("hevc-aac.mp4").without_moov()[:2000], film("avc3.mp4").data)
+
+
+def test_a_remote_file_is_read_by_ranges_that_resume_and_progress_rises() -> None:
+    good = film("moov-last.mp4")
+    broken, seen = good.without_moov(), []
+    with RangeServer(broken, faults=Faults(short_answers=len(broken) // 2, times=3)) as server:
+        repair = fragdex.repair(
+            server.url,
+            good.data,
+            progress=lambda done, size: seen.append((done, size)),
+            retries=5,
+        )
+    assert samples_of(repair) == good.truth
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(broken), len(broken))

@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from fragdex.indexing.codecs import BitReader, Missing
-from fragdex.repairing.syntax import Found, Syntax, Window
+from fragdex.repairing.syntax import (
+    Found,
+    Kind,
+    Lent,
+    Syntax,
+    Window,
+    flags_table,
+    places_of,
+    units_table,
+)
 
 SEQUENCE, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY = range(1, 8)
 _KNOWN: Final = (SEQUENCE, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY)
@@ -18,6 +27,8 @@ METADATA_TYPES: Final = range(1, 6)
 """metadata_type: light levels, colour volume, scalability, ITU-T T.35, timecode (6.7.1)."""
 MOST_UNITS: Final = 256
 HEAD_BYTES: Final = 64
+MOST_KNOWN: Final = 64
+"""Sequence headers that say the same in other bytes."""
 MOST_UNIT_BYTES: Final = 1 << 27
 SELECT: Final = 2
 NEAR: Final = 8
@@ -124,21 +135,48 @@ class Av1(Syntax):
     def __init__(self, config: bytes = b"") -> None:
         self.sequence: Sequence | None = None
         self._shown: int | None = None
+        self._coming: int | None = None  # where a key frame that was seen ahead begins again
         self._is_even = True
         self._kinds: set[int] = set()
         self._far = 0
+        self._raw: dict[bytes, None] = {}
         if len(config) > 2 and config[0] >> 3 & 15 == SEQUENCE:
             size, used = _leb128(config[1:9])
             self._is_known(config[1 + used : 1 + used + size])
 
     def _is_known(self, data: bytes) -> bool:
-        """Whether a sequence header is that of the file; the first one is."""
+        """Whether a sequence header is that of the file; the first one is.
+
+        Of a file with a good one, those are known that the good one has.
+        """
+        if data in self._raw or self.learned:
+            return data in self._raw
         try:
             sequence = sequence_of(data)
         except Missing:
             return False
         self.sequence = self.sequence or sequence
-        return sequence == self.sequence
+        if sequence != self.sequence:
+            return False
+        if len(self._raw) < MOST_KNOWN:
+            self._raw[data] = None
+        return True
+
+    def lent(self) -> Lent | None:
+        """As `Syntax.lent`."""
+        sequence = self.sequence
+        if sequence is None:
+            return None
+        shown, coming = (-1 if one is None else one for one in (self._shown, self._coming))
+        marks = (self.holes, shown, coming, self._is_even)
+        learned = (self.learned, self._far, sequence.reduced, sequence.frame_id_bits)
+        tools = (sequence.tools, sequence.integer_motion, sequence.order_bits, sequence.timed)
+        tables = (units_table(self._raw), flags_table(self._kinds, 9), flags_table(_FIRST))
+        return Lent(Kind.AV1, [*map(int, marks + learned + tools)], tables)
+
+    def resume(self, state: tuple[int, int], spent: int) -> None:
+        """As `Syntax.resume`."""
+        self._shown, self._coming = (one if one >= 0 else None for one in state)
 
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The temporal unit that begins here."""
@@ -146,7 +184,7 @@ class Av1(Syntax):
         start, hint = at, -1
         for _ in range(MOST_UNITS):
             obu = _obu(window, at, stop)
-            if obu is None:
+            if obu is None or obu.stop - start > self.most:
                 return None
             head = window.take(obu.begin, min(obu.stop - obu.begin, HEAD_BYTES))
             at = obu.stop
@@ -177,13 +215,18 @@ class Av1(Syntax):
                 if frame.shown:
                     hint = frame.hint
                 if frame.shown and (obu.kind == FRAME or frame.repeats):
-                    return Found(at, sync, head=(hint,))
+                    return self._found(at, sync, hint)
                 open_header = frame.shown
             elif obu.kind == TILES and open_header:
                 following = _obu(window, at, stop)
                 if following is None or following.kind != TILES:
-                    return Found(at, sync, head=(hint,))
+                    return self._found(at, sync, hint)
         return None
+
+    def _found(self, at: int, sync: bool, hint: int) -> Found:
+        if sync:
+            self._coming = hint if hint >= 0 else None
+        return Found(at, sync, head=(hint,))
 
     def study(self, window: Window, at: int, found: Found) -> None:
         """Which frames there are, and how their places in the order of output continue."""
@@ -210,6 +253,8 @@ class Av1(Syntax):
         """Count the pictures that are shown."""
         assert found.head is not None
         hint = found.head[0]
+        if found.sync:
+            self._coming = None
         if hint >= 0 or self._shown is not None:
             self._shown = hint if hint >= 0 else (self._shown or 0) + 1
         return found._replace(head=None)
@@ -221,23 +266,23 @@ class Av1(Syntax):
 
     def interrupted(self) -> None:
         """The next picture may be any."""
-        self._shown = None
+        self._shown = self._coming = None
 
     def _is_near(self, frame: _Frame) -> bool:
         """Whether a frame is one that may come next in the order of output (7.8)."""
         if self._shown is None:
             return True
-        return (
-            0
-            < self._ahead(frame.hint)
-            <= NEAR + (0 if frame.shown else self._far if self.learned else FAR)
-        )
+        most = NEAR + (0 if frame.shown else self._far if self.learned else FAR)
+        if 0 < self._ahead(frame.hint) <= most:
+            return True
+        return self._coming is not None and 0 < self._ahead(frame.hint, self._coming) <= most
 
-    def _ahead(self, hint: int) -> int:
-        """Places in the order of output from the last picture that was shown."""
+    def _ahead(self, hint: int, of: int | None = None) -> int:
+        """Places in the order of output from another picture, or the last that was shown."""
+        shown = self._shown if of is None else of
         assert self.sequence is not None
-        assert self._shown is not None
-        return hint - self._shown & (1 << self.sequence.order_bits) - 1
+        assert shown is not None
+        return hint - shown & (1 << self.sequence.order_bits) - 1
 
     def _frame(self, head: bytes) -> _Frame | None:
         """The beginning of a frame header (5.9.2)."""
@@ -274,7 +319,7 @@ class Av1(Syntax):
 
     def starts(self, data: bytes) -> list[int]:
         """Places where the header of an OBU with a size stands."""
-        return [place for place, byte in enumerate(data) if byte in _FIRST]
+        return places_of(data, _FIRST)
 
 
 _FIRST: Final = frozenset(kind << 3 | 2 for kind in (SEQUENCE, DELIMITER, HEADER, METADATA, FRAME))

@@ -10,7 +10,7 @@ import numpy as np
 from fragdex.indexing.access import is_recovery_point
 from fragdex.indexing.codecs import Missing
 from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, NalUnits, Slice, payload
-from fragdex.repairing.syntax import Found
+from fragdex.repairing.syntax import Found, Kind, Lent
 
 NON_IDR, IDR, SEI, SPS, PPS, DELIMITER = 1, 5, 6, 7, 8, 9
 _ENDS: Final = (10, 11)
@@ -269,6 +269,32 @@ class Avc(NalUnits):
             whole, part = divmod(count - 1, len(cycle))
             order += whole * sum(cycle) + sum(cycle[: part + 1])
         return found._replace(order=max(-_MOST_POC, min(order, _MOST_POC)), head=None)
+
+    def lent(self) -> Lent | None:
+        """As `Syntax.lent`."""
+        rows, types = [], set()
+        for (kind, number), fields in self.sets.items():
+            if kind == PPS:
+                owner, paired = fields
+                sps: Sps = self.sets[SPS, owner]
+                types.add(sps.order_type)
+                rows.append(
+                    (
+                        *(number, owner, paired, sps.macroblocks, int(sps.planes)),
+                        *(sps.frame_num_bits, int(sps.frames_only), sps.order_type),
+                        sps.order_bits,
+                    )
+                )
+        if types == {0}:
+            return self._lent(Kind.AVC, self._before, rows)
+        return self._lent(Kind.AVC, self._frames, rows) if types == {2} else None
+
+    def resume(self, state: tuple[int, int], spent: int) -> None:
+        """As `Syntax.resume`."""
+        if any(isinstance(one, Sps) and one.order_type == 0 for one in self.sets.values()):
+            self._before = state
+        else:
+            self._frames = state
 
     def interrupted(self) -> None:
         """The next picture may be any."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from fragdex.fragments.table import SampleTable
-from fragdex.repairing.syntax import HOLE, Found, Syntax, Window
+from fragdex.repairing.syntax import HOLE, Found, Kind, Lent, Syntax, Window, flags_table
 from fragdex.seeking.model import Track
 
 Fits: TypeAlias = Callable[[int], bool]
@@ -111,6 +111,14 @@ class PacketPace:
         low, high = max(low, self._least - ahead), min(high, self._most - ahead)
         self._base = (low, high) if low <= high else (-FOREVER, FOREVER)
 
+    def lent(self) -> tuple[float, ...]:
+        """What the C extension walks with: what was given, and what is known since."""
+        return (self._sound, self._picture, self._least, self._most, *self._base)
+
+    def resume(self, base: tuple[float, float]) -> None:
+        """Continue with what the C extension knows since."""
+        self._base = base
+
     def lose(self) -> None:
         """Samples are missing: how far sound is ahead is not known."""
         self._base = (-FOREVER, FOREVER)
@@ -163,6 +171,11 @@ class Even(Between):
         self._usual = set(self.lengths)
         self._several = len(self.lengths) == MOST_LENGTHS
 
+    def lent(self) -> Lent:
+        """As `Syntax.lent`."""
+        numbers = [int(self.holes), self.unit, self.longest, int(self._several), *self.lengths]
+        return Lent(Kind.EVEN, numbers)
+
     def may_start(self, window: Window, at: int) -> bool:
         """As `Between.may_start`: any bytes are sound."""
         return at + self.unit <= window.stop
@@ -184,16 +197,26 @@ class Opus(Between):
 
     Args:
         samples: of a good file.
-        heads: the first `LIKENESS` bytes of its packets.
+        packets: of a good file.
     """
 
-    def __init__(self, samples: SampleTable, heads: Sequence[bytes]) -> None:
+    def __init__(self, samples: SampleTable, packets: Iterable[bytes]) -> None:
         super().__init__(samples)
+        heads = set()
+        for packet in packets:
+            heads.add(packet[:LIKENESS])
+            self.holes = self.holes or HOLE in packet
         self._heads = {head[0] for head in heads if head}
         self._longest_chunk = self.longest // CHUNKS
         self._largest = int(samples.size.max(initial=0))
         self._seen = {head[:LIKENESS] for head in heads if len(head) >= LIKENESS}
+        self._sorted = b"".join(sorted(self._seen))
         self.lengths = []  # of sizes that vary, none is more likely than a nearer end
+
+    def lent(self) -> Lent:
+        """As `Syntax.lent`."""
+        numbers = [int(self.holes), self.longest, self._longest_chunk, self._largest]
+        return Lent(Kind.OPUS, numbers, (flags_table(self._heads), self._sorted))
 
     def may_start(self, window: Window, at: int) -> bool:
         """As `Between.may_start`."""

@@ -10,7 +10,7 @@ import numpy as np
 from fragdex.indexing.codecs import Missing
 from fragdex.repairing.avc import is_filler, is_messages
 from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, NalUnits, Slice, payload
-from fragdex.repairing.syntax import Found
+from fragdex.repairing.syntax import Found, Kind, Lent
 
 VPS, SPS, PPS, DELIMITER, PREFIX_SEI, SUFFIX_SEI = 32, 33, 34, 35, 39, 40
 _IDR: Final = (19, 20)
@@ -129,7 +129,7 @@ class Hevc(NalUnits):
                     return False
                 self._keep(PPS, number, (owner, dependent, output, extra), unit)
             elif kind == VPS:
-                self.raw[VPS, unit[2] >> 4] = unit
+                self._keep_raw(VPS, unit[2] >> 4, unit)
             elif kind == PREFIX_SEI:
                 return is_messages(unit[2:].replace(b"\0\0\3", b"\0\0"))
         except Missing:
@@ -192,6 +192,23 @@ class Hevc(NalUnits):
         if counts:
             self._before = (high, low)
         return found._replace(order=high + low, head=None)
+
+    def lent(self) -> Lent:
+        """As `Syntax.lent`."""
+        rows = []
+        for (kind, number), fields in self.sets.items():
+            if kind == PPS:
+                owner, *marks = fields
+                sps: Sps = self.sets[SPS, owner]
+                bits = (sps.blocks - 1).bit_length()
+                rows.append(
+                    (number, owner, *marks, sps.blocks, bits, int(sps.planes), sps.order_bits)
+                )
+        return self._lent(Kind.HEVC, self._before, rows)
+
+    def resume(self, state: tuple[int, int], spent: int) -> None:
+        """As `Syntax.resume`."""
+        self._before = state
 
     def interrupted(self) -> None:
         """The next picture may be any."""

@@ -8,13 +8,14 @@ by having no two zeros without a 3 after them, which neither codec allows inside
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from fragdex.indexing.access import SEI_BYTES
 from fragdex.indexing.codecs import BitReader, Missing
-from fragdex.repairing.syntax import Found, Syntax, Window
+from fragdex.repairing.syntax import Found, Kind, Lent, Syntax, Window, units_table
 
 HEADER_BYTES: Final = 96
 """Bytes of a slice that its picture's place is read from."""
@@ -97,6 +98,7 @@ class NalUnits(Syntax):
         self.sets: dict[tuple[int, int], Any] = {}
         self.raw: dict[tuple[int, int], bytes] = {}
         self._leads: dict[int, set[tuple[int, ...]]] = {}
+        self._tables: tuple[bytes, ...] | None = None
 
     @abstractmethod
     def kind_of(self, unit: bytes, size: int) -> str | None:
@@ -117,7 +119,20 @@ class NalUnits(Syntax):
     def _keep(self, kind: int, number: int, fields: Any, unit: bytes) -> None:
         """Take a parameter set: what was read of it, and its bytes."""
         self.sets[kind, number] = fields
-        self.raw[kind, number] = unit
+        self._keep_raw(kind, number, unit)
+
+    def _keep_raw(self, kind: int, number: int, unit: bytes) -> None:
+        if self.raw.get((kind, number)) != unit:
+            self.raw[kind, number] = unit
+            self._tables = None
+
+    def _lent(self, kind: Kind, state: tuple[int, int], rows: Sequence[tuple[int, ...]]) -> Lent:
+        """As `lent`, with a row of what slice headers need of each picture parameter set."""
+        if self._tables is None:
+            first = self.first_headers().astype(np.uint8).tobytes()
+            self._tables = (units_table(self.raw.values()), first)
+        numbers = [int(self.holes), self.length_size, *state, int(self.open_sync), len(rows)]
+        return Lent(kind, [*numbers, *(number for row in rows for number in row)], self._tables)
 
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The access unit that begins here."""

@@ -16,7 +16,7 @@ from fragdex.indexing.access import family_of
 from fragdex.indexing.codecs import RATES, Missing, aac_config, body, decoder_config
 from fragdex.repairing.av1 import Av1
 from fragdex.repairing.avc import Avc
-from fragdex.repairing.between import LIKENESS, Even, Opus, first_samples
+from fragdex.repairing.between import MOST_PACKET, Even, Opus, first_samples
 from fragdex.repairing.flac import Flac, stream_info
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import NalUnits
@@ -28,6 +28,12 @@ from fragdex.sources import Source
 
 LOOKED_AT: Final = 256
 """Samples of the good file on which a syntax is tried."""
+LEAST_LOOKED_AT: Final = 64
+LOOKED_AT_BYTES: Final = 8 << 20
+"""Fewer of large samples: as many as fit into so many bytes, and no fewer than these."""
+LARGE: Final = 1 << 20
+MUCH: Final = 8
+"""Bytes that a sample may have, and times as many as the largest of the good file."""
 MOST_HEADS: Final = 1 << 16
 """Packets of Opus of the good file whose first bytes are looked at."""
 
@@ -105,8 +111,8 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
     if info.format == "Opus":
         pairs = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
         few = islice(pairs, MOST_HEADS)
-        heads = [source.read_up_to(ByteRange.of(at, min(size, LIKENESS))) for at, size in few]
-        return Opus(samples, heads)
+        packets = (source.read_up_to(ByteRange.of(at, min(size, MOST_PACKET))) for at, size in few)
+        return Opus(samples, packets)
     if info.format == "vp09":
         return _vp9(samples, source)
     syntax = _video(track, stsd.children) or _sound(track, stsd.children[0])
@@ -207,17 +213,18 @@ def _misread(syntax: Syntax, samples: SampleTable, source: Source) -> int:
     wrong = 0
     size = source.size or int((samples.offset + samples.size).max())
     window = Window(source, size)
-    for start, length in zip(
-        samples.offset[:LOOKED_AT].tolist(), samples.size[:LOOKED_AT].tolist(), strict=True
-    ):
+    few = max(LEAST_LOOKED_AT, int(np.searchsorted(np.cumsum(samples.size), LOOKED_AT_BYTES)))
+    tried = samples.rows(slice(0, min(few, LOOKED_AT)))
+    for start, length in zip(tried.offset.tolist(), tried.size.tolist(), strict=True):
         ends = {sample.stop: sample for sample in syntax.finds(window, start, size)}
         sample = ends.get(start + length)
         wrong += sample is None
         if sample is not None:
             syntax.study(window, start, sample)
             syntax.accept(sample)
-            if window.find(HOLE, start, start + length) is not None:
+            if not syntax.holes and window.find(HOLE, start, start + length) is not None:
                 syntax.holes = True
     syntax.interrupted()
     syntax.learned = True
-    return wrong if wrong * 50 > min(len(samples), LOOKED_AT) else 0
+    syntax.most = min(syntax.most, max(LARGE, MUCH * int(samples.size.max(initial=0))))
+    return wrong if wrong * 50 > len(tried) else 0

@@ -203,11 +203,13 @@ def _repair(
     size = _size_of(source)
     stretches = stretches_of(source, size)
     if may_hide_moov(stretches):
-        if good is not None:
-            walked = _without_hidden_moov(source, size, stretches, good, progress)
-            if walked is not None:
-                return walked
-        stretches = with_hidden_moov(source, stretches)
+        walked = None if good is None else _by_walk_alone(source, size, stretches, good, progress)
+        if walked is not None and not _may_hold_moov(source, walked):
+            return walked
+        searched = with_hidden_moov(source, stretches)
+        if walked is not None and searched == stretches:
+            return walked
+        stretches = searched
     own = _Model.of_broken(source, stretches)
     model = own if good is None else _Model.of(good)
     moofs = any(one.kind == "moof" for one in stretches)
@@ -274,24 +276,27 @@ class _Model:
         return traks_of(self.boxes)[track.id]
 
 
-def _without_hidden_moov(
+def _by_walk_alone(
     source: Source, size: int, stretches: Sequence[Stretch], good: Source, progress: Progress
 ) -> Repair | None:
-    """The file by its media data, read once; None: there may be a moov in it after all.
-
-    A moov is in no sample that was proved: only what is lost is searched for one.
-    """
+    """The file by its media data, read once; None: there are fragments, or no samples."""
     model = _Model.of(good)
     if any(one.kind == "moof" for one in stretches):
         return None
     try:
-        walked = _by_walk(source, size, stretches, model, good, progress)
+        return _by_walk(source, size, stretches, model, good, progress)
     except Unprocessable:
         return None
-    if not all(track.proved for track in walked.tracks) or len(walked.spans) >= MOST_SPANS:
-        return None
-    lost = (ByteRange(one.start, one.stop) for one in walked.spans if one.state == "lost")
-    return None if has_moov_in(source, size, lost) else walked
+
+
+def _may_hold_moov(source: Source, walked: Repair) -> bool:
+    """Whether there may be a moov after all: it is in no sample that was proved."""
+    if len(walked.spans) >= MOST_SPANS:
+        return True
+    others = (
+        ByteRange(one.start, one.stop) for one in walked.spans if one.state in ("lost", "guessed")
+    )
+    return has_moov_in(source, walked.size, others)
 
 
 def _by_tables(

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from fragdex.indexing.native import compiled
-from fragdex.repairing.syntax import Found, Syntax, Window
+from fragdex.repairing.syntax import Found, Kind, Lent, Syntax, Window, flags_table, places_of
 
 # Frames of AAC Low Complexity, as long as their own syntax says (ISO/IEC 14496-3, 4.4.2).
 #
@@ -549,6 +549,13 @@ class Aac(Syntax):
         self._rate_index, self._configuration = rate_index, configuration
         self.leads: set[int] | None = None
 
+    def lent(self) -> Lent:
+        """As `Syntax.lent`."""
+        elements = bytes(ELEMENTS.get(self._configuration or 0, ()))
+        leads = flags_table(range(8) if self.leads is None else self.leads, 8)
+        tables = (*_tables(), *_edges(self._rate_index), elements, leads)
+        return Lent(Kind.AAC, [int(self.holes)], tables)
+
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The frame that begins here."""
         data = window.take(at, min(MOST_BYTES, stop - at))
@@ -562,7 +569,7 @@ class Aac(Syntax):
         """Places where an element may begin that begins frames of this file."""
         if self.leads is None:
             return super().starts(data)
-        return [place for place, byte in enumerate(data) if byte >> 5 in self.leads]
+        return places_of(data, (byte for byte in range(256) if byte >> 5 in self.leads))
 
 
 _BIT_RATES: Final = {
@@ -607,7 +614,7 @@ class MpegAudio(Syntax):
 
     def starts(self, data: bytes) -> list[int]:
         """Places of a first byte FF."""
-        return _places(data, b"\xff")
+        return places_of(data, b"\xff")
 
 
 _AC3_RATES: Final = (
@@ -652,12 +659,4 @@ class Ac3(Syntax):
 
     def starts(self, data: bytes) -> list[int]:
         """Places of the sync word."""
-        return _places(data, b"\x0b")
-
-
-def _places(data: bytes, first: bytes) -> list[int]:
-    places, at = [], data.find(first)
-    while at >= 0:
-        places.append(at)
-        at = data.find(first, at + 1)
-    return places
+        return places_of(data, b"\x0b")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from enum import IntEnum
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.indexing.native import compiled
 from fragdex.sources import Source
+from fragdex.sources.base import PIECE_SIZE
 
 BLOCK: Final = 4 << 20
 """Bytes that are read and held at once."""
@@ -34,7 +39,41 @@ class Window:
         # A walk looks ahead and comes back: the block before the last one is still wanted.
         self._start, self._data = 0, b""
         self._other, self._other_data = 0, b""
+        # The C extension walks over a buffer that is used again and again.
+        self._begin = self._end = 0
+        self._buffer = memoryview(b"")
         self._clean = (0, 0)
+
+    def hold(self, at: int, ahead: int) -> tuple[memoryview, int]:
+        """A buffer with `ahead` bytes or more from `at` on, fewer where they end; where it begins.
+
+        It is valid until the next call.
+
+        >>> from fragdex.sources import open_source
+        >>> data, base = Window(open_source(b"abcdef"), 5).hold(2, 4)
+        >>> bytes(data), base
+        (b'cde', 2)
+        """
+        if self._begin <= at <= self._end and self._end >= min(at + ahead, self.stop):
+            return self._buffer[: self._end - self._begin], self._begin
+        kept = self._buffer[:0]
+        if self._begin <= at < self._end:
+            kept = self._buffer[at - self._begin : self._end - self._begin]
+        stop = min(at + max(ahead, PIECE_SIZE), self.stop)
+        if stop - at > len(self._buffer):
+            self._buffer = memoryview(bytearray(stop - at))
+        self._buffer[: len(kept)] = kept  # they may overlap
+        self._begin, self._end = at, at + len(kept)
+        if self._end < stop:
+            wanted = ByteRange(self._end, stop)
+            place = self._buffer[len(kept) : len(kept) + wanted.size]
+            if self._source.read_resident(wanted, place):
+                self._end = stop
+            else:
+                data = self._source.read_up_to(wanted)
+                place[: len(data)] = data
+                self._end += len(data)
+        return self._buffer[: self._end - at], at
 
     def take(self, at: int, count: int) -> bytes:
         """`count` bytes from `at` on; fewer where they end."""
@@ -44,6 +83,8 @@ class Window:
             return self._data[low : low + stop - at]
         if stop <= at:
             return b""
+        if self._begin <= at and stop <= self._end:
+            return self._buffer[at - self._begin : stop - self._begin].tobytes()
         low = at - self._other
         if low >= 0 and stop <= self._other + len(self._other_data):
             return self._other_data[low : low + stop - at]
@@ -62,7 +103,7 @@ class Window:
         if not low <= start <= high:
             low = high = start
         while high < stop:
-            place = self._find_bare(high, stop)
+            place = self._find_bare(max(start, high - 2), stop)
             if place is not None:
                 self._clean = (low, place)
                 return False
@@ -160,6 +201,62 @@ class Found(NamedTuple):
     head: tuple[int, ...] | None = None
 
 
+class Kind(IntEnum):
+    """Codecs that the C extension reads; the numbers of _native_media.h."""
+
+    AVC = 0
+    HEVC = 1
+    AV1 = 2
+    AAC = 3
+    EVEN = 4
+    OPUS = 5
+
+
+class Lent(NamedTuple):
+    """What the C extension is lent of a syntax.
+
+    Attributes:
+        kind: which one.
+        numbers: what it needs to know, and the state in which it is.
+        tables: columns and units of the codec.
+    """
+
+    kind: Kind
+    numbers: list[int]
+    tables: tuple[bytes, ...] = ()
+
+
+def units_table(units: Iterable[bytes]) -> bytes:
+    r"""Units one after the other, each after its length in 32 bits.
+
+    >>> units_table([b"ab", b"c"])
+    b'\x00\x00\x00\x02ab\x00\x00\x00\x01c'
+    """
+    return b"".join(len(unit).to_bytes(4, "big") + unit for unit in units)
+
+
+def flags_table(marked: Iterable[int], size: int = 256) -> bytes:
+    r"""A byte of 1 at each number that is marked.
+
+    >>> flags_table([1], 3)
+    b'\x00\x01\x00'
+    """
+    table = bytearray(size)
+    for number in marked:
+        table[number] = 1
+    return bytes(table)
+
+
+def places_of(data: bytes, marked: Iterable[int]) -> list[int]:
+    """Places of bytes that are one of some.
+
+    >>> places_of(b"abca", b"a")
+    [0, 3]
+    """
+    table = np.frombuffer(flags_table(marked), np.bool_)
+    return np.flatnonzero(table[np.frombuffer(data, np.uint8)]).tolist()
+
+
 class Syntax(ABC):
     """A codec of a track, as it stands in samples."""
 
@@ -173,8 +270,23 @@ class Syntax(ABC):
     """Whether samples of the good file have so many zeros all the same."""
     ends_alike = False
     """Whether the end of a sample may look like a whole one."""
+    most = 1 << 27
+    """Bytes of a sample: one that is larger by far than those of a good file is refused."""
     spent = 0
     """Bytes that were read in vain or not, where a look costs more than a few of them."""
+
+    def lent(self) -> Lent | None:
+        """What the C extension walks with as this syntax does; None: it cannot."""
+        return None
+
+    def resume(self, state: tuple[int, int], spent: int) -> None:
+        """Continue after samples that the C extension has found.
+
+        Args:
+            state: what `accept` has left, in the terms of the codec.
+            spent: bytes that were read.
+        """
+        self.spent += spent
 
     @abstractmethod
     def find(self, window: Window, at: int, stop: int) -> Found | None:

@@ -11,11 +11,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fragdex.fragments.table import Int64
+from fragdex.indexing.native import compiled
 from fragdex.repairing.between import Between, Even, PacketPace
 from fragdex.repairing.film import Recovered
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
-from fragdex.repairing.syntax import HOLE, Found, Syntax, Window
+from fragdex.repairing.syntax import BLOCK, HOLE, Found, Lent, Syntax, Window
+from fragdex.sources.base import PIECE_SIZE
 
 DEPTH: Final = 4
 """Samples that have to follow one another where the walk starts again."""
@@ -34,6 +36,11 @@ MOST_PACKETS: Final = 64
 """Packets between two pictures."""
 MOST_GAPS: Final = 32
 """Ends of sound without ends that are tried."""
+MOST_IN_C: Final = 8
+"""Tracks that the C extension walks with."""
+HELD: Final = (1, PIECE_SIZE, BLOCK, 4 * BLOCK)
+"""Bytes that the C extension is given: what is held, then more; Python passes what is larger."""
+SEVERAL_WAYS: Final = "sound that can be divided in several ways"
 
 
 @dataclass(slots=True)
@@ -64,6 +71,14 @@ class Lane:
         self.order.append(found.order)
         self.sync.append(found.sync)
         self.fresh.append(found.fresh)
+
+    def extend(self, rows: Int64) -> None:
+        """Keep samples that the C extension has found: offset, size, order, sync, fresh."""
+        columns = np.ascontiguousarray(rows.T)
+        for kept, column in zip((self.offset, self.size, self.order), columns[:3], strict=True):
+            kept.frombytes(column.tobytes())
+        self.sync += columns[3].astype(np.uint8).tobytes()
+        self.fresh += columns[4].astype(np.uint8).tobytes()
 
 
 class Lost(NamedTuple):
@@ -104,12 +119,64 @@ class Walk:
         self._window = window
         at = start
         while at < window.stop:
+            reached = self._pass_in_c(at)
+            if reached > at:
+                at = reached
+                yield at
+                continue
             following = self._step(at)
             if following is None:
                 following = self._resume(at)
                 self._lose(at, following)
             at = following
             yield at
+
+    def _pass_in_c(self, at: int) -> int:
+        """Keep what the C extension finds from here on; where Python has to look."""
+        lent = self._lent()
+        if not lent:
+            return at
+        return self._walked(at, lent)
+
+    def _lent(self) -> tuple[Lent, ...]:
+        """All tracks as the C extension walks with them; none where one cannot be."""
+        if compiled is None or len(self.lanes) > MOST_IN_C:
+            return ()
+        lent = [lane.syntax.lent() for lane in self.lanes]
+        return tuple(one for one in lent if one) if all(lent) else ()
+
+    def _walked(self, at: int, lent: Sequence[Lent]) -> int:
+        lanes = tuple(
+            (
+                int(one.kind),
+                len(lane.offset),
+                lane.syntax.most,
+                np.array(one.numbers, np.int64),
+                *one.tables,
+            )
+            for lane, one in zip(self.lanes, lent, strict=True)
+        )
+        pace = None if self._pace is None else self._pace.lent()
+        window = self._window
+
+        def read(place: int, tries: int) -> tuple[memoryview, int]:
+            return window.hold(place, HELD[min(tries, len(HELD) - 1)])
+
+        reached, _, rows, lost, states, base, self._unknown = compiled.walk_media(
+            read, at, window.stop, window.cut, lanes, pace, self._unknown
+        )
+        for lane, found, (first, second, spent) in zip(self.lanes, rows, states, strict=True):
+            lane.extend(np.frombuffer(found, np.int64).reshape(-1, 5))
+            lane.syntax.resume((first, second), spent)
+        for number, start, end, count in np.frombuffer(lost, np.int64).reshape(-1, 4).tolist():
+            assert self._loose is not None
+            self.lost.append(Lost(start, end, SEVERAL_WAYS))
+            self._loose.breaks.append((number, end - start, count))
+        if self._pace is not None:
+            self._pace.resume(base)
+        if reached > at:
+            self._known.clear()
+        return int(reached)
 
     def _step(self, at: int) -> int | None:
         """Keep what begins here; where it ends, or None: nothing was kept."""
@@ -158,7 +225,7 @@ class Walk:
             elif self._pace is not None:
                 self._pace.lose()
             if not sizes:
-                self.lost.append(Lost(at, stop, "sound that can be divided in several ways"))
+                self.lost.append(Lost(at, stop, SEVERAL_WAYS))
                 lane.breaks.append((len(lane.offset), stop - at, count))
             elif isinstance(syntax, Even):
                 lane.add(at, Found(stop))
@@ -208,6 +275,7 @@ class Walk:
                 for lane in self._framed
                 if at < stop
                 for found in lane.syntax.finds(self._window, at, stop)
+                if found.stop - at <= lane.syntax.most
                 if lane.syntax.holes or self._window.find(HOLE, at, found.stop) is None
             ]
             self._known[at] = known

@@ -1,6 +1,8 @@
 """Files whose index was never written are repaired as jobs, whatever dies on the way."""
 
 import hashlib
+import tempfile
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -14,9 +16,10 @@ from fragdex.service.records import migrations, tables
 from fragdex.service.repairs import worker
 from fragdex.service.repairs.operations import REPAIRS, NewRepair, repair_file
 from fragdex.sources import open_source
+from service.descendants import descendants, gone
 from service.serving import API
 from service.unprocessed import worker_program
-from service.unprocessed.test_worker import upload
+from service.unprocessed.test_worker import until, upload, worker_of
 from service.working import UNKNOWN, events_of, fixture_bytes, md5_of, uploaded
 
 GOOD, BROKEN = "moov-last.mp4", "cut-moov-last.mp4"
@@ -90,10 +93,17 @@ def test_what_cannot_be_repaired_says_why(working):
     assert (after.status_code, after.json()["id"] != record["id"]) == (201, True)
 
 
-@pytest.fixture(params=["original"])
-def context(request, tmp_path):
+@pytest.fixture
+def keep():
+    return "original"
+
+
+@pytest.fixture(params=["sqlite"])
+def context(request, tmp_path, keep):
     url = f"sqlite:///{tmp_path / 'a.db'}"
-    opened = worker_program.open_context(url, tmp_path, keep=request.param)
+    if request.param == "postgresql":
+        url = request.getfixturevalue("new_postgres")()
+    opened = worker_program.open_context(url, tmp_path, keep=keep)
     opened.jobs.register(*worker.WORK)
     migrations.upgrade(opened.database)
     upgrade(opened.database)
@@ -109,7 +119,7 @@ class Killed(BaseException):
 STEPS = ("_good_file", "repaired", "_composition", "_publish", "start")
 
 
-@pytest.mark.parametrize("context", ["original", "tracks"], indirect=True)
+@pytest.mark.parametrize("keep", ["original", "tracks"])
 def test_a_run_that_was_killed_anywhere_comes_again_and_makes_one_file(
     context, tenant, monkeypatch
 ):
@@ -151,6 +161,60 @@ def test_a_run_that_was_killed_anywhere_comes_again_and_makes_one_file(
 
 def dying(*args, **more):
     raise Killed
+
+
+@pytest.fixture
+def temporary(monkeypatch):
+    """The temporary folder of the workers: not below pytest's own, which is closed."""
+    with tempfile.TemporaryDirectory(prefix="fragdex-repairs-") as name:
+        Path(name).chmod(0o1777)
+        monkeypatch.setenv("TMPDIR", name)
+        yield Path(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["sqlite", "postgresql"], indirect=True)
+def test_the_repair_of_a_killed_worker_is_done_by_another_once(context, tenant, temporary):
+    good, broken = (upload(context, tenant, fixture_bytes(name)) for name in (GOOD, BROKEN))
+    record, _ = repair_file(context, tenant, broken, NewRepair(like_file_id=good))
+    gate = context.settings.data / "gate"
+    with worker_of(context, gate) as first:
+        until(worker_program.reached(gate).exists)
+        below = list(descendants(first.pid))
+        assert below, "samples are found in a process of its own"
+        assert list(temporary.iterdir()), "which has a folder"
+    gone(below)
+    assert REPAIRS.get(context, tenant, record.id).status == "repairing"
+
+    with worker_of(context):
+        until(lambda: REPAIRS.get(context, tenant, record.id).status != "repairing")
+        until(lambda: all(row.ended_at for row in rows(context, tables.jobs)))
+        until(lambda: not list(temporary.iterdir()))
+        until(lambda: not list((context.settings.data / "work").iterdir()))
+    done = REPAIRS.get(context, tenant, record.id)
+    assert (done.status, done.progress, done.problem) == ("complete", 1, None)
+    assert done.repaired_file_id is not None
+    (made,) = [row for row in rows(context, tables.files) if row.id not in (good, broken)]
+    (order,) = rows(context, tables.processes)
+    assert order.unprocessed_file_id == made.id == done.repaired_file_id
+    assert order.isobmff_file_id is not None
+    mended = fragdex.repair(fixture_bytes(BROKEN), fixture_bytes(GOOD))
+    (blob,) = [row for row in rows(context, tables.blobs) if row.sha256 == made.sha256]
+    with context.store.source(blob.store_key) as source:
+        data = source.read(fragdex.ByteRange(0, made.byte_size))
+    assert data == mended.view.read(source=fixture_bytes(BROKEN))
+    # objects and drafts have a name in the database: what a killed run expected is in the trash
+    assert list(context.store.drafts()) == []
+    named = {row.store_key for row in rows(context, tables.blobs)}
+    named |= {row.index_key for row in rows(context, tables.isobmff_tracks)}
+    assert set(context.store.keys()) <= named | {
+        row.store_key for row in rows(context, tables.trash)
+    }
+
+
+def rows(context, table):
+    with context.database.read() as connection:
+        return connection.execute(sa.select(table)).all()
 
 
 def test_a_repair_that_is_deleted_makes_nothing(context, tenant, monkeypatch):

@@ -206,7 +206,7 @@ def test_processing_goes_on_after_kill_9(context, tenant):
 
 
 @contextlib.contextmanager
-def worker_of(context):
+def worker_of(context, *more):
     """A process that works; ended by kill -9, whatever the test comes to."""
     process = subprocess.Popen(
         [
@@ -214,6 +214,7 @@ def worker_of(context):
             worker_program.__file__,
             context.settings.database_url,
             str(context.settings.data),
+            *map(str, more),
         ],
         stdout=subprocess.PIPE,
         text=True,

@@ -1,7 +1,12 @@
-"""A process that works on the jobs of this family alone: `python worker_program.py URL DATA`."""
+"""A process that works on this family's jobs and on repairs: `worker_program.py URL DATA [GATE]`.
+
+With a gate, a repair waits in the middle until there is a file of that name, and says in one next
+to it that it does.
+"""
 
 import sys
 import threading
+import time
 from pathlib import Path
 
 from fragdex.service.config import Settings
@@ -9,6 +14,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import Jobs
 from fragdex.service.jobs.work import JobOptions
 from fragdex.service.records.database import Database
+from fragdex.service.repairs import worker as repairs
 from fragdex.service.store import open_store
 from fragdex.service.store.composing import ComposingStore
 from fragdex.service.unprocessed.worker import WORK
@@ -28,8 +34,32 @@ def open_context(url, data, **settings):
     return ServiceContext(settings, database, store, jobs)
 
 
+def reached(gate):
+    """The file that says that a repair waits."""
+    return gate.with_name(f"{gate.name}-reached")
+
+
+def hold(gate):
+    """Have repairs wait while their process of its own runs, or has not been cleared away."""
+    whole = repairs.repaired
+
+    def repaired(*arguments, progress, **more):
+        def waiting(part):
+            reached(gate).touch()
+            while not gate.exists():
+                time.sleep(0.01)
+            progress(part)
+
+        return whole(*arguments, progress=waiting, **more)
+
+    repairs.repaired = repaired
+
+
 def main():
     context = open_context(sys.argv[1], Path(sys.argv[2]))
+    context.jobs.register(*repairs.WORK)
+    for gate in sys.argv[3:]:
+        hold(Path(gate))
     print(context.jobs.start_worker(context), flush=True)
     threading.Event().wait()
 
