@@ -5,12 +5,16 @@ What FFmpeg reads otherwise is listed with its reason, and held to be exactly th
 """
 
 import os
+from fractions import Fraction
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("av", exc_type=ImportError)
 
-from clips.agreement import PATHS, compare
+from clips.agreement import FIXTURES, PATHS, Comparison, compare, compare_one, source_of
+from fragdex.formats.clip import clip
 
 OTHERWISE = {
     "frag-av1-opus.mp4": "without an edit list FFmpeg takes the pre-skip of Opus off by itself",
@@ -34,6 +38,38 @@ def test_clips_of_each(path):
     else:
         wrong = compare(path, CLIPS).wrong
         assert not wrong, "\n".join(wrong)
+
+
+SHORT = [
+    *("faststart", "frag-cmaf", "variable-rate", "ntsc", "start-7s", "negative-cts", "open-gop"),
+    *("audio-late", "video-late", "timescale-10m", "no-edit-list", "av1-opus", "vp9-flac", "mjpeg"),
+]
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(SHORT),
+    st.fractions(0, 1, max_denominator=10_000),
+    st.fractions(0, 3, max_denominator=1000).filter(bool),
+)
+def test_the_shortest_span_shows_what_is_on_show(name, at, ticks):
+    """Spans of a few ticks of the pictures, and of parts of one."""
+    source = source_of(FIXTURES / f"{name}.mp4")
+    video = source.index.video
+    first, last = video.start.fraction, video.stop.fraction
+    start = first + (last - first) * min(at, Fraction(9999, 10000))
+    result = Comparison()
+    data = source.data
+    got = clip(
+        source.index,
+        lambda part: bytes(data[part.start : part.stop]),
+        start,
+        start + ticks / video.timescale,
+    )
+    out = b"".join(p if isinstance(p, bytes) else data[p.start : p.stop] for p in got.pieces)
+    compare_one(source, got, out, result)
+    assert not result.wrong
+    assert result.pictures
 
 
 def test_there_is_something_to_compare():

@@ -32,7 +32,15 @@ from fragdex.formats.clip_samples import (
     sample_fragments,
     without_empty,
 )
-from fragdex.formats.clip_spans import FAR, RESERVOIR, ClipPart, Reader, movie_timescale, part_of
+from fragdex.formats.clip_spans import (
+    FAR,
+    RESERVOIR,
+    ClipPart,
+    Reader,
+    longest_tick,
+    movie_timescale,
+    part_of,
+)
 from fragdex.formats.clip_tables import progressive, timecode_cut, timecode_part, unfit
 from fragdex.formats.embed import default_sizes
 from fragdex.formats.subsegments import have_own_bytes, period_of
@@ -424,10 +432,14 @@ def _progressive(
     media = [track for track in tracks if track.kind not in BESIDE]
     paced = media or tracks
     timescale = movie_timescale(paced)
-    first = max(_exact(start), min(t.start.fraction for t in paced if t.start is not None))
-    last = min(_exact(stop), max(t.stop.fraction for t in paced if t.stop is not None))
-    first, last = (Fraction(round(at * timescale), timescale) for at in (first, last))
-    last = max(last, first + Fraction(1, timescale))
+    begin = min(t.start.fraction for t in paced if t.start is not None)
+    end = max(t.stop.fraction for t in paced if t.stop is not None)
+    ticks = [round(at * timescale) for at in (begin, max(_exact(start), begin), end)]
+    shortest = longest_tick(paced, timescale)
+    # A span in the last part of a tick shows what that tick does.
+    from_tick = max(ticks[0], min(ticks[1], ticks[2] - shortest))
+    to_tick = max(round(min(_exact(stop), end) * timescale), from_tick + shortest)
+    first, last = Fraction(from_tick, timescale), Fraction(to_tick, timescale)
     played = [track for track in paced if track.kind != "timecode"]
     parts = [part for track in played if (part := part_of(track, first, last, timescale, source))]
     boxes = parse(init)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from math import lcm
+from math import floor, lcm
 
 import numpy as np
 
@@ -181,6 +181,19 @@ def movie_timescale(tracks: Sequence[Track]) -> int:
     return max(scale for scale in scales if scale <= FINEST or scale == min(scales))
 
 
+def longest_tick(tracks: Sequence[Track], timescale: int) -> int:
+    """Ticks of a movie, rounded up, that the longest tick of pictures or sound lasts; at least 1.
+
+    FFmpeg rounds what an edit lasts to ticks of its track, so that it shows nothing of less than
+    half of one: no clip is shorter.
+
+    >>> longest_tick([], 1000)
+    1
+    """
+    paced = [track.timescale for track in tracks if track.kind in ("video", "audio")]
+    return -(-timescale // min(paced, default=timescale))
+
+
 def part_of(
     track: Track, start: Fraction, stop: Fraction, timescale: int, source: Reader
 ) -> ClipPart | None:
@@ -211,8 +224,7 @@ def part_of(
     starts = np.cumsum([0, *(high - low for low, high in ranges)]).tolist()
     edits: list[tuple[int, int, Fraction]] = []
     reached = 0
-    for stretch in stretches:
-        begin, end = (round((at - start) * timescale) for at in (stretch.start, stretch.stop))
+    for stretch, begin, end in _movie_ticks(track, stretches, start, timescale):
         if end <= max(begin, reached):
             continue
         if begin > reached:
@@ -224,10 +236,38 @@ def part_of(
             rows = slice(starts[number], starts[number + 1])
             shown_at = _begin_at(moved, rows, shown_at)
         edits.append((end - begin, shown_at, stretch.rate))
-    if not edits:
-        return None
+    if track.kind == "video":
+        pace = Fraction(track.timescale, timescale)
+        last_until(moved, max(at + round(ticks * rate * pace) for ticks, at, rate in edits))
     numbers = np.concatenate([np.arange(low, high) for low, high in ranges])
     return _in_samples(ClipPart(track, moved, numbers, tuple(edits), track.timescale))
+
+
+def _movie_ticks(
+    track: Track, stretches: Sequence[_Stretch], start: Fraction, timescale: int
+) -> list[tuple[_Stretch, int, int]]:
+    """Where each stretch begins and ends in the clip (exclusive), in ticks of the movie.
+
+    Of pictures and sound, one is shown for a tick of its track at least.
+    """
+    spans = [
+        (one, round((one.start - start) * timescale), round((one.stop - start) * timescale))
+        for one in stretches
+    ]
+    tick = longest_tick([track], timescale)
+    one, begin, end = spans[0]
+    return [span for span in spans if 2 * (span[2] - span[1]) >= tick] or [
+        (one, begin, max(end, begin + tick))
+    ]
+
+
+def last_until(samples: SampleTable, tick: int) -> None:
+    """Let the last sample last until a tick of composition time, if no sample does.
+
+    Where pictures are reordered and not equally long, the durations of decoding say less.
+    """
+    if len(samples) and int((samples.cts + samples.duration).max()) < tick:
+        samples.duration[-1] = tick - int(samples.cts[-1])
 
 
 def _in_samples(part: ClipPart) -> ClipPart:
@@ -329,19 +369,22 @@ def _stretch(
     first = (hit.sample or 0) - base if hit.cts <= low_tick else 0
     if track.kind == "audio":
         first = _with_preroll(track, samples, first, base, low_tick)
-    last = len(samples)
+    end_of_media = len(samples)
     if source.size is not None:
         gone = np.flatnonzero((samples.offset + samples.size)[first:] > source.size)
-        last = first + int(gone[0]) if len(gone) else last
-    needed = np.flatnonzero(samples.cts[first:last] < high_tick)
+        end_of_media = first + int(gone[0]) if len(gone) else end_of_media
+    needed = np.flatnonzero(samples.cts[first:end_of_media] < high_tick)
     if not len(needed):
         return None
     last = first + int(needed[-1]) + 1
     cts = samples.cts[first:last]
     ends = cts + samples.duration[first:last]
-    # A picture stays until the next one; where they are reordered, its duration says another time.
-    stays = int(samples.duration.max()) if track.kind == "video" else samples.duration[first:last]
-    visible = (cts < high_tick) & (cts + stays > low_tick)
+    if track.kind == "video":
+        goes_on = row + int(shown[-1]) + 1 < len(table) and end_of_media == len(samples)
+        until = max(int(ends.max()), high_tick) if goes_on else int(ends.max())
+        ends = _next_shown(samples.cts[first:end_of_media], cts, until)
+    # In the last half of the last tick, too, something is on show.
+    visible = (cts < high_tick) & (ends > floor(low))
     if not rate:
         visible = cts <= low_tick
     if not visible.any():
@@ -349,10 +392,11 @@ def _stretch(
     if rate:
         # The edit list shows nothing before or after these samples.
         least, most = Fraction(int(cts[visible].min())), Fraction(int(ends[visible].max()))
-        if least > low:
+        if least > low_tick:
             begin, low = begin + (least - low) / pace, least
         if most < high:
             end = begin + (most - low) / pace
+        low = min(low, most - 1)
     return (
         _Stretch(
             *(begin, end, low, high_tick, base + first, base + last, rate),
@@ -361,6 +405,19 @@ def _stretch(
         if begin < end
         else None
     )
+
+
+def _next_shown(all_shown: Int64, cts: Int64, until: int) -> Int64:
+    """Where pictures end: each stays until the next one, whatever its duration in decoding is.
+
+    Args:
+        all_shown: composition times of these and later pictures, in any order.
+        cts: of those that are asked about.
+        until: where the last one ends.
+    """
+    order = np.append(np.sort(all_shown), until)
+    ends: Int64 = np.maximum(order[np.searchsorted(order[:-1], cts, side="right")], cts)
+    return ends
 
 
 def _first_decoded(track: Track, time: Fraction, source: Reader) -> Hit:
