@@ -8,7 +8,7 @@ import pytest
 import fragdex
 from fragdex.transcode.playable import codec_name
 from fragdex.transcode.process import process_file
-from transcode import browsers
+from transcode import browsers, smart_cuts
 
 DOCS = Path(__file__).parents[2] / "docs" / "browsers.md"
 MADE = [codec for codec in browsers.CODECS if codec.how is not None]
@@ -51,6 +51,16 @@ def test_a_codec_is_copied_as_the_table_says_and_every_track_plays(codec, page, 
         path = browsers.fragmented(codec, source, tmp_path / "track.mp4")
         assert codec_name(fragdex.index(path).tracks[0].codec) is not None
         assert browsers.asked(page, path)[1:] == (True, None)
+
+
+@pytest.mark.parametrize("name", ["av1-opus.mp4", "frag-vp9-opus.mp4"])
+def test_a_smart_cut_plays_as_a_file(name, page):
+    data, clip = smart_cuts.smart(name, 0.6, 1.3)
+    assert 0 < clip.encoded < fragdex.index(data, exact=True).video.sample_count
+    wrong, seconds, pictures = browsers.file_played(page, data)
+    assert wrong is None
+    assert pictures > 0
+    assert seconds == pytest.approx(float(clip.stop - clip.start), abs=0.03)
 
 
 def test_what_no_encoder_here_makes_is_copied_only_where_the_browser_says_that_it_plays(page):

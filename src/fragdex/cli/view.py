@@ -318,7 +318,7 @@ def extract(
         typer.Option(
             "--smart",
             help="Re-encode the pictures next to the cuts, so that no picture is hidden"
-            " (AVC, HEVC).",
+            " (AVC, HEVC, AV1, VP9).",
         ),
     ] = False,
     proof: _ProofPath = None,

@@ -8,7 +8,6 @@ of a video have the same parameter sets, so that their packets make one stream.
 from __future__ import annotations
 
 import hashlib
-import os
 import queue
 import re
 import threading
@@ -25,6 +24,7 @@ from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.pictures import RGB_FORMATS, Pictures, rows_of_line
 from fragdex.rendering.spec import key_interval
+from fragdex.transcode.svt_av1 import only_errors, usual_class
 from fragdex.transcode.x264 import repeatable
 
 ENCODER: Final = {
@@ -100,7 +100,7 @@ def options(film: Film, fps: Fraction) -> dict[str, str]:
 def settle(context: Any, film: Film, width: int, height: int, fps: Fraction) -> None:
     """Set what options do not: size, pixels, colours, key frames."""
     if film.video_name == "av1":
-        os.environ.setdefault("SVT_LOG", "1")  # errors alone
+        only_errors()
     context.width, context.height, context.pix_fmt = width, height, film.format
     context.thread_count = 1
     if film.video_name == "h264":
@@ -120,16 +120,6 @@ def settle(context: Any, film: Film, width: int, height: int, fps: Fraction) -> 
     else:
         context.color_range = _LIMITED
         context.colorspace = context.color_trc = _BT709
-
-
-def usual_class() -> None:
-    """Put this thread back among those that share the processors.
-
-    SVT-AV1 makes what calls it a real-time process where it may, and so all that this one starts.
-    Only Linux has such classes for Python to see.
-    """
-    if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) != os.SCHED_OTHER:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 _NEVER: Final = 1 << 20

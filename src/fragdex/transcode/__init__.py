@@ -7,6 +7,7 @@ tracks      what comes of it
 process     a whole file: every track, the scrub track, the indexes
 seams       pictures at a cut, encoded again with the settings of their video
 smart_cut   clips that hide no pictures
+svt_av1     SVT-AV1, kept from changing the process that calls it
 x264        which code of the encoder gives the same bytes in every run
 running     the same in a process of its own
 

@@ -19,14 +19,13 @@ import fragdex
 from fragdex.boxes import Box, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
+from fragdex.transcode.svt_av1 import only_errors, usual_class
 from fragdex.transcode.x264 import repeatable
 
-__all__ = ["LEAST_PSNR", "Seam", "SeamSettings", "encoded"]
+__all__ = ["CODECS", "LEAST_PSNR", "MOST_SETS", "Seam", "SeamSettings", "encoded"]
 
 LEAST_PSNR: Final = 40.0
 """Decibels over all planes that each picture must be close to its original."""
-_QUALITIES: Final = (16, 11, 6, 1)
-"""Constant rate factors that are tried one after the other."""
 _PROFILES: Final = {
     66: "baseline",
     77: "main",
@@ -36,6 +35,8 @@ _PROFILES: Final = {
     244: "high444",
 }
 """profile_idc of AVC (ISO/IEC 14496-10, A.2) → x264's name."""
+_MOST_CACHED: Final = 256 << 20
+"""Bytes of pictures that are cached; more are decoded again for each pass."""
 MOST_SETS: Final = 32
 """Numbers of sequence parameter sets (7.4.2.1.1)."""
 
@@ -48,8 +49,8 @@ class SeamSettings:
     """How the video was encoded.
 
     Attributes:
-        codec: `avc` or `hevc`.
-        configuration: the content of its avcC or hvcC.
+        codec: `avc`, `hevc`, `av1` or `vp9`.
+        configuration: its avcC, hvcC, av1C or vpcC.
         reordered: whether pictures are shown in another order than they are decoded in.
         rate: pictures a second.
         aspect: width of a pixel over its height.
@@ -69,7 +70,8 @@ class Seam:
     """Pictures that were encoded.
 
     Attributes:
-        samples: in decode order; NAL units with a length of 4 bytes in front.
+        samples: in decode order; NAL units, where the codec has them, with a length of 4 bytes in
+            front.
         order: of each sample, which of the pictures it is, counted in the order of showing.
         entry: the sample entry, as it was written.
         psnr: of the picture that differs most, in decibels.
@@ -82,17 +84,17 @@ class Seam:
 
 
 def encoded(frames: Frames, settings: SeamSettings) -> Seam:
-    """Encode pictures as one group that begins with an IDR picture.
+    """Encode pictures as one group that begins with a picture that needs no other.
 
     Args:
         frames: called for each pass over them.
 
     Raises:
-        BuildError: the video is coded in a way that cannot be encoded, such as interlaced, or no
-            quality comes close enough.
+        BuildError: the video is coded in a way that cannot be encoded, such as interlaced, or this
+            PyAV has no encoder for it, or no quality comes close enough.
     """
-    best = 0.0
-    for quality in _QUALITIES:
+    best, frames = 0.0, _CachedFrames(frames)
+    for quality in range(_PASSES):
         data = _file(frames, settings, quality)
         best = _least_psnr(data, frames)
         if best >= LEAST_PSNR:
@@ -105,54 +107,72 @@ def encoded(frames: Frames, settings: SeamSettings) -> Seam:
     )
 
 
+class _CachedFrames:
+    """Decoded pictures, cached for the next pass over them where they are few."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._cached: list[Any] | None = None
+
+    def __call__(self) -> Iterator[Any]:
+        if self._cached is not None:
+            yield from self._cached
+            return
+        cached, size = [], 0
+        for frame in self._frames():
+            size += sum(plane.buffer_size for plane in frame.planes)
+            if size <= _MOST_CACHED:
+                cached.append(frame)
+            else:
+                cached.clear()
+            yield frame
+        self._cached = cached or None
+
+
 def _file(frames: Frames, settings: SeamSettings, quality: int) -> bytes:
     """The pictures as an MP4, each a tick after the one before."""
     file = io.BytesIO()
-    with av.open(file, "w", format="mp4") as container:
-        stream: Any = None
-        for number, frame in enumerate(frames()):
+    stream: Any = None
+    try:
+        with av.open(file, "w", format="mp4") as container:
+            for number, frame in enumerate(frames()):
+                if stream is None:
+                    stream = _stream(container, frame, settings, quality)
+                frame.pts, frame.time_base = number, 1 / settings.rate
+                frame.pict_type = av.video.frame.PictureType.I if not number else 0
+                container.mux(stream.encode(frame))
             if stream is None:
-                stream = _stream(container, frame, settings, quality)
-            picture = frame
-            picture.pts, picture.time_base = number, 1 / settings.rate
-            picture.pict_type = av.video.frame.PictureType.I if not number else 0
-            container.mux(stream.encode(picture))
-        if stream is None:
-            raise BuildError("the pictures at the cut cannot be decoded")
-        container.mux(stream.encode(None))
+                raise BuildError("the pictures at the cut cannot be decoded")
+            container.mux(stream.encode(None))
+    except av.FFmpegError as error:
+        raise BuildError(
+            f"the encoder of {settings.codec} refuses the pictures at the cut ({error.strerror})",
+            advice="cut without --smart",
+        ) from error
+    finally:
+        usual_class()
     return file.getvalue()
 
 
 def _stream(container: Any, frame: Any, settings: SeamSettings, quality: int) -> Any:
     if frame.interlaced_frame:
         raise BuildError("the pictures at the cut are interlaced", advice="cut without --smart")
-    name, options = _encoder(settings, quality)
-    try:
-        stream = container.add_stream(name, rate=settings.rate, options=options)
-    except (av.FFmpegError, ValueError) as error:
-        raise BuildError(
-            f"there is no encoder {name} to make the pictures at the cut",
-            advice="cut without --smart",
-        ) from error
+    encoder = _encoder(settings.codec, frame.format.name)
+    only_errors()
+    options = encoder.options(settings) | {"crf": str(encoder.qualities[quality])}
+    stream = container.add_stream(encoder.name, rate=settings.rate, options=options)
     stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, frame.format.name
     context = stream.codec_context
     context.time_base = stream.time_base = 1 / settings.rate
     context.gop_size = 100_000
+    context.bit_rate = 0  # else FFmpeg's usual one holds next to the quality
     context.sample_aspect_ratio = settings.aspect
     for attribute in ("color_range", "color_primaries", "color_trc", "colorspace"):
         setattr(context, attribute, getattr(frame, attribute))
     return stream
 
 
-def _encoder(settings: SeamSettings, quality: int) -> tuple[str, dict[str, str]]:
-    bframes = 2 if settings.reordered else 0
-    if settings.codec == "hevc":
-        level = int(settings.configuration["general_level_idc"])
-        params = (
-            f"bframes={bframes}:open-gop=0:scenecut=0:keyint=-1:info=0:log-level=none"
-            f":frame-threads=1:level-idc={level / 30:g}"
-        )
-        return "libx265", {"preset": "medium", "crf": str(quality), "x265-params": params}
+def _avc(settings: SeamSettings) -> dict[str, str]:
     profile = int(settings.configuration["AVCProfileIndication"])
     level = int(settings.configuration["AVCLevelIndication"])
     if profile not in _PROFILES:
@@ -160,11 +180,86 @@ def _encoder(settings: SeamSettings, quality: int) -> tuple[str, dict[str, str]]
             f"AVC of profile {profile} cannot be encoded", advice="cut without --smart"
         )
     params = (
-        f"sps-id={settings.set_number}:bframes={bframes}:b-pyramid=none:open-gop=0:scenecut=0"
-        f":keyint=infinite:threads=2:rc-lookahead=10:level={level / 10:g}"
+        f"sps-id={settings.set_number}:bframes={2 if settings.reordered else 0}:b-pyramid=none"
+        ":open-gop=0:scenecut=0:keyint=infinite:threads=2:cabac=1:deblock=0,0"
+        f":level={level / 10:g}"
     )
-    options = {"preset": "medium", "crf": str(quality), "profile": _PROFILES[profile]}
-    return "libx264", repeatable(options | {"x264-params": params})
+    options = {"preset": "ultrafast", "profile": _PROFILES[profile], "x264-params": params}
+    return repeatable(options)
+
+
+def _hevc(settings: SeamSettings) -> dict[str, str]:
+    level = int(settings.configuration["general_level_idc"])
+    params = (
+        f"bframes={2 if settings.reordered else 0}:open-gop=0:scenecut=0:keyint=-1:info=0"
+        f":log-level=none:frame-threads=1:level-idc={level / 30:g}"
+    )
+    return {"preset": "ultrafast", "x265-params": params}
+
+
+def _svt_av1(settings: SeamSettings) -> dict[str, str]:
+    return {"preset": "10", "svtav1-params": "scd=0:lp=2"}
+
+
+def _libaom(settings: SeamSettings) -> dict[str, str]:
+    return {"cpu-used": "6", "row-mt": "1", "lag-in-frames": "0"}
+
+
+def _libvpx(settings: SeamSettings) -> dict[str, str]:
+    # Without pictures that are only referred to, each picture is a frame of its own. Threads of
+    # rows may give other bytes in the next run.
+    alike = {"lag-in-frames": "0", "auto-alt-ref": "0", "row-mt": "0"}
+    return {"deadline": "realtime", "cpu-used": "8", **alike}
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoder:
+    """An encoder of FFmpeg's libraries.
+
+    Attributes:
+        name: FFmpeg's.
+        qualities: constant rate factors that are tried one after the other.
+        options: for a video.
+    """
+
+    name: str
+    qualities: tuple[int, ...]
+    options: Callable[[SeamSettings], dict[str, str]]
+
+
+_PASSES: Final = 4
+_ENCODERS: Final = {
+    "avc": (_Encoder("libx264", (20, 14, 8, 1), _avc),),
+    "hevc": (_Encoder("libx265", (20, 14, 8, 1), _hevc),),
+    "av1": (
+        _Encoder("libsvtav1", (20, 12, 5, 1), _svt_av1),
+        _Encoder("libaom-av1", (20, 12, 5, 1), _libaom),
+    ),
+    "vp9": (_Encoder("libvpx-vp9", (28, 16, 8, 0), _libvpx),),
+}
+"""Encoders of each codec; the first that is there and takes the pictures is used."""
+CODECS: Final = tuple(_ENCODERS)
+"""What can be encoded."""
+
+
+def _encoder(codec: str, pixel_format: str) -> _Encoder:
+    encoders = _ENCODERS[codec]
+    present = []
+    for encoder in encoders:
+        try:
+            formats = av.Codec(encoder.name, "w").video_formats or ()
+        except ValueError:
+            continue
+        if any(one.name == pixel_format for one in formats):
+            return encoder
+        present.append(encoder.name)
+    names = " or ".join(encoder.name for encoder in encoders)
+    raise BuildError(
+        f"no encoder here makes the pictures at the cut ({pixel_format})",
+        expected=names,
+        found=f"{present[0]}, which does not take {pixel_format}" if present else "none of them",
+        advice="install a PyAV whose FFmpeg has one that does, or cut without --smart",
+    )
 
 
 def _least_psnr(data: bytes, frames: Frames) -> float:
@@ -185,13 +280,17 @@ def _least_psnr(data: bytes, frames: Frames) -> float:
 def psnr(one: Any, other: Any) -> float:
     """Peak signal-to-noise ratio of two pictures of one format over all their planes, in decibels.
 
+    0 where they have different sizes.
+
     >>> frame = av.VideoFrame(16, 16, "yuv420p")
     >>> psnr(frame, frame)
     inf
     """
+    if (one.width, one.height) != (other.width, other.height):
+        return 0.0
     depth = max(component.bits for component in one.format.components)
-    error = one.to_ndarray().astype(np.float64) - other.to_ndarray()
-    mean = float((error * error).mean())
+    error = (one.to_ndarray().astype(np.float32) - other.to_ndarray()).ravel()
+    mean = float(error @ error) / error.size
     return float("inf") if mean == 0 else float(10 * np.log10(((1 << depth) - 1) ** 2 / mean))
 
 

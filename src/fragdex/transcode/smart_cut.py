@@ -6,7 +6,8 @@ that those shown before it need. Here the pictures from the cut to the next sync
 again, and at the end those that need pictures that are left out. The others stay bit for bit.
 
 AVC has one sample entry for both: the parameter sets of what is encoded have a number that the
-video does not use, and stand next to the video's. HEVC has two.
+video does not use, and stand next to the video's. HEVC and AV1 have two. Key frames of VP9 say all
+that a decoder needs: its entry stays. Pictures of other codecs are only copied.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
+from math import floor
 from typing import Any, Final
 
 import av
@@ -25,15 +26,25 @@ from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
 from fragdex.decoding.codec import TrackCodec, hold_back, packet_of
 from fragdex.errors import BuildError, UndecodableMedia
-from fragdex.formats.clip_spans import ClipPart, Reader
+from fragdex.formats.clip_spans import ClipPart, Reader, last_until
 from fragdex.fragments.table import Int64, SampleTable
-from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of, family_of
+from fragdex.indexing.access import (
+    Access,
+    CannotTell,
+    SampleBytes,
+    access_of,
+    every_sample,
+    family_of,
+)
 from fragdex.seeking.sample_runs import reorder_depth
-from fragdex.transcode.seams import MOST_SETS, Seam, SeamSettings, encoded
+from fragdex.transcode.seams import CODECS, MOST_SETS, Seam, SeamSettings, encoded
 
 __all__ = ["CutPlan", "plan", "seamed"]
 
-_CONFIGURATIONS: Final = {"avc": "avcC", "hevc": "hvcC"}
+_CONFIGURATIONS: Final = {"avc": "avcC", "hevc": "hvcC", "av1": "av1C", "vp9": "vpcC"}
+_WITHOUT_UNITS: Final = {"av01": "av1", "vp09": "vp9"}
+_THREADS: Final = 4
+"""That decode the pictures at a cut."""
 _END_OF_SEQUENCE: Final = bytes.fromhex("00000002 4801")
 """A NAL unit of HEVC after which decoding starts again (ISO/IEC 23008-2, 7.4.2.4.4)."""
 
@@ -125,7 +136,8 @@ def seamed(
             f"the edit list of track {part.track.id} has several parts, or another speed",
             advice="cut without smart",
         )
-    high = low + max(round(Fraction(ticks * part.timescale, timescale)), 1)
+    # As FFmpeg rounds what an edit lasts.
+    high = low + max(floor(Fraction(ticks * part.timescale, timescale) + Fraction(1, 2)), 1)
     cut = plan(part.samples, low, high, film.begins)
     pieces: list[tuple[Int64, tuple[bytes, ...] | None, Int64]] = []
     entry = None
@@ -172,13 +184,15 @@ def _timed(
             descriptions[at:stop] = 2 if two else 1
             numbers[at:stop] = -1
         at += len(copied)
+    samples = SampleTable.of(columns)
+    last_until(samples, late + high - low)
     return replace(
         part,
-        samples=SampleTable.of(columns),
+        samples=samples,
         numbers=numbers,
         edits=((0, late, Fraction(1)),),
         made=made,
-        descriptions=descriptions,
+        descriptions=descriptions if made else None,
     )
 
 
@@ -188,20 +202,40 @@ class _Film:
     def __init__(self, part: ClipPart, trak: Box, init: bytes, source: Reader) -> None:
         self.part, self.trak, self.init, self.source = part, trak, init, source
         info = part.track.info
-        family = family_of(info.format)
-        stsd = trak.find("mdia/minf/stbl/stsd")
-        if family not in _CONFIGURATIONS or stsd is None:
-            raise BuildError(f"track {info.id} is {info.format}, not AVC or HEVC")
-        if len(stsd.children) != 1:
-            raise BuildError(f"track {info.id} has several sample entries")
-        self.family: str = family
-        self.entry = stsd.children[0]
-        configuration = self.entry.find(_CONFIGURATIONS[family])
-        if configuration is None:
-            raise BuildError(f"track {info.id} has no {_CONFIGURATIONS[family]}")
-        self.configuration = configuration
+        self.family = family_of(info.format) or _WITHOUT_UNITS.get(info.format)
         self.length_size = info.nal_length_size or 4
-        self.codec = TrackCodec(init, info.id, info.codec)
+
+    @cached_property
+    def entry(self) -> Box:
+        """The sample entry."""
+        stsd = self.trak.find("mdia/minf/stbl/stsd")
+        if stsd is None or len(stsd.children) != 1:
+            raise BuildError(
+                f"the pictures at the cut cannot be encoded: track {self.part.track.id} has "
+                "several sample entries",
+                advice="cut without smart",
+            )
+        return stsd.children[0]
+
+    @cached_property
+    def configuration(self) -> Box:
+        """What the sample entry says of how pictures are coded."""
+        info = self.part.track.info
+        if self.family not in CODECS:
+            raise BuildError(
+                f"the pictures at the cut cannot be encoded: track {info.id} is {info.format}, "
+                "not AVC, HEVC, AV1 or VP9",
+                advice="cut at sync samples, or without smart",
+            )
+        configuration = self.entry.find(_CONFIGURATIONS[self.family])
+        if configuration is None:
+            raise BuildError(f"track {info.id} has no {_CONFIGURATIONS[self.family]}")
+        return configuration
+
+    @cached_property
+    def codec(self) -> TrackCodec:
+        """Its decoders."""
+        return TrackCodec(self.init, self.part.track.id, self.part.track.info.codec)
 
     def sample(self, number: int) -> bytes:
         """The bytes of a sample."""
@@ -213,17 +247,18 @@ class _Film:
     def begins(self, number: int) -> bool:
         """Whether what is copied may begin at a sample, after pictures of another encoder."""
         # An I picture of AVC that is no IDR counts on from the pictures before it.
-        least = Access.OPEN if self.family == "hevc" else Access.CLOSED
-        return self._is_access(number, least)
+        return self._access(number) >= (Access.CLOSED if self.family == "avc" else Access.OPEN)
 
-    def _is_access(self, number: int, least: Access = Access.OPEN) -> bool:
+    def _access(self, number: int) -> Access:
         """Whether decoding can start at a sample, whatever its mark says."""
         info = self.part.track.info
+        if every_sample(info.kind, info.format, info.codec):
+            return Access.CLOSED
         try:
             data = SampleBytes.of(self.sample(number))
-            return access_of(data, info.format, info.codec, info.nal_length_size) >= least
+            return access_of(data, info.format, info.codec, info.nal_length_size)
         except CannotTell:
-            return False
+            return Access.NONE
 
     def encode(self, numbers: Int64) -> Seam:
         """Encode pictures again, given in the order of showing."""
@@ -232,7 +267,7 @@ class _Film:
         span = int(samples.cts.max() - samples.cts.min())
         pace = Fraction(self.part.timescale * max(len(samples) - 1, 1), max(span, 1))
         settings = SeamSettings(
-            self.family,
+            str(self.family),
             self.configuration,
             # A CRA picture that starts a sequence drops what is not shown yet (ISO/IEC 23008-2,
             # C.5.2.2): pictures of HEVC in front of it are shown as they are decoded.
@@ -253,10 +288,9 @@ class _Film:
         """Decoded pictures of samples, in the order of showing; decoded from a sync sample on."""
         samples = self.part.samples
         wanted = set(samples.cts[numbers].tolist())
-        marked = np.flatnonzero(samples.sync[1 : int(numbers.min()) + 1])[::-1] + 1
-        # Pictures in front of a sync sample may need those before it: the one before is taken.
-        begin = next(islice(filter(self._is_access, marked.tolist()), 1, None), 0)
+        begin = self._decoded_from(int(numbers.min()))
         context = self.codec.fresh()
+        context.thread_count, context.thread_type = _THREADS, "AUTO"
         hold_back(context, reorder_depth(samples.cts))
         for number in [*range(begin, int(numbers.max()) + 1), None]:
             packet = None
@@ -271,6 +305,18 @@ class _Film:
                     f"the pictures of track {self.part.track.id} at the cut cannot be decoded"
                 ) from error
             yield from (frame for frame in frames if frame.pts in wanted)
+
+    def _decoded_from(self, number: int) -> int:
+        """The sample at which decoding starts, so that this one and those after it are right."""
+        marked = np.flatnonzero(self.part.samples.sync[1 : number + 1])[::-1] + 1
+        is_behind_open = False
+        for at in marked.tolist():
+            access = self._access(at)
+            if access is Access.CLOSED or (access and is_behind_open):
+                return int(at)
+            # Pictures that are shown in front of an open one may need those before it.
+            is_behind_open |= bool(access)
+        return 0
 
     def _free_number(self) -> int:
         """A number that no parameter set of the video has."""
@@ -297,16 +343,16 @@ class _Film:
 
     def described(self, entry: Box | None) -> tuple[Box, bool]:
         """The trak that describes the pictures of a seam too, and whether by a second entry."""
-        if entry is None:
+        if entry is None or self.family == "vp9":
             return self.trak, False
-        if self.family == "hevc":
-            kept = [child for child in entry if child.type in ("hvcC", "btrt")]
-            others = [c for c in self.entry if c.type not in ("hvcC", "btrt")]
-            second = self.entry.replace(children=[*kept[:1], *others])
-            return _with_entries(self.trak, [self.entry, second]), True
-        made = entry.find("avcC")
+        name = self.configuration.type
+        made = entry.find(name)
         if made is None:
-            raise BuildError("the pictures at the cut have no avcC")
+            raise BuildError(f"the pictures at the cut have no {name}")
+        if self.family != "avc":
+            others = [child for child in self.entry if child.type not in (name, "btrt")]
+            second = self.entry.replace(children=[made, *others])
+            return _with_entries(self.trak, [self.entry, second]), True
         sets = {
             name: [*self.configuration[name], *(u for u in made[name])]
             for name in ("sequenceParameterSets", "pictureParameterSets")

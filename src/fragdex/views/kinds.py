@@ -113,8 +113,8 @@ def clip(
         tracks: track ids; None: all.
         at_key_frame: begin at the sync sample at or before `start`, in fragments, for readers that
             do not know edit lists; False: exactly the span is shown, by an edit list.
-        smart: re-encode the pictures next to the cuts, so that it hides none (AVC and HEVC; needs
-            the extra `media`); all others stay bit for bit.
+        smart: re-encode the pictures next to the cuts, so that it hides none (AVC, HEVC, AV1 and
+            VP9; needs the extra `media`); all others stay bit for bit.
         period: number of the period; needed where there are several.
         source: the media of an index; None: where the index says.
 
