@@ -10,19 +10,13 @@ Those wait for processes that they start. While processors are idle, further wor
 to twice as many, which take files from the other end of the queue: short ones that compute. They
 end when no processor is idle any more.
 
-Modules that have no bytecode yet are compiled by other processes before they are collected, on all
-processors: to rewrite their asserts takes half a minute, and leaves in memory hundreds of megabytes
-in pieces, which every worker would have.
-
 A worker says what pytest-xdist's say (`workerinput`), so that plugins treat it as one.
 """
 
 from __future__ import annotations
 
 import atexit
-import compileall
-import contextlib
-import fnmatch
+import ctypes
 import gc
 import io
 import itertools
@@ -34,18 +28,16 @@ import sys
 import threading
 import time
 import traceback
-import warnings
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from _pytest.assertion import rewrite
 from _pytest.config import create_terminal_writer
 
 SECONDS_TO_END = 3
 """Until workers that do not end are killed, once the run is broken off."""
-MOST_MEMORY = 200 << 20
+MOST_MEMORY = 150 << 20
 """A worker that takes so much more than it began with ends after its file; another follows."""
 BROWSERS = {"browser", "chromium", "page"}
 """Fixtures of tests that need a browser."""
@@ -53,8 +45,6 @@ MUCH_IDLE, LITTLE_IDLE = 0.2, 0.04
 """Shares of the processors' time: above the one workers are added, below the other they end."""
 FREE_MEMORY = 2 << 30
 """Bytes that are free where a worker is added."""
-MANY_MODULES = 40
-"""Modules without bytecode: fewer are compiled as they are collected."""
 
 
 def pytest_addoption(parser):
@@ -63,15 +53,6 @@ def pytest_addoption(parser):
         help="run tests in N processes forked after one collection, and in up to twice as many "
         "while processors are idle; 0: in this one",
     )  # fmt: skip
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session):
-    """Compile the modules to come, where workers are asked for and many are not compiled yet."""
-    if session.config.option.workers > 1 and not sys.dont_write_bytecode:
-        paths = list(uncompiled(session.config))
-        if len(paths) >= MANY_MODULES:
-            compile_apart(paths, session.config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -88,61 +69,6 @@ def pytest_runtestloop(session):
     return True
 
 
-def uncompiled(config):
-    """Modules to be collected whose bytecode is missing, or older than they are."""
-    for argument in config.args:
-        for folder, folders, files in os.walk(str(argument).partition("::")[0]):
-            folders[:] = [one for one in folders if one not in ("node_modules", "__pycache__")]
-            for path in (Path(folder, name) for name in files if name.endswith(".py")):
-                try:
-                    is_compiled = bytecode(path, config).stat().st_mtime >= path.stat().st_mtime
-                except OSError:
-                    is_compiled = False
-                if not is_compiled:
-                    yield path
-
-
-def is_test(path, config):
-    return any(fnmatch.fnmatch(path.name, one) for one in config.getini("python_files"))
-
-
-def bytecode(path, config):
-    """Where the bytecode of a module is: that of tests has asserts that pytest has rewritten."""
-    tail = rewrite.PYC_TAIL if is_test(path, config) else f".{sys.implementation.cache_tag}.pyc"
-    return rewrite.get_cache_dir(path.absolute()) / f"{path.stem}{tail}"
-
-
-def compile_apart(paths, config):
-    """Compile modules in one process for each processor; those that fail say so when collected."""
-    count = os.cpu_count() or 1
-    pids = []
-    for number in range(count):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # threads of what is imported already compute nothing
-            pid = os.fork()
-        if pid == 0:
-            try:
-                for path in paths[number::count]:
-                    compile_module(path.absolute(), config)
-            finally:
-                os._exit(0)
-        pids.append(pid)
-    for pid in pids:
-        os.waitpid(pid, 0)
-
-
-def compile_module(path, config):
-    if not is_test(path, config):
-        compileall.compile_file(path, quiet=2)
-        return
-    # pytest has no public call for it
-    with contextlib.suppress(SyntaxError, ValueError, OSError):
-        to = bytecode(path, config)
-        rewrite.try_makedirs(to.parent)
-        source, code = rewrite._rewrite_test(path, config)
-        rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source, to)
-
-
 @dataclass
 class Worker:
     """The controller's side of a worker.
@@ -156,6 +82,7 @@ class Worker:
     requests: io.FileIO
     answers: io.FileIO
     is_extra: bool
+    is_used: bool = False
     nodeid: str = ""
     left: list = field(default_factory=list)
     received: bytes = b""
@@ -203,11 +130,17 @@ class Run:
 
     def next_group(self, worker):
         """The tests that a worker runs next; none where it is to end."""
-        if not worker.is_extra:
-            return self.queue.pop(0) if self.queue else []
-        idle = self.idle.share()
-        is_needed = self.queue and (idle is None or idle > LITTLE_IDLE)
-        return self.queue.pop() if is_needed else []
+        if not self.queue:
+            return []
+        idle = self.idle.share() if worker.is_extra else None
+        if idle is not None and idle <= LITTLE_IDLE:
+            return []
+        place = -1 if worker.is_extra else 0
+        # what takes much memory comes first in a process, or in the one that follows this
+        if worker.is_used and self.session.items[self.queue[place][0]].get_closest_marker("large"):
+            return []
+        worker.is_used = True
+        return self.queue.pop(place)
 
     def start(self, *, is_extra=False):
         """Fork a worker."""
@@ -402,15 +335,32 @@ def work(run, number, requests, answers):
         for item, after in itertools.pairwise([*group, None]):
             if after is None:
                 # whether another group follows decides what the last test takes down
-                following = [] if held_memory() > most else next_group()
+                following = [] if is_full(most) else next_group()
                 after = following[0] if following else None
             config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            if held_memory() > most:
+                trim_memory()
         group = following
     config.hook.pytest_sessionfinish(session=session, exitstatus=0)
     config._ensure_unconfigure()
     threading._shutdown()
     atexit._run_exitfuncs()
     return 0
+
+
+def is_full(most):
+    """Whether this process holds more than so many bytes after it gave back what it can."""
+    if held_memory() > most:
+        gc.collect()
+        trim_memory()
+    return held_memory() > most
+
+
+def trim_memory():
+    """Give back what was freed and lies between what is held; glibc alone can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def held_memory():

@@ -9,7 +9,6 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from _pytest.assertion import rewrite
 
 import forked_workers
 
@@ -228,14 +227,27 @@ def test_processors_are_idle_where_they_were_for_some_seconds(tmp_path):
     assert forked_workers.IdleProcessors(tmp_path / "absent").share() is None
 
 
+class Item(SimpleNamespace):
+    """A test that has some marks."""
+
+    def __init__(self, path, *marks, fixtures=()):
+        super().__init__(path=path, marks=marks, fixturenames=fixtures)
+
+    def get_closest_marker(self, name):
+        return name if name in self.marks else None
+
+
 @pytest.fixture
 def queue():
     """A run whose workers are never forked, and how idle its processors are."""
     run = object.__new__(forked_workers.Run)
     run.queue, run.count, run.started, run.share = [[n] for n in range(6)], 2, [], 0.5
-    run.workers = [SimpleNamespace(is_extra=False) for _ in range(2)]
+    run.workers = [SimpleNamespace(is_extra=False, is_used=False) for _ in range(2)]
+    run.session = SimpleNamespace(items=[Item("small") for _ in range(6)])
     run.idle = SimpleNamespace(share=lambda: run.share, forget=lambda: None)
-    run.start = lambda is_extra: run.workers.append(SimpleNamespace(is_extra=is_extra))
+    run.start = lambda is_extra: run.workers.append(
+        SimpleNamespace(is_extra=is_extra, is_used=False)
+    )
     return run
 
 
@@ -255,6 +267,15 @@ def test_workers_are_added_while_processors_are_idle(queue, monkeypatch):
     assert queue.next_group(extra) == [4]
 
 
+def test_what_is_large_begins_in_a_new_worker(queue):
+    queue.session.items[1] = Item("large", "large")
+    first, second = queue.workers
+    assert queue.next_group(first) == [0]
+    assert queue.next_group(first) == [], "another one is started in its place"
+    assert queue.next_group(second) == [1]
+    assert queue.next_group(second) == [2]
+
+
 @pytest.mark.parametrize(
     ("share", "free", "queued"),
     [(0.1, 1 << 62, 1), (None, 1 << 62, 1), (1, 1 << 30, 1), (1, 1 << 62, 0)],
@@ -267,23 +288,5 @@ def test_no_worker_is_added_without_need_time_or_memory(queue, monkeypatch, shar
 
 
 def test_long_files_begin_first():
-    def item(path, *, slow=False, fixtures=()):
-        marker = (lambda _: "slow") if slow else (lambda _: None)
-        return SimpleNamespace(path=path, get_closest_marker=marker, fixturenames=fixtures)
-
-    items = [item("a"), item("b", fixtures=["page"]), item("b"), item("c", slow=True), item("a")]
+    items = [Item("a"), Item("b", fixtures=["page"]), Item("b"), Item("c", "slow"), Item("a")]
     assert forked_workers.grouped(items) == [[3], [1, 2], [0, 4]]
-
-
-def test_modules_are_compiled_as_pytest_and_python_take_them(tmp_path, request):
-    """Once; one that cannot be compiled is left to the collection, which says why."""
-    for name, text in (("test_a", "assert 1 == 1\n"), ("test_b", "assert (\n"), ("c", "C = 1\n")):
-        (tmp_path / f"{name}.py").write_text(text)
-    given = request.config
-    config = SimpleNamespace(args=[str(tmp_path)], getini=given.getini, stash=given.stash)
-    paths = list(forked_workers.uncompiled(config))
-    assert len(paths) == 3
-    forked_workers.compile_apart(paths, config)
-    assert [path.stem for path in forked_workers.uncompiled(config)] == ["test_b"]
-    test = tmp_path / "test_a.py"
-    assert rewrite._read_pyc(test, forked_workers.bytecode(test, config)) is not None

@@ -23,6 +23,8 @@ from fragdex.speech.process import SpeechProcess, engine_states
 from fragdex.speech.sherpa import words_of_tokens
 from speech.conftest import SPEECH
 
+pytestmark = pytest.mark.large
+
 CHOICES = {
     "moonshine": EngineChoice("moonshine"),
     "pocketsphinx": EngineChoice("pocketsphinx"),

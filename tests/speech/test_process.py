@@ -29,6 +29,8 @@ pytest.importorskip("pocketsphinx")
 pytest.importorskip("sherpa_onnx")
 
 # It says nonsense, but at once.
+pytestmark = pytest.mark.large
+
 QUICK = EngineChoice("sherpa-onnx", str(SPEECH / "tiny-ctc"))
 FILE = SPEECH / "pauses-aac.mp4"
 

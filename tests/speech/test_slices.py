@@ -17,6 +17,8 @@ from fragdex.speech.slices import Listener
 from fragdex.speech.words import MissedSpan, SliceTranscript, Word, in_order, merged
 from speech.conftest import SPEECH, Echo
 
+pytestmark = pytest.mark.large
+
 WITH_PAUSES = ["pauses-aac.mp4", "pauses-flac.mp4", "late-opus.mp4"]
 SPOKEN = [*WITH_PAUSES, "even-aac.mp4"]
 WHOLE = 600_000
