@@ -9,7 +9,8 @@ import pytest
 
 from fragdex.errors import ConfigError
 from fragdex.service.config import Settings
-from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS
+from fragdex.service.jobs.runs import JobRuns
+from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS, JobOptions, Stop
 from fragdex.service.web.health import StateMetrics
 
 
@@ -188,3 +189,13 @@ def test_small_jobs_are_asked_for_most_often(yard):
         PARENTS: pytest.approx(0.2),
         WEBHOOKS: pytest.approx(0.2),
     }
+
+
+def test_a_job_that_is_taken_while_its_process_stops_is_not_begun():
+    """It stays as it is in the queue, for another process."""
+    stopping = threading.Event()
+    stopping.set()
+    runs = JobRuns(None, JobOptions(), {"film": object()}, None, stopping, None)
+    with pytest.raises(Stop):
+        runs.run(None, "job", "film", "record", {}, None)
+    assert not runs.going
