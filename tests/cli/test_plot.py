@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fragdex import index as index_of
-from fragdex.cli.charts import page, series
+from fragdex.cli.plot import page, series
 from fragdex.errors import InexactIndex
 from fragdex.testing import movie
 from strategies.indexes import indexes
@@ -129,7 +129,7 @@ def test_any_index_is_drawn_or_refused(index):
 
 def test_a_track_without_samples_beside_one_with_some(tmp_path):
     pytest.importorskip("matplotlib")
-    from fragdex.cli.charts import draw
+    from fragdex.cli.plot import draw
 
     found = series(index_of(movie(tracks=2)), "a.mp4")
     nothing = replace(found.lanes[1], times=np.zeros(0), positions=np.zeros(0, np.int64))
