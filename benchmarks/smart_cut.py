@@ -22,7 +22,7 @@ import numpy as np
 
 import fragdex
 from fragdex.transcode import seams
-from fragdex.transcode.svt_av1 import only_errors, usual_class
+from fragdex.transcode.encoders import only_errors, usual_class
 
 WIDTH, HEIGHT, RATE, GROUP = 640, 360, 25, 50
 SECONDS, REPEATS, CUT = 10, 720, 10

@@ -24,8 +24,7 @@ from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.pictures import RGB_FORMATS, Pictures, rows_of_line
 from fragdex.rendering.spec import key_interval
-from fragdex.transcode.svt_av1 import only_errors, usual_class
-from fragdex.transcode.x264 import repeatable
+from fragdex.transcode.encoders import only_errors, repeatable, usual_class
 
 ENCODER: Final = {
     "preset": "veryfast",

@@ -7,8 +7,7 @@ tracks      what comes of it
 process     a whole file: every track, the scrub track, the indexes
 seams       pictures at a cut, encoded again with the settings of their video
 smart_cut   clips that hide no pictures
-svt_av1     SVT-AV1, kept from changing the process that calls it
-x264        which code of the encoder gives the same bytes in every run
+encoders    x264 held to bytes that repeat, SVT-AV1 kept from changing the process
 running     the same in a process of its own
 
 FFmpeg's libraries read hostile bytes here, so they never run in a process of the service: a crash,

@@ -19,8 +19,7 @@ import fragdex
 from fragdex.boxes import Box, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
-from fragdex.transcode.svt_av1 import only_errors, usual_class
-from fragdex.transcode.x264 import repeatable
+from fragdex.transcode.encoders import only_errors, repeatable, usual_class
 
 __all__ = ["CODECS", "LEAST_PSNR", "MOST_SETS", "Seam", "SeamSettings", "encoded"]
 

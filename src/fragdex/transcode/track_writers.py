@@ -33,8 +33,8 @@ from fragdex.decoding.pictures import orientation_of
 from fragdex.errors import Unprocessable
 from fragdex.formats.clip_movie import with_next_id
 from fragdex.formats.embed import walked
+from fragdex.transcode.encoders import repeatable
 from fragdex.transcode.probe import codec_of, random_access
-from fragdex.transcode.x264 import repeatable
 
 SCRUB_WIDTH: Final = 320
 SCRUB_RATE: Final = 10

@@ -5,7 +5,7 @@ from fractions import Fraction
 import av
 import numpy as np
 
-from fragdex.transcode.x264 import repeatable
+from fragdex.transcode.encoders import repeatable
 
 PARAMS = "rc-lookahead=5:sync-lookahead=0:scenecut=0:bframes=0:threads=1"
 

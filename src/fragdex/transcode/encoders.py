@@ -1,6 +1,8 @@
-"""x264, held to code that gives the same bytes in every run."""
+"""Encoders of video held to what they may do: x264 to bytes that repeat, SVT-AV1 to its work."""
 
 from __future__ import annotations
+
+import os
 
 
 def repeatable(options: dict[str, str]) -> dict[str, str]:
@@ -26,3 +28,18 @@ def _has_avx512() -> bool:
 
     extensions = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     return any(name == "X86_V4" or name.startswith("AVX512") for name in extensions)
+
+
+def only_errors() -> None:
+    """Let SVT-AV1 print errors alone; before its first encoder is opened."""
+    os.environ.setdefault("SVT_LOG", "1")
+
+
+def usual_class() -> None:
+    """Put this thread back among those that share the processors.
+
+    SVT-AV1 makes what calls it a real-time process where it may, and so all that this one starts.
+    Only Linux has such classes for Python to see.
+    """
+    if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) != os.SCHED_OTHER:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
