@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.data import WindowSampler, WindowStream, window_order
-from fragdex.data.permutation import Permutation
-from fragdex.data.window_order import Runs
+from fragdex.data.window_order import Permutation, Runs
 
 
 @given(st.integers(0, 3000), st.integers(0, 2**64), st.integers(0, 99))

@@ -5,8 +5,7 @@ set_file       the file of a set: its columns, and its rows by row group
 set_names      the names of a set that is written, in a file next to it
 set_parts      files to rows: tracks, groups of pictures, indexes; rows to a set, in parallel
 video_set      a set, opened
-permutation    an order that is computed and not stored
-window_order   the order of windows in an epoch: a sampler
+window_order   the order of windows in an epoch, computed and not stored: a sampler
 windows        windows of frames: map-style, by number, and what they cost
 window_stream  the same in the order of a sampler: iterable
 window_loader  a stream by worker processes, without torch
