@@ -14,8 +14,7 @@ import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.errors import FragdexError
 from fragdex.formats import fidx
-from fragdex.seeking.numbering import Numbering
-from fragdex.seeking.sample_runs import SyncStarts
+from fragdex.seeking.numbering import Numbering, SyncStarts
 from service.console.conftest import browser  # noqa: F401
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -27,8 +27,7 @@ from fragdex.data.set_parts import groups_of, small_init
 from fragdex.errors import DamagedIndex, FragdexError, SourceChanged, SourceNotFound
 from fragdex.indexing.making import index_source
 from fragdex.indexing.reading import Head
-from fragdex.seeking.numbering import Numbering
-from fragdex.seeking.sample_runs import SyncStarts
+from fragdex.seeking.numbering import Numbering, SyncStarts
 from fragdex.sources import open_source
 from fragdex.testing import RangeServer
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.decoding.pictures import PictureReader
 from fragdex.rendering.page_media.medium import FilePictures
-from fragdex.seeking.sample_runs import reorder_depth
+from fragdex.seeking.numbering import reorder_depth
 from frames.films import FILMS, X264, film
 from frames.linear import linear, planes, same
 from frames.rewritten_sets import (

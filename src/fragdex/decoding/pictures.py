@@ -22,7 +22,7 @@ from fragdex.errors import (
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
 from fragdex.seeking.model import Index
-from fragdex.seeking.sample_runs import reorder_depth
+from fragdex.seeking.numbering import reorder_depth
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 from fragdex.seeking.track import Track

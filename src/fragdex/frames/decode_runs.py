@@ -15,7 +15,7 @@ from fragdex.decoding.video_track import ParameterSets, sets_of
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.frames.decoders import Decoders
 from fragdex.frames.references import References
-from fragdex.seeking.sample_runs import FrameRun
+from fragdex.seeking.numbering import FrameRun
 
 REMOTE_GAP: Final = 32 << 10
 """Bytes between samples of a remote file that are read for nothing rather than requested twice."""

@@ -20,7 +20,7 @@ from fragdex.frames.decode_runs import (
 from fragdex.frames.decoders import CachePart, FrameCache
 from fragdex.frames.frame_track import FrameTrack
 from fragdex.frames.pixels import is_of_device
-from fragdex.seeking.sample_runs import FrameRun, runs_of
+from fragdex.seeking.numbering import FrameRun, runs_of
 
 READ_AT_ONCE: Final = 32 << 20
 """Bytes of samples that are read before they are decoded."""

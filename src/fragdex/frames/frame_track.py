@@ -20,9 +20,8 @@ from fragdex.indexing.making import index_source, read_init
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head
 from fragdex.seeking.model import Index
-from fragdex.seeking.numbering import Numbering, Order
+from fragdex.seeking.numbering import Numbering, Order, SyncStarts, reorder_depth
 from fragdex.seeking.origin import FileInfo
-from fragdex.seeking.sample_runs import SyncStarts, reorder_depth
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import Track
 from fragdex.sources import Source

@@ -16,9 +16,8 @@ from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import InexactIndex, NoSyncSample, TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.seeking.forms import offered
-from fragdex.seeking.numbering import Numbering
+from fragdex.seeking.numbering import FrameRun, Numbering, SyncStarts, reorder_depth, runs_of
 from fragdex.seeking.origin import FileInfo
-from fragdex.seeking.sample_runs import FrameRun, SyncStarts, reorder_depth, runs_of
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import Track
 from fragdex.sources import SourceLike

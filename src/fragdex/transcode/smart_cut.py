@@ -36,7 +36,7 @@ from fragdex.indexing.access import (
     every_sample,
     family_of,
 )
-from fragdex.seeking.sample_runs import reorder_depth
+from fragdex.seeking.numbering import reorder_depth
 from fragdex.transcode.seams import CODECS, MOST_SETS, Seam, SeamSettings, encoded
 
 __all__ = ["CutPlan", "plan", "seamed"]

@@ -34,7 +34,7 @@ from fragdex.fragments.table import NULL
 from fragdex.rendering.page_media.opening import OpenMedia
 from fragdex.rendering.page_media.strips import SAMPLE_RATE
 from fragdex.seeking.model import Index, Track
-from fragdex.seeking.sample_runs import MOST_REORDERED, reorder_depth
+from fragdex.seeking.numbering import MOST_REORDERED, reorder_depth
 from fragdex.sources import Source
 from fragdex.transcode.probe import LONGEST_SECONDS, opened, probe, streams_of
 
