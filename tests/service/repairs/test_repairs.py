@@ -10,9 +10,8 @@ import sqlalchemy as sa
 import fragdex
 from fragdex.fragments.table import Int64
 from fragdex.service.indexing.repairing import ALIKE, likeness
-from fragdex.service.jobs.engine import upgrade
 from fragdex.service.jobs.work import Job
-from fragdex.service.records import migrations, tables
+from fragdex.service.records import tables
 from fragdex.service.repairs import worker
 from fragdex.service.repairs.operations import REPAIRS, NewRepair, repair_file
 from fragdex.sources import open_source
@@ -103,13 +102,8 @@ def context(request, tmp_path, keep):
     url = f"sqlite:///{tmp_path / 'a.db'}"
     if request.param == "postgresql":
         url = request.getfixturevalue("new_postgres")()
-    opened = worker_program.open_context(url, tmp_path, keep=keep)
-    opened.jobs.register(*worker.WORK)
-    migrations.upgrade(opened.database)
-    upgrade(opened.database)
-    yield opened
-    opened.jobs.close()
-    opened.database.close()
+    with worker_program.new_context(url, tmp_path, *worker.WORK, keep=keep) as opened:
+        yield opened
 
 
 class Killed(BaseException):

@@ -7,12 +7,15 @@ to it that it does.
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import Jobs
+from fragdex.service.jobs.engine import upgrade
 from fragdex.service.jobs.work import JobOptions
+from fragdex.service.records import migrations
 from fragdex.service.records.database import Database
 from fragdex.service.repairs import worker as repairs
 from fragdex.service.store import open_store
@@ -32,6 +35,18 @@ def open_context(url, data, **settings):
     settings = Settings(data=data, database_url=url, **settings)
     store = ComposingStore(open_store(data / "store"))
     return ServiceContext(settings, database, store, jobs)
+
+
+@contextmanager
+def new_context(url, data, *work, **settings):
+    """`open_context` on a database that is made first, for this work too; closed in the end."""
+    context = open_context(url, data, **settings)
+    context.jobs.register(*work)
+    migrations.upgrade(context.database)
+    upgrade(context.database)
+    yield context
+    context.jobs.close()
+    context.database.close()
 
 
 def reached(gate):
