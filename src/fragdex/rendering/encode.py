@@ -430,11 +430,11 @@ def repeat_unit(
         width, height: even.
         encoder: makes the encoder of a stream, with these options of x264 changed.
     """
-    plain = bytes([128]) * (width * height * 3 // 2)
+    plain = _picture(width, height, bytes([128]) * (width * height * 3 // 2))
     context = encoder(width, height, {"crf": "", "qp": _QP})
     packets = []
-    for number, samples in enumerate([plain] * _PLAIN + [_noise(width, height)]):
-        picture = _picture(width, height, samples)
+    noise = _picture(width, height, _noise(width, height))
+    for number, picture in enumerate([plain] * _PLAIN + [noise]):
         picture.pts, picture.time_base = number, Fraction(1, 30)
         picture.pict_type = 1 if number in (0, _PLAIN) else 0
         packets += context.encode(picture)
@@ -467,9 +467,11 @@ def _picture(width: int, height: int, samples: bytes) -> Any:
     at = 0
     for plane in picture.planes:
         stop = at + plane.width * plane.height
-        rest = bytes(plane.line_size - plane.width)
-        lines = (samples[i : i + plane.width] + rest for i in range(at, stop, plane.width))
-        plane.update(b"".join(lines))
+        if rest := bytes(plane.line_size - plane.width):
+            lines = (samples[i : i + plane.width] + rest for i in range(at, stop, plane.width))
+            plane.update(b"".join(lines))
+        else:
+            plane.update(samples[at:stop])
         at = stop
     return picture
 

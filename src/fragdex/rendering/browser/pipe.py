@@ -15,7 +15,7 @@ import os
 import select
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
@@ -27,9 +27,11 @@ _ENVELOPE: Final = b"\xd8\x18\x5a"  # tag 24, byte string, length of 4 bytes
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT = 0, 1, 2, 3
 _ENCODINGS: Final = {_BYTES: "utf-16-le", _TEXT: "utf-8"}
 _MAP, _LIST, _STOP = 0xBF, 0x9F, 0xFF
+_MAP_BEGINS, _LIST_BEGINS = b"\xbf", b"\x9f"
 _TAGGED, _ENVELOPE_TAG, _AS_BYTES = 0xD8, 0x18, 0xD6
 _DOUBLE: Final = 0xFB
 _PLAIN: Final[dict[int, bool | None]] = {0xF4: False, 0xF5: True, 0xF6: None}
+_DIRECT: Final = 24  # numbers and lengths below it stand in the first byte
 _SIZES: Final = {24: ">B", 25: ">H", 26: ">I", 27: ">Q"}
 # Chromium's whole numbers; larger ones are sent as doubles, as it reads those of JSON.
 _LARGEST: Final = 1 << 31
@@ -50,27 +52,33 @@ def to_cbor(value: Any) -> bytes:
             return _headed(_TEXT, value.encode())
         except UnicodeEncodeError:  # half of a pair: pages may have such texts
             return _headed(_BYTES, value.encode("utf-16-le", "surrogatepass"))
+    if isinstance(value, dict):
+        parts = [_MAP_BEGINS]
+        for key, one in value.items():
+            parts += (to_cbor(key), to_cbor(one))
+        return _enveloped(parts)
     if value is None or isinstance(value, bool):
         return b"\xf6" if value is None else b"\xf5" if value else b"\xf4"
     if isinstance(value, int) and -_LARGEST <= value < _LARGEST:
         return _head(_UNSIGNED, value) if value >= 0 else _head(_NEGATIVE, -1 - value)
-    if isinstance(value, int | float):
+    if isinstance(value, (int, float)):
         return struct.pack(">Bd", _DOUBLE, value)
     if isinstance(value, bytes):
         return bytes([_AS_BYTES]) + _headed(_BYTES, value)
-    if isinstance(value, Mapping):
-        pairs = (to_cbor(key) + to_cbor(one) for key, one in value.items())
-        inside = b"".join((bytes([_MAP]), *pairs, bytes([_STOP])))
-    else:
-        inside = b"".join((bytes([_LIST]), *map(to_cbor, value), bytes([_STOP])))
-    return _ENVELOPE + struct.pack(">I", len(inside)) + inside
+    return _enveloped([_LIST_BEGINS, *map(to_cbor, value)])
+
+
+def _enveloped(parts: list[bytes]) -> bytes:
+    """A map or a list from its beginning and its values."""
+    inside = b"".join(parts)
+    return b"%b%b%b\xff" % (_ENVELOPE, (len(inside) + 1).to_bytes(4), inside)
 
 
 def _head(kind: int, number: int) -> bytes:
-    if number < min(_SIZES):
-        return bytes([kind << 5 | number])
+    if number < _DIRECT:
+        return bytes((kind << 5 | number,))
     size = 24 + (number > 0xFF) + (number > 0xFFFF)
-    return bytes([kind << 5 | size]) + struct.pack(_SIZES[size], number)
+    return bytes((kind << 5 | size,)) + struct.pack(_SIZES[size], number)
 
 
 def _headed(kind: int, data: bytes) -> bytes:
@@ -133,7 +141,7 @@ def _parsed(message: memoryview) -> Any:
             if is_bytes:
                 first, at = message[at], at + 1
             kind, number = first >> 5, first & 31
-            if number >= min(_SIZES):
+            if number >= _DIRECT:
                 size = _SIZES[number]
                 (number,) = struct.unpack_from(size, message, at)
                 at += struct.calcsize(size)
