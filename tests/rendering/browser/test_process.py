@@ -32,6 +32,8 @@ def wrapped(engine, monkeypatch):
         path.write_text(f'#!/bin/sh\n{script}\nexec {shlex.quote(str(engine.path))} "$@"\n')
         path.chmod(0o755)
         monkeypatch.setenv("FRAGDEX_CHROMIUM", str(path))
+        # the folder of the browser itself, which children read whether it is the system's or not
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(engine.path.parent))
         return path
 
     yield wrap
