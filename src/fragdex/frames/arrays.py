@@ -318,7 +318,9 @@ class ArrayConverter:
         if size is not None and orientation.transposed:
             size = size[::-1]
         with lib.in_order():
-            arrays = self._converted(frame, part, None if size == part.size else size)
+            if size == part.size and self._processor.has_pixels_of(part, frame):
+                size = None
+            arrays = self._converted(frame, part, size)
             if arrays is None:
                 return tuple(map(lib.sent, self._processor.pixels(frame, crop)))
             return tuple(lib.copied(lib.turned(one, orientation)) for one in arrays)

@@ -78,9 +78,10 @@ class Converter:
         frame = self.as_the_processor_decodes(frame)
         size = self._size
         if crop is not None:
-            size = None if size == crop.size else size
-            crop = crop.stored(orientation, frame.width, frame.height)
-            crop = None if crop.size == (frame.width, frame.height) else crop
+            stored = crop.stored(orientation, frame.width, frame.height)
+            if size == crop.size and self.has_pixels_of(stored, frame):
+                size = None
+            crop = None if stored.size == (frame.width, frame.height) else stored
         if size is not None and orientation.transposed:
             size = size[::-1]
         if crop is None:
@@ -90,6 +91,10 @@ class Converter:
         else:
             arrays = self._scaled_part(frame, crop, size)
         return tuple(map(orientation.of, arrays))
+
+    def has_pixels_of(self, part: Crop, frame: Any) -> bool:
+        """Whether there are such pixels in a picture: no planes of it begin between samples."""
+        return self._format != "yuv" or part.is_whole(*steps_of(frame))
 
     def _whole(
         self,
@@ -139,8 +144,8 @@ class Converter:
             planes = "yuv444p" if self._format == "yuv" else _NAMES[self._format]
             frame = self._reformatted(frame, None, planes, matrix)
         elif not crop.is_whole(*steps_of(frame)):
-            planes = frame.format.name
-            frame = _with_chroma_for_each_pixel(frame)
+            part = _with_chroma_for_each_pixel(frame, crop)
+            return self._whole(part, size, matrix=matrix, planes=frame.format.name)
         return self._whole(self._cutter.part(frame, crop), size, matrix=matrix, planes=planes)
 
     def nothing(self, count: int, width: int, height: int) -> Pixels:
@@ -281,20 +286,23 @@ class _Cutter:
         return self._graph.pull()
 
 
-def _with_chroma_for_each_pixel(frame: Any) -> Any:
-    """The same picture of planes as 4:4:4."""
+def _with_chroma_for_each_pixel(frame: Any, crop: Crop) -> Any:
+    """A part of a picture of planes as 4:4:4."""
     import av
 
-    name, high, wide = frame.format.name, frame.height, frame.width
-    full: Any = av.VideoFrame(wide, high, re.sub(r"4\d\dp", "444p", name))
-    deep = _is_deep(name)
+    name, (wide, high) = frame.format.name, crop.size
+    part: Any = av.VideoFrame(wide, high, re.sub(r"4\d\dp", "444p", name))
+    deep, (down, right) = _is_deep(name), steps_of(frame)
+    around = crop.spread(down, right, frame.width, frame.height)
     luma, *chroma = (plane_of(plane, 1, deep=deep) for plane in frame.planes)
-    down, right = steps_of(frame)
-    repeated = [np.repeat(np.repeat(one, down, 0), right, 1)[:high, :wide] for one in chroma]
-    for into, samples in zip(full.planes, [luma, *repeated], strict=True):
-        plane_of(into, 1, deep=deep)[:] = samples
-    full.colorspace, full.color_range = frame.colorspace, frame.color_range
-    return full
+    samples = [crop.of(luma)]
+    for plane in chroma:
+        shared = crop.covering(down, right).of(plane)
+        samples.append(crop.inside(around).of(shared.repeat(down, 0).repeat(right, 1)))
+    for into, own in zip(part.planes, samples, strict=True):
+        plane_of(into, 1, deep=deep)[:] = own
+    part.colorspace, part.color_range = frame.colorspace, frame.color_range
+    return part
 
 
 def plane_of(plane: Any, channels: int, *, deep: bool) -> npt.NDArray[Any]:
