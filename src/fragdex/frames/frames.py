@@ -72,17 +72,14 @@ class Frames(LazyArray):
         format: `rgb` and `gray` are uint8, `rgb16` and `gray16` uint16 over the full range, each
             of shape (frames, height, width, channels); `yuv` are the decoded planes, a tuple of
             arrays (frames, height, width), uint16 where they have more than 8 bits.
-        crop: (left, top, right, bottom): the part of each frame that is kept, in pixels of the
-            frames that come without it; right and bottom exclusive. None: all of it.
-        size: (width, height) that frames, or these parts, are scaled to; None: as coded, with
-            non-square pixels.
+        crop: the part that is kept: (left, top, right, bottom), right and bottom exclusive.
+        size: (width, height) to scale it to; None: as coded, with non-square pixels.
         rotate: rotate frames as the track header says (ISO/IEC 14496-12, 8.3.2).
         period: number of the period, in a file of several moovs; None: there is only one.
         order: of the numbers: `presentation`, or `decode`.
         hidden: whether frames that the edit list hides are numbered as well.
         damaged: `raise` UndecodableMedia, or `blank`: pixels of 0, named by `batch.missing`.
-        threads: that decode; None: one a processor, 8 at most; on a device 4, or two an engine
-            where pictures stay on it (16 at most).
+        threads: that decode; None: one a processor (≤ 8); on a device 4, or 2 an engine (≤ 16).
         cache: bytes of pictures and samples that are held for the next call, or a `FrameCache`
             (`fragdex.frames`) that several share, and decoders with it.
         device: hardware that decodes, `cuda`, `vaapi` or `videotoolbox`; None: the processor.
