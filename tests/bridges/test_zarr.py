@@ -215,3 +215,14 @@ def test_frames_are_an_array_of_dask():
         time=frames.times
     )
     assert (by_time.sel(time=slice(0.5, 0.7)).values == expected[13:18]).all()
+
+
+def test_napari_shows_frames():
+    components = pytest.importorskip("napari.components", reason=WHY)
+    frames = fragdex.Frames(FIXTURES / "open-gop.mp4")
+    viewer = components.ViewerModel()
+    layer = viewer.add_image(frames, rgb=True)
+    assert layer.ndim == 3  # time, y, x
+    for number in (7, 31):
+        viewer.dims.set_point(0, number)
+        assert (layer.get_value((number, 5, 9)) == frames[number].data[5, 9]).all()
