@@ -16,8 +16,10 @@ from rounds import Amount, Amounts, Measured, compared, in_turns
 from rows import Row, Want
 from served import RANGES, Server
 
-__all__ = ["episodes", "names", "nodes"]
+__all__ = ["BESIDE", "episodes", "names", "nodes"]
 
+BESIDE = ("episodes", "episodes-remote", "nodes")
+"""The rows that need LeRobot and Ray."""
 LATE = 0.03
 BATCH = 32
 CAMERA = "observation.images.top"

@@ -1,6 +1,7 @@
 """Measure frames and data sets: ./dev bench-frames, or python benchmarks/frames/run.py.
 
-Writes results.json and results.md. The peers are in .venv-frames, which ./dev bench-frames makes.
+Writes results.json and results.md. The peers are in .venv-frames, which ./dev bench-frames makes;
+LeRobot and Ray, for some rows, in .venv-bridges, which ./dev bridges makes.
 All of it takes some hours, --part 8 less than one, --quick about three minutes; --only measures
 some rows and leaves the others as they were. --docs runs the pages' examples that need torch, and
 nothing else.
@@ -28,7 +29,7 @@ import rows_local  # noqa: E402
 import rows_others  # noqa: E402
 import rows_remote  # noqa: E402
 import told  # noqa: E402
-from asking import PYTHON, Setting, run_examples  # noqa: E402
+from asking import BRIDGES, PYTHON, Setting, run_examples  # noqa: E402
 from results import Report  # noqa: E402
 from rounds import Measured  # noqa: E402
 
@@ -99,7 +100,10 @@ def main() -> int:
     output = asked.output or (HERE.parent / "build" / "frames" if asked.quick else HERE)
     report = Report(output, told.COMMAND, _surroundings(), list(ROWS), told.markdown)
     missed = 0
-    for key in asked.only or ROWS:
+    lacking = () if BRIDGES.exists() else rows_others.BESIDE
+    if set(asked.only or ()) & set(lacking):
+        raise SystemExit("LeRobot and Ray are not installed: ./dev bridges does it")
+    for key in asked.only or [key for key in ROWS if key not in lacking]:
         with tempfile.TemporaryDirectory(prefix="frames-") as folder:
             rounds = 1 if asked.quick else asked.rounds
             setting = Setting(
