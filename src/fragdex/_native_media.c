@@ -346,6 +346,10 @@ static int split_opus(walk_t *w, int64_t start, int64_t stop, split_t *split)
         if (known && !seen[0] && ways_of(w, seen, known, size, split) != 1)
             split->count = 0;
     }
+    /* the beginning of another packet may not be known */
+    for (int64_t i = 0; i < split->count; i++)
+        if (split->sizes[i] > loose->copied[LARGEST])
+            split->count = 0;
     return ways > 0;
 }
 
@@ -479,10 +483,7 @@ static int64_t pass_loose(walk_t *w, int64_t at)
         if (!continues || !(loose->kind == EVEN ? split_even : split_opus)(w, at, stop, &split))
             continue;
         int usual = 1;
-        if (loose->kind == OPUS && split.count)
-            for (int i = 0; i < split.count; i++)
-                usual = usual && split.sizes[i] <= loose->copied[LARGEST];
-        else if (loose->kind == OPUS)
+        if (loose->kind == OPUS && !split.count)
             usual = stop - at <= loose->copied[LARGEST_CHUNK];
         if (!usual && !begins(w, following, count, stop))
             continue;

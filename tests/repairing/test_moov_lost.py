@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import av
 import numpy as np
 import pytest
-from tests.repairing.broken import check_no_invention, film, samples_of
+from tests.repairing.broken import FIXTURES, Film, check_no_invention, film, samples_of
 
 import fragdex
 from fragdex.errors import Unprocessable
@@ -78,3 +83,39 @@ def test_a_remote_file_is_read_by_ranges_that_resume_and_progress_rises() -> Non
     assert samples_of(repair) == good.truth
     assert seen == sorted(seen)
     assert seen[-1] == (len(broken), len(broken))
+
+
+def film_with_opus(path: Path, rate: int, seed: int) -> Film:
+    """Pictures of a fixture, so many a second, and packets that are like no others."""
+    random = Random(seed)
+    with av.open(str(FIXTURES / "moov-last.mp4")) as given, av.open(str(path), "w") as out:
+        pictures = out.add_stream_from_template(given.streams.video[0])
+        sound = out.add_stream("libopus", rate=48000)
+        out.start_encoding()
+        heard = 0
+        for number, picture in enumerate(p for p in given.demux(video=0) if p.size):
+            while heard * rate < number * 50:
+                packet = av.Packet(b"\x78" + random.randbytes(random.randrange(60, 90)))
+                packet.pts = packet.dts = heard * 960
+                packet.duration, packet.time_base, packet.stream = 960, Fraction(1, 48000), sound
+                out.mux_one(packet)
+                heard += 1
+            picture.pts = picture.dts = number
+            picture.duration, picture.time_base, picture.stream = 1, Fraction(1, rate), pictures
+            out.mux_one(picture)
+    return film(str(path))
+
+
+@pytest.mark.parametrize("rate", [60, 25])
+def test_packets_between_pictures_are_counted_by_the_pace(tmp_path: Path, rate: int) -> None:
+    """A single one is found; where one of two begins is known only if nothing else is like it."""
+    good, other = (film_with_opus(tmp_path / f"{seed}.mp4", rate, seed) for seed in (1, 2))
+    repair = fragdex.repair(good.without_moov(), other.data)
+    pictures, sound = (samples_of(repair)[number] for number in (1, 2))
+    assert pictures == good.truth[1]
+    assert sound.items() <= good.truth[2].items()
+    if rate == 60:
+        assert sound == good.truth[2]
+    else:
+        assert len(sound) >= len(good.truth[2]) // 4
+        assert "in no sample" in " ".join(repair.findings)

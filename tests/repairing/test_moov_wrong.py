@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -158,3 +159,69 @@ def test_a_stale_index_in_the_file_is_not_taken_along(name: str) -> None:
     for track in fragdex.index(data, exact=True).tracks:
         assert np.array_equal(mended.track(track.id).samples.size, track.samples.size)
     assert mended.findings == ()
+
+
+Change = Callable[[Box], Box | None]
+WRONG_TABLES: dict[str, tuple[str, Change]] = {
+    "fewer sizes": ("stsz", lambda box: box.replace(entries=box["entries"][:40], sample_count=40)),
+    "more sizes": (
+        "stsz",
+        lambda box: box.replace(entries=[*box["entries"], (9,)], sample_count=51),
+    ),
+    "fewer durations": ("stts", lambda box: box.replace(entries=[(30, 512)])),
+    "more durations": ("stts", lambda box: box.replace(entries=[(99, 512)])),
+    "no durations": ("stts", lambda box: None),
+    "durations of 0": ("stts", lambda box: box.replace(entries=[(50, 0)])),
+    "fewer chunks": ("stco", lambda box: with_offsets(box, offsets_of(box)[:-3])),
+    "more chunks": ("stco", lambda box: with_offsets(box, [*offsets_of(box), 1 << 30])),
+    "chunks that are elsewhere": ("stco", lambda box: with_offsets(box, [9] * 32)),
+    "no runs of chunks": ("stsc", lambda box: None),
+    "no composition offsets": ("ctts", lambda box: None),
+    "stale composition offsets": ("ctts", lambda box: box.replace(entries=[(50, 0)])),
+}
+
+
+@pytest.mark.parametrize("damage", WRONG_TABLES)
+def test_tables_of_pictures_that_contradict_one_another(damage: str) -> None:
+    good = film("moov-last.mp4")
+    kind, change = WRONG_TABLES[damage]
+    met: list[Box] = []
+
+    def of_pictures(box: Box) -> Box | None:
+        met.append(box)
+        return change(box) if len(met) == 1 else box
+
+    moov = changed(moov_of(good), f"trak/mdia/minf/stbl/{kind}", of_pictures)
+    check_whole(good, with_moov(good, build(moov)))
+
+
+@pytest.mark.parametrize("path", ["mvhd", "trak/tkhd", "trak/mdia/mdhd"])
+@pytest.mark.parametrize("duration", [0, 7, (1 << 32) - 2])
+def test_durations_that_lie(path: str, duration: int) -> None:
+    good = film("moov-last.mp4")
+    moov = changed(moov_of(good), path, lambda box: box.replace(duration=duration))
+    broken = with_moov(good, build(moov))
+    check_whole(good, broken)
+    expected = fragdex.repair(good.data).index(good.data).duration
+    assert fragdex.repair(broken).index(broken).duration == expected
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_tracks_of_one_track_id(number: int) -> None:
+    good = film("moov-last.mp4")
+    moov = changed(moov_of(good), "trak/tkhd", lambda box: box.replace(track_ID=number))
+    repair = fragdex.repair(with_moov(good, build(moov)))
+    found = {track.kind: samples_of(repair)[track.id] for track in repair.tracks}
+    assert found == {track.kind: good.truth[track.id] for track in good.index.tracks}
+    assert any("track_ID" in sentence for sentence in repair.findings)
+
+
+@pytest.mark.parametrize("name", ["moov-last.mp4", "faststart.mp4"])
+@pytest.mark.parametrize("kind", [b"moov", b"mdat", b"ftyp"])
+@pytest.mark.parametrize("like", [False, True])
+def test_a_header_that_zeros_have_overwritten(name: str, kind: bytes, like: bool) -> None:
+    good = film(name)
+    broken = bytearray(good.data)
+    start = good.box(kind)[0]
+    broken[start : start + 8] = bytes(8)
+    check_whole(good, bytes(broken), like=good.data if like else None)

@@ -27,6 +27,8 @@ CHUNKS: Final = 4
 """Longest chunks of a good file in which the end of one is looked for."""
 SLACK: Final = 1e-4
 FOREVER: Final = 1e9
+NOMINAL: Final = 1e-5
+"""By so much of it the rate of a short good file may differ from a nominal one."""
 FEW: Final = 4
 """Packets by which the pace of a good file may vary."""
 LIKENESS: Final = 5
@@ -135,20 +137,35 @@ def pace_of(sound: Track, pictures: Track) -> PacketPace | None:
     heard, seen = first_samples(sound), first_samples(pictures)
     if not len(heard) or not len(seen):
         return None
-    for samples in (heard, seen):
-        if (samples.duration[:-1] != samples.duration[0]).any():
-            return None
-    packet = float(heard.duration[0]) / sound.timescale
-    picture = float(seen.duration[0]) / pictures.timescale
+    packet, picture = _seconds_each(sound, heard), _seconds_each(pictures, seen)
+    if packet is None or picture is None:
+        return None
     ends = heard.offset + heard.size
     following = np.searchsorted(seen.offset, ends)
     inside = np.flatnonzero(following < len(seen))
     meets = inside[seen.offset[following[inside]] == ends[inside]]
-    if not len(meets) or packet <= 0:
+    if not len(meets):
         return None
     ahead = (meets + 1) * packet - following[meets] * picture
     least, most = float(ahead.min()), float(ahead.max())
     return PacketPace(packet, picture, least, most) if most - least < FEW * packet else None
+
+
+def _seconds_each(track: Track, samples: SampleTable) -> float | None:
+    """Seconds of each sample where all last equally long, but for rounding to ticks; else None."""
+    count = len(samples) - 1
+    whole = int(samples.dts[-1] - samples.dts[0]) if count > 0 else int(samples.duration[0])
+    if whole <= 0:
+        return None
+    line = np.arange(len(samples)) * (whole / max(count, 1))
+    if np.abs(samples.dts - samples.dts[0] - line).max() > 1:
+        return None
+    # A mean of rounded numbers drifts: nominal rates do not.
+    rate = max(count, 1) * track.timescale / whole
+    for nominal in (round(rate), round(rate * 1.001) / 1.001):
+        if nominal and abs(rate - nominal) <= NOMINAL * nominal:
+            return 1 / nominal
+    return 1 / rate
 
 
 def first_samples(track: Track) -> SampleTable:
@@ -238,11 +255,13 @@ class Opus(Between):
         if len(heads) > MOST_HEADS or not counts:
             return [] if counts else None
         ways = _ways(heads, size, counts)
-        if len(ways) > 1:
+        several = len(ways) > 1
+        if several:
             known = [at for at in heads if data[at : at + LIKENESS] in self._seen]
             ways = _ways(known, size, counts) if known[:1] == [0] else []
-            return list(ways[0]) if len(ways) == 1 else []
-        return list(ways[0]) if ways else None
+        if len(ways) == 1 and max(ways[0]) > self._largest:
+            return []  # the beginning of another packet may not be known
+        return list(ways[0]) if len(ways) == 1 else [] if several else None
 
     def is_usual(self, sizes: Sequence[int], size: int) -> bool:
         """As `Between.is_usual`."""

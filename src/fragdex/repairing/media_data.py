@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Final, NamedTuple
 
 from fragdex.box_header import BoxHeader, read_header
@@ -28,6 +28,8 @@ TOP_LEVEL: Final = frozenset(
 )
 """Types that are believed where nothing else says that boxes are here."""
 MOOV: Final = b"moov"
+MVHD: Final = b"mvhd"
+IN_MOOV: Final = frozenset(b"mvhd trak mvex udta meta iods free skip".split())
 MOST_BOXES: Final = 1 << 20
 
 
@@ -46,14 +48,13 @@ class Stretch(NamedTuple):
     cut: bool = False
 
 
-def stretches_of(source: Source, size: int) -> list[Stretch]:
-    """The file in order: boxes, and what may be media data.
+def stretches_of(source: Source, size: int, at: int = 0) -> list[Stretch]:
+    """The file in order, from a place on: boxes, and what may be media data.
 
     An mdat whose size leads to no box is taken to reach to the next place where boxes follow, or
     to the end of the file: its size was to be written last.
     """
     stretches: list[Stretch] = []
-    at = 0
     while at < size and len(stretches) < MOST_BOXES:
         head = _header(source, at, size)
         if head is None:
@@ -85,14 +86,21 @@ def may_hide_moov(stretches: Sequence[Stretch]) -> bool:
 
 
 def with_hidden_moov(source: Source, stretches: Sequence[Stretch]) -> list[Stretch]:
-    """The file with the moov after such media data; all of it is searched."""
+    """The file with the moov after such media data; all of it is searched.
+
+    A moov whose own header was overwritten is known by the boxes inside of it.
+    """
     return [*stretches[:-1], *_around_moov(source, stretches[-1])]
 
 
 def has_moov_in(source: Source, size: int, parts: Iterable[ByteRange]) -> bool:
-    """Whether the type of a moov stands in one of these parts of a file."""
+    """Whether the type of a moov or of its first box stands in one of these parts of a file."""
     window = Window(source, size)
-    return any(window.find(MOOV, part.start, part.stop) is not None for part in parts)
+    return any(
+        window.find(kind, part.start, part.stop) is not None
+        for part in parts
+        for kind in (MOOV, MVHD)
+    )
 
 
 def _around_moov(source: Source, last: Stretch) -> list[Stretch]:
@@ -113,24 +121,106 @@ def _around_moov(source: Source, last: Stretch) -> list[Stretch]:
                 *behind,
             ]
         at = place + 4
+    return _around_bare_moov(source, last, window)
+
+
+def _around_bare_moov(source: Source, last: Stretch, window: Window) -> list[Stretch]:
+    """The same where zeros are instead of the header of the moov: its first box is the mvhd."""
+    at = last.start
+    while (place := window.find(MVHD, at, last.stop)) is not None:
+        start = place - 12
+        stop = _end_of_children(window, place - 4, last.stop)
+        if start >= last.start and window.take(start, 8) == bytes(8) and stop is not None:
+            before = [Stretch(last.start, start, last.kind or "mdat")] if start > last.start else []
+            following = stretches_of(source, last.stop, stop)
+            return [*before, Stretch(start, stop, "moov"), *following]
+        at = place + 4
     return [last]
 
 
-def with_right_header(source: Source, size: int, stretches: list[Stretch]) -> View | None:
-    """The file with an mdat that ends where its moov begins; None: it does so already.
+def _end_of_children(window: Window, at: int, stop: int) -> int | None:
+    """Where boxes end that only a moov has; None: there is no track among them."""
+    tracks, end = 0, at
+    for kind, _, end_of_box in _boxes_in(window, at, stop):
+        if kind not in IN_MOOV:
+            break
+        tracks += kind == b"trak"
+        end = end_of_box
+    return end if tracks else None
 
-    Its bytes are where they are in the file, but for those that the header takes.
+
+def with_right_header(source: Source, size: int, stretches: list[Stretch]) -> View | None:
+    """The file with headers of mdat and moov that say where they end, and a track_ID a track.
+
+    Its bytes are where they are in the file, but for those that this takes. None: all is right.
     """
-    for one, following in pairwise(stretches):
-        if one.kind == "mdat" and following.kind == "moov":
-            start = next(s.start for s in stretches if s.stop == one.start)
-            head = read_header(source.read_up_to(ByteRange(start, min(start + 32, size))))
-            if head is not None and head.form != "to_end" and start + head.size == one.stop:
-                return None
-            large = b"\0\0\0\1mdat" + (one.stop - start).to_bytes(8, "big")
-            before, behind = ByteRange(0, start), ByteRange(start + 16, size)
-            return _view_of(source, size, [SourceRange(0, before), large, SourceRange(0, behind)])
-    return None
+    changes: list[tuple[int, bytes]] = []
+    for one, following in pairwise([Stretch(0, 0, ""), *stretches]):
+        if following.kind == "moov":
+            if one.kind == "mdat":
+                changes += _mdat_header(source, size, stretches, one)
+            head = read_header(source.read_up_to(ByteRange(following.start, following.start + 32)))
+            whole = following.stop - following.start
+            if head is None or head.type != MOOV or head.size != whole:
+                changes.append((following.start, whole.to_bytes(4, "big") + MOOV))
+            if not any(other.kind == "moof" for other in stretches):
+                changes += unique_ids(source, following)
+            break
+    return with_bytes(source, size, changes) if changes else None
+
+
+def _mdat_header(
+    source: Source, size: int, stretches: list[Stretch], mdat: Stretch
+) -> list[tuple[int, bytes]]:
+    """Where the header of media data stands, and a right one; nothing: it is right."""
+    start = next((s.start for s in stretches if s.stop == mdat.start), mdat.start)
+    head = read_header(source.read_up_to(ByteRange(start, min(start + 32, size))))
+    if head is not None and head.form != "to_end" and start + head.size == mdat.stop:
+        return []
+    return [(start, b"\0\0\0\1mdat" + (mdat.stop - start).to_bytes(8, "big"))]
+
+
+def unique_ids(source: Source, moov: Stretch) -> list[tuple[int, bytes]]:
+    """Another track_ID for each track that has none, or that of a track before it (8.3.2).
+
+    Returns: where each stands in the file, and what has to stand there.
+    """
+    window = Window(source, moov.stop)
+    fields: list[tuple[int, int]] = []
+    for trak, start, stop in _boxes_in(window, moov.start + 8, moov.stop):
+        for kind, at, _ in _boxes_in(window, start + 8, stop) if trak == b"trak" else ():
+            if kind == b"tkhd":
+                # creation and modification times stand before it, longer ones in version 1
+                place = at + (28 if window.take(at + 8, 1) == b"\1" else 20)
+                fields.append((place, int.from_bytes(window.take(place, 4), "big")))
+    taken = {number for _, number in fields}
+    unused = (number for number in count(1) if number not in taken)
+    changes, known = [], {0}
+    for place, number in fields:
+        if number in known:
+            changes.append((place, next(unused).to_bytes(4, "big")))
+        known.add(number)
+    return changes
+
+
+def _boxes_in(window: Window, at: int, stop: int) -> Iterator[tuple[bytes, int, int]]:
+    """Type, start and stop of the boxes that follow one another."""
+    while at < stop and (head := read_header(window.take(at, 32))) is not None:
+        size = head.size_in(stop - at)
+        if not size:
+            return
+        yield head.type, at, at + size
+        at += size
+
+
+def with_bytes(source: Source, size: int, changes: Iterable[tuple[int, bytes]]) -> View:
+    """A file with other bytes at some places, in order."""
+    parts: list[Part] = []
+    at = 0
+    for start, data in changes:
+        parts += [SourceRange(0, ByteRange(at, start)), data]
+        at = start + len(data)
+    return _view_of(source, size, [*parts, SourceRange(0, ByteRange(at, size))])
 
 
 def _view_of(source: Source, size: int, given: list[Part]) -> View:

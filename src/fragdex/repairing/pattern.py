@@ -29,7 +29,7 @@ from fragdex.sources import Source
 LOOKED_AT: Final = 256
 """Samples of the good file on which a syntax is tried."""
 LEAST_LOOKED_AT: Final = 64
-LOOKED_AT_BYTES: Final = 8 << 20
+LOOKED_AT_BYTES: Final = 4 << 20
 """Fewer of large samples: as many as fit into so many bytes, and no fewer than these."""
 LARGE: Final = 1 << 20
 MUCH: Final = 8
@@ -63,7 +63,8 @@ def pattern_of(track: Track, trak: Box) -> Pattern:
     """What the times of a good track say."""
     samples = first_samples(track) if track.sample_count else SampleTable.empty()
     if not len(samples):
-        return Pattern(track, trak, _default_duration(track), False, 0)
+        delay = next((e.media_time for e in track.info.edits if e.media_time >= 0), 0)
+        return Pattern(track, trak, _default_duration(track), False, delay)
     durations = samples.duration[:-1] if len(samples) > 1 else samples.duration
     values, counts = np.unique(durations, return_counts=True)
     most = int(values[counts.argmax()])

@@ -25,6 +25,7 @@ from fragdex.repairing.media_data import (
     rate_in,
     stretches_of,
     syntax_in,
+    unique_ids,
     with_hidden_moov,
     with_right_header,
 )
@@ -218,6 +219,8 @@ def _repair(
     )
     if by_tables is not None and any(track.sample_count for track in by_tables.tracks):
         repaired = _by_tables(source, size, stretches, by_tables)
+        if repaired is not None and by_tables is own and _is_short(own):
+            repaired = _longer(repaired, source, size, stretches, own, progress)
         if repaired is not None:
             return repaired
     if model is None:
@@ -276,6 +279,38 @@ class _Model:
         return traks_of(self.boxes)[track.id]
 
 
+def _moovs(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """The moov whose track_IDs are looked at: those of fragments are what their moofs name."""
+    kinds = {one.kind for one in stretches}
+    return [] if "moof" in kinds else [one for one in stretches if one.kind == "moov"][:1]
+
+
+SHORT: Final = frozenset({"chunks-without-samples", "samples-without-chunk"})
+"""Findings of tables that end before the samples do."""
+
+
+def _is_short(own: _Model) -> bool:
+    known = any(finding.code in SHORT for finding in own.index.findings)
+    return known or not all(track.sample_count for track in own.tracks)
+
+
+def _longer(
+    repaired: Repair,
+    source: Source,
+    size: int,
+    stretches: Sequence[Stretch],
+    own: _Model,
+    progress: Progress,
+) -> Repair:
+    """What the tables say, or what the media data do where that is more."""
+    try:
+        walked = _by_walk(source, size, stretches, own, source, progress)
+    except Unprocessable:
+        return repaired
+    counts = [sum(track.samples for track in one.tracks) for one in (repaired, walked)]
+    return walked if counts[1] > counts[0] and walked.lost <= repaired.lost else repaired
+
+
 def _by_walk_alone(
     source: Source, size: int, stretches: Sequence[Stretch], good: Source, progress: Progress
 ) -> Repair | None:
@@ -325,6 +360,9 @@ def _by_tables(
     )
     proofs = [proved > 0 for proved in result.proved]
     spans = _spans(size, stretches, result.tracks, proofs, result.lost)
+    renumbered = [change for moov in _moovs(stretches) for change in unique_ids(source, moov)]
+    if renumbered:
+        result.findings.append(f"{len(renumbered)} tracks had the track_ID of another, or none")
     several = len(own.index.periods)
     if several > 1:
         result.findings.append(f"the file holds {several} movies: the first one is repaired")
@@ -367,10 +405,12 @@ def _by_walk(
     lanes: list[Lane] = []
     bare = not any(track.sample_count for track in model.tracks)
     for track in sorted(model.tracks, key=lambda one: one.kind != "video"):
-        if not track.sample_count and not bare:
+        if not track.sample_count and not bare and good is not source:
             continue
         trak = model.trak(track)
-        syntax = syntax_of(track, trak, good, tried=not bare)
+        syntax = syntax_of(track, trak, good, tried=bool(track.sample_count))
+        if isinstance(syntax, str) and good is source:
+            syntax = syntax_of(track, trak, good, tried=False)  # its own tables are wrong
         if isinstance(syntax, str):
             findings.append(f"track {track.id} ({track.codec or track.info.format}): {syntax}")
         elif isinstance(syntax, Between) and any(not o.syntax.delimited for o in lanes):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from fragdex.fragments.table import SampleTable
+from fragdex.fragments.table import Int64, SampleTable
 from fragdex.repairing.between import Even
 from fragdex.repairing.film import Recovered
+from fragdex.repairing.media_data import rate_in
+from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
 from fragdex.repairing.syntax import Syntax, Window
-from fragdex.repairing.walk import Lost
+from fragdex.repairing.walk import Lost, shown_times
 
 TRIED: Final = 64
 """Samples of a track on which a shift is tried."""
@@ -184,6 +188,9 @@ class _Track:
         self._unit = syntax.unit if isinstance(syntax, Even) else 0
         self._why = syntax if isinstance(syntax, str) else ""
         self._kept: list[SampleTable] = []
+        # of AVC and HEVC: where the pictures' own order begins again, and the order
+        self._fresh, self._order = bytearray(), array("q")
+        self._sentences: list[str] = []
         self.lost: list[Lost] = []
         self.proved = self.count = self._marks = 0
 
@@ -199,10 +206,15 @@ class _Track:
                 if sample is None or sample.stop != at + size:
                     keep[row] = False
                     self.lost.append(Lost(at, at + size, "not what the tables say"))
-                elif sample.sync != sync[row]:
+                    continue
+                if sample.sync != sync[row]:
                     # pictures that others recover at may be marked: only the others are wrong
                     self._marks += 1
                     sync[row] = sample.sync
+                if isinstance(self._syntax, NalUnits):
+                    shown = self._syntax.accept(sample)
+                    self._fresh.append(shown.fresh)
+                    self._order.append(shown.order)
         columns = samples.columns() | {"offset": offset, "sync": sync}
         if self._unit:
             columns |= {"size": samples.size}
@@ -226,20 +238,51 @@ class _Track:
         """The samples as a track of the repaired file."""
         table = SampleTable.concat(self._kept)
         edits = [e.media_time for e in self._pattern.track.info.edits if e.media_time >= 0]
+        dts, cts = self._with_durations(table)
+        media_time = edits[0] if edits else 0
+        if len(self._order) == len(cts) and not self._is_in_order(cts):
+            begins = np.flatnonzero(np.frombuffer(bytes(self._fresh), np.bool_))
+            shown = shown_times(np.array(self._order, np.int64), np.union1d(begins, [0]), dts)
+            delay = max(media_time, int((dts - shown).max(initial=0)))
+            cts, media_time = shown + delay, delay
+            self._sentences.append("composition times were wrong: pictures say their order")
         return Recovered(
-            self._pattern,
-            table.offset,
-            table.size,
-            table.dts,
-            table.cts,
-            table.sync,
-            self._unit,
-            edits[0] if edits else 0,
+            self._pattern, table.offset, table.size, dts, cts, table.sync, self._unit, media_time
         )
+
+    def _with_durations(self, table: SampleTable) -> tuple[Int64, Int64]:
+        """Decode and composition times.
+
+        Where no sample lasts any time, the stream (VUI) and the mdhd say how long each does.
+        """
+        if len(table) < 2 or self._unit or int(table.dts[-1]) > int(table.dts[0]):
+            return table.dts, table.cts
+        mdhd = self._pattern.trak.find("mdia/mdhd")
+        each = int(mdhd["duration"]) // len(table) if mdhd is not None else 0
+        rate = rate_in(self._syntax) if isinstance(self._syntax, NalUnits) else None
+        if rate is not None:
+            of_stream = int(self._pattern.track.timescale / rate)
+            # the longer a track, the nearer is what its mdhd says: pictures may vary
+            each = of_stream if not each or abs(of_stream - each) * 4 < each else each
+        if not 0 < each < WRAP:
+            return table.dts, table.cts
+        self._sentences.append(
+            f"durations are missing: each sample is assumed to last {each} ticks"
+        )
+        self._pattern = replace(self._pattern, duration=each)
+        steps = np.arange(len(table), dtype=np.int64) * each
+        return table.dts + steps, table.cts + steps
+
+    def _is_in_order(self, cts: Int64) -> bool:
+        """Whether pictures are shown in the order that they say."""
+        part = np.cumsum(np.frombuffer(bytes(self._fresh), np.bool_))
+        ranked = np.lexsort((np.array(self._order, np.int64), part))
+        return bool((np.diff(cts[ranked]) > 0).all())
 
     def findings(self) -> Iterator[str]:
         """What was repaired, and what was not looked at."""
         name = f"track {self._pattern.track.id}"
+        yield from (f"{name}: {sentence}" for sentence in self._sentences)
         if self._marks:
             yield f"{name}: {self._marks:,} marks of sync samples were wrong"
         if self.lost:

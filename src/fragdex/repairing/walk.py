@@ -424,7 +424,7 @@ def timed(patterns: Sequence[Pattern], lanes: Sequence[Lane]) -> list[Recovered]
         cts, media_time = dts, _media_time(pattern)
         if not unit and pattern.track.kind == "video":
             begins = np.unique(np.concatenate([edges, np.flatnonzero(fresh)])).astype(np.int64)
-            shown = _shown(np.array(lane.order, np.int64), begins, dts)
+            shown = shown_times(np.array(lane.order, np.int64), begins, dts)
             delay, needed = pattern.delay, int((dts - shown).max(initial=0))
             if not pattern.negative and needed > delay:
                 media_time += needed - delay
@@ -439,7 +439,7 @@ def _media_time(pattern: Pattern) -> int:
     return times[0] if times else 0
 
 
-def _shown(order: Int64, begins: Int64, dts: Int64) -> Int64:
+def shown_times(order: Int64, begins: Int64, dts: Int64) -> Int64:
     """Of each picture the time in decode order whose turn it is to be shown at."""
     part = np.searchsorted(begins, np.arange(len(order)), side="right")
     ranked = np.lexsort((order, part))

@@ -167,6 +167,7 @@ def temporary(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.database_decides
 @pytest.mark.parametrize("context", ["sqlite", "postgresql"], indirect=True)
 def test_the_repair_of_a_killed_worker_is_done_by_another_once(context, tenant, temporary):
     good, broken = (upload(context, tenant, fixture_bytes(name)) for name in (GOOD, BROKEN))
