@@ -126,7 +126,7 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
         firsts = (source.read_up_to(ByteRange.of(at, 1)) for at in places)
         syntax.leads = {first[0] >> 5 for first in firsts if first}
     if isinstance(syntax, NalUnits):
-        syntax.open_sync = _marks_open_pictures(syntax, samples, source)
+        syntax.open_sync = marks_open_pictures(syntax, track, source)
     wrong = _misread(syntax, samples, source)
     if wrong:
         return f"{wrong} of its samples in the good file are not as its codec says"
@@ -198,8 +198,9 @@ def _aac(specific: bytes) -> Syntax | None:
     return Aac(index, config.channel_configuration)
 
 
-def _marks_open_pictures(syntax: Syntax, samples: SampleTable, source: Source) -> bool:
-    """Whether the good file marks pictures sync that are no sync samples by their types."""
+def marks_open_pictures(syntax: Syntax, track: Track, source: Source) -> bool:
+    """Whether a file marks pictures sync that are no sync samples by their types."""
+    samples = first_samples(track)
     window = Window(source, int((samples.offset + samples.size).max()))
     for row in np.flatnonzero(samples.sync)[:LOOKED_AT].tolist():
         at = int(samples.offset[row])

@@ -29,7 +29,8 @@ from fragdex.repairing.media_data import (
     with_hidden_moov,
     with_right_header,
 )
-from fragdex.repairing.pattern import Pattern, pattern_of, syntax_of
+from fragdex.repairing.nal_units import NalUnits
+from fragdex.repairing.pattern import Pattern, marks_open_pictures, pattern_of, syntax_of
 from fragdex.repairing.syntax import Window
 from fragdex.repairing.tables import (
     ENOUGH,
@@ -343,6 +344,8 @@ def _by_tables(
         if track.sample_count:
             trak = own.trak(track)
             syntax = syntax_of(track, trak, source, tried=False)
+            if isinstance(syntax, NalUnits):
+                syntax.open_sync = marks_open_pictures(syntax, track, source)
             described.append(Described(pattern_of(track, trak), syntax))
     window = Window(source, size)
     wrapped = is_wrapped(described, size)

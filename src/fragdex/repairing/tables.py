@@ -29,6 +29,10 @@ ENOUGH: Final = 0.5
 SEARCHED: Final = 1 << 22
 """Bytes of media data in which the first samples are looked for."""
 WRAP: Final = 1 << 32
+STALE: Final = 8
+"""One of so many pictures may be shown out of the order that it says: composition offsets stay."""
+MOST_DELAYED: Final = 32
+"""Pictures that one may be decoded ahead of being shown."""
 
 
 class Described(NamedTuple):
@@ -240,12 +244,14 @@ class _Track:
         edits = [e.media_time for e in self._pattern.track.info.edits if e.media_time >= 0]
         dts, cts = self._with_durations(table)
         media_time = edits[0] if edits else 0
-        if len(self._order) == len(cts) and not self._is_in_order(cts):
+        if len(self._order) == len(cts) and not self._is_in_order(dts, cts):
             begins = np.flatnonzero(np.frombuffer(bytes(self._fresh), np.bool_))
             shown = shown_times(np.array(self._order, np.int64), np.union1d(begins, [0]), dts)
-            delay = max(media_time, int((dts - shown).max(initial=0)))
-            cts, media_time = shown + delay, delay
-            self._sentences.append("composition times were wrong: pictures say their order")
+            ahead = int((dts - shown).max(initial=0))
+            if ahead <= MOST_DELAYED * max(1, int(np.diff(dts).max(initial=0))):
+                media_time = max(media_time, ahead)
+                cts = shown + media_time
+                self._sentences.append("composition times were wrong: pictures say their order")
         return Recovered(
             self._pattern, table.offset, table.size, dts, cts, table.sync, self._unit, media_time
         )
@@ -273,11 +279,17 @@ class _Track:
         steps = np.arange(len(table), dtype=np.int64) * each
         return table.dts + steps, table.cts + steps
 
-    def _is_in_order(self, cts: Int64) -> bool:
-        """Whether pictures are shown in the order that they say."""
+    def _is_in_order(self, dts: Int64, cts: Int64) -> bool:
+        """Whether pictures are shown in the order that they say, but for a few of them.
+
+        Where pictures last no time, their order is of no use.
+        """
+        if not (np.diff(dts) > 0).all():
+            return True
         part = np.cumsum(np.frombuffer(bytes(self._fresh), np.bool_))
         ranked = np.lexsort((np.array(self._order, np.int64), part))
-        return bool((np.diff(cts[ranked]) > 0).all())
+        falls = int((np.diff(cts[ranked]) <= 0).sum())
+        return falls * STALE <= len(cts)
 
     def findings(self) -> Iterator[str]:
         """What was repaired, and what was not looked at."""
