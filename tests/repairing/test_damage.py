@@ -101,7 +101,7 @@ def test_a_hole_is_said_and_the_film_goes_on_behind_it() -> None:
     repair = fragdex.repair(damaged(good, "zeros", 2000, 2600), good.data)
     (lost,) = [span for span in repair.spans if span.state == "lost"]
     assert lost.start <= 2000 < 2600 <= lost.stop
-    assert "1 places" in " ".join(repair.findings)
+    assert "in 1 place " in " ".join(repair.findings)
     video, sound = repair.tracks
     # sound and pictures go on together, to the length of a sample
     assert abs(video.seconds - sound.seconds) < 0.15
