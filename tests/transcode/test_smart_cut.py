@@ -11,12 +11,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.boxes import parse
+from fragdex.boxes import Box, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import SampleTable
 from fragdex.transcode import seams
@@ -102,6 +103,19 @@ def test_a_film_that_cannot_be_cut_so_is_refused_with_the_reason() -> None:
     for name, reason in (("encrypted", "encrypted"), ("mpeg4-mp3", "not AVC, HEVC, AV1 or VP9")):
         with pytest.raises(BuildError, match=reason):
             smart(f"{name}.mp4", 0.2, 0.7)
+
+
+@pytest.mark.parametrize("codec", seams.CODECS)
+def test_noise_is_close_to_its_original_too(codec: str) -> None:
+    draw = np.random.default_rng(1)
+    pictures = [draw.integers(16, 235, (270, 320)).astype(np.uint8) for _ in range(3)]
+    levels = {"AVCProfileIndication": 100, "AVCLevelIndication": 30, "general_level_idc": 30}
+    settings = seams.SeamSettings(codec, Box("avcC", levels), False, Fraction(25), Fraction(1))
+    seam = seams.encoded(
+        lambda: iter(av.VideoFrame.from_ndarray(one, "yuv420p") for one in pictures), settings
+    )
+    assert seam.psnr >= seams.LEAST_PSNR
+    assert seam.order.tolist() == [0, 1, 2]
 
 
 def test_a_missing_encoder_is_named_with_what_to_do(monkeypatch: Any) -> None:

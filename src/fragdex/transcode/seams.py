@@ -188,10 +188,10 @@ def _avc(settings: SeamSettings) -> dict[str, str]:
 
 
 def _hevc(settings: SeamSettings) -> dict[str, str]:
-    level = int(settings.configuration["general_level_idc"])
+    # x265 finds the least level itself; told one, it holds the bit rate of noise to that.
     params = (
         f"bframes={2 if settings.reordered else 0}:open-gop=0:scenecut=0:keyint=-1:info=0"
-        f":log-level=none:frame-threads=1:level-idc={level / 30:g}"
+        ":log-level=none:frame-threads=1"
     )
     return {"preset": "ultrafast", "x265-params": params}
 
