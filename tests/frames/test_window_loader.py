@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections import deque
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -168,7 +169,8 @@ def looped(loader, way):
     """The processes of a loop that ended in some way."""
     processes = []
     with ENDS[way]() as caught:
-        for _ in loader:
+        # A worker that is killed may have made all its batches of the first epoch.
+        for _ in chain(loader, loader):
             processes = [worker.process for worker in loader._workers]
             if way == "break":
                 break
