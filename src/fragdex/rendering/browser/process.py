@@ -57,9 +57,6 @@ _FEATURES_OFF: Final = (
     "MediaRouter,OptimizationHints,PaintHolding,BackForwardCache,InterestFeedContentSuggestions,"
     "SpareRendererForSitePerProcess,NetworkTimeServiceQuerying,WebBluetooth,DialMediaRouteProvider"
 )
-# Nothing comes from the network: what asks it needs no process of its own, whose start takes a
-# tenth of the browser's.
-_FEATURES_ON: Final = "NetworkServiceInProcess2"
 _QUIET: Final = (
     "--no-first-run",
     "--no-default-browser-check",
@@ -84,7 +81,6 @@ _QUIET: Final = (
     "--use-mock-keychain",
     "--log-level=3",
     f"--disable-features={_FEATURES_OFF}",
-    f"--enable-features={_FEATURES_ON}",
 )
 # The first wall: no name resolves, and all that would go out goes to a proxy that is not there,
 # loopback too. Found by trying: without these `window.open` reached a server on loopback.
