@@ -149,6 +149,29 @@ def test_a_kept_process_that_died_is_replaced(tmp_path, pool, killed):
     assert Path(made.path).read_bytes() == cold
 
 
+def test_a_page_that_died_before_its_browser_heard_of_it_is_replaced(tmp_path, pool):
+    page = PageSource("a", Page(numbers_page(Fraction(30))))
+    view = PageView(320, 180, Fraction(30))
+    first, second = plan(view, range(40), slices=2).slices
+    cold = Path(pool.draw(page, RenderSpec(), view, second, tmp_path).path).read_bytes()
+    pool.drop("a")
+    pool.draw(page, RenderSpec(), view, first, tmp_path)
+    with pool.child(page, view, second.start) as child:
+        below = processes_of(child.pid) - {child.pid}
+    lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in below}
+    browsers = [pid for pid, line in lines.items() if b"chrom" in line and b"--type=" not in line]
+    for pid in browsers:
+        os.kill(pid, signal.SIGSTOP)
+    for pid, line in lines.items():
+        if b"=renderer" in line:
+            os.kill(pid, signal.SIGKILL)
+    hears = threading.Timer(0.5, lambda: [os.kill(pid, signal.SIGCONT) for pid in browsers])
+    hears.start()
+    drawn = pool.draw(page, RenderSpec(), view, second, tmp_path)
+    hears.join()
+    assert Path(drawn.path).read_bytes() == cold
+
+
 def test_a_slice_says_what_it_depends_on(tmp_path, pool):
     (tmp_path / "index.html").write_text(
         "<link rel=stylesheet href=a.css><p>Hello<script>"

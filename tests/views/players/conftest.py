@@ -21,7 +21,7 @@ SCRIPTS = {
     "dash.js": "dashjs/dist/modern/umd/dash.all.min.js",
     "video.js": "video.js/dist/video.min.js",
 }
-PATIENCE = 60_000
+PATIENCE = 120_000
 LENGTH = 0.8
 
 

@@ -106,7 +106,7 @@ function number() {
   return found;
 }
 
-const PATIENCE = 30000;
+const PATIENCE = 90000;
 
 // A function of these, or an error that says how far the player came.
 const patient = (name, given) =>

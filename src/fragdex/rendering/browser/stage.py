@@ -287,10 +287,13 @@ class Stage:
             _tell_more(error, self.notes)
 
     def is_alive(self) -> bool:
-        """Whether the browser answers; one that was kept may have been killed meanwhile."""
+        """Whether the page answers; what was kept may have been killed meanwhile.
+
+        The page, since a browser may not have heard yet that the page's process is gone.
+        """
         try:
-            self._pipe.call("Browser.getVersion")
-        except BrowserGone:
+            self._pipe.call("Runtime.evaluate", self._session, expression="0")
+        except (BrowserGone, PageFailed, ProtocolError):
             return False
         return True
 
