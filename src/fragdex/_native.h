@@ -4,7 +4,8 @@
  * _native_shapes.c, _native_samples.c, _native_walk.c, _native_file.c, and _native_tables.c behind
  * the programs; _native_columns.c and _native_chunks.c need the arguments alone, _native_pictures.c
  * nothing. Of the walk over media data, _native_frames.c, _native_units.c and _native_obus.c stand
- * before _native_media.c. What a part lends to others stands in the header of its name.
+ * before _native_media.c, and share _native_lanes.h with it. What a part lends to others stands in
+ * the header of its name.
  * _native_module.c names what Python may call; no part uses it.
  *
  * Loops run without the interpreter's lock, so that what a caller lends may change meanwhile. Each

@@ -4,7 +4,7 @@
  * Parameter sets are Python's: it lends what slice headers need of each, and their bytes. Where
  * others stand among the samples, Python looks at them.
  */
-#include "_native_media.h"
+#include "_native_lanes.h"
 
 enum { HEADER_BYTES = 96, SEI_BYTES = 2048, MOST_UNITS = 4096, MOST_UNIT_BYTES = 1 << 27, MOST_SETS = 4096 };
 enum { NONE, BEFORE, SLICE, AFTER };

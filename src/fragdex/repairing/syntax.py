@@ -202,7 +202,7 @@ class Found(NamedTuple):
 
 
 class Kind(IntEnum):
-    """Codecs that the C extension reads; the numbers of _native_media.h."""
+    """Codecs that the C extension reads; the numbers of _native_lanes.h."""
 
     AVC = 0
     HEVC = 1

@@ -463,14 +463,14 @@ class TestWhatTheFamilyHears:
         assert case.send(3000, SIZE, arrival=arrival).complete
         assert case.stored() == CONTENT
 
-    def test_what_is_found_in_the_bytes(self, case):
+    def test_what_was_examined_in_the_bytes(self, case):
         heard = []
 
         def examine(arrived):
             with case.context.store.source(arrived.store_key) as source:
                 return source.read(ByteRange(0, 4))
 
-        arrival = Arrival(examine=examine, finished=lambda connection, one: heard.append(one.found))
+        arrival = Arrival(examine=examine, finished=lambda connection, one: heard.append(one.examined))
         assert case.send(arrival=arrival).complete
         assert heard == [CONTENT[:4]]
 

@@ -1,8 +1,8 @@
 /* What the walk over media data (_native_media.c) and the codecs in it (_native_units.c,
  * _native_obus.c, _native_frames.c) share. Python holds the same in repairing/.
  */
-#ifndef FRAGDEX_NATIVE_MEDIA_H
-#define FRAGDEX_NATIVE_MEDIA_H
+#ifndef FRAGDEX_NATIVE_LANES_H
+#define FRAGDEX_NATIVE_LANES_H
 #include "_native.h"
 
 #ifdef __GNUC__
