@@ -218,8 +218,8 @@ def _commands():
     for node in tree.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict):
             for name, members in zip(node.value.keys, node.value.values, strict=True):
-                calls = (one for one in ast.walk(members) if isinstance(one, ast.Call))
-                found[name.value] = next(calls).args[0].value
+                for call in (one for one in ast.walk(members) if isinstance(one, ast.Call)):
+                    found.setdefault(name.value, call.args[0].value)
     return found
 
 
