@@ -3,12 +3,12 @@
 Collecting these tests takes some ten seconds and hundreds of megabytes. pytest-xdist does it again
 in each of its workers; a fork has it already. The tests of a file stay in one worker and in their
 order, so that what they set up for themselves is set up once. Files with tests that are marked
-`slow`, or that need a browser, come first: the longest ones shall not begin when all other workers
-have nothing left to do.
+`slow` come first: the longest ones shall not begin when all other workers have nothing left to do.
 
-Those wait for processes that they start. While processors are idle, further workers are forked, up
-to twice as many, which take files from the other end of the queue: short ones that compute. They
-end when no processor is idle any more.
+Many wait for processes that they start. While processors are idle, further workers are forked, up
+to twice as many, which take files from the other end of the queue, without tests that are slow or
+need a browser: as many browsers as workers would be too many. They end when no processor is idle
+any more.
 
 A worker says what pytest-xdist's say (`workerinput`), so that plugins treat it as one.
 """
@@ -120,10 +120,10 @@ class Run:
     def add_worker(self):
         """Fork a further worker where processors are idle and there is memory for it."""
         if (
-            self.queue
-            and len(self.workers) < 2 * self.count
+            len(self.workers) < 2 * self.count
             and (self.idle.share() or 0) > MUCH_IDLE
             and free_memory() > FREE_MEMORY
+            and any(computes(self.session.items, group) for group in self.queue)
         ):
             self.start(is_extra=True)
             self.idle.forget()
@@ -132,10 +132,15 @@ class Run:
         """The tests that a worker runs next; none where it is to end."""
         if not self.queue:
             return []
-        idle = self.idle.share() if worker.is_extra else None
-        if idle is not None and idle <= LITTLE_IDLE:
-            return []
-        place = -1 if worker.is_extra else 0
+        place = 0
+        if worker.is_extra:
+            idle = self.idle.share()
+            if idle is not None and idle <= LITTLE_IDLE:
+                return []
+            items, places = self.session.items, reversed(range(len(self.queue)))
+            place = next((n for n in places if computes(items, self.queue[n])), None)
+            if place is None:
+                return []
         # what takes much memory comes first in a process, or in the one that follows this
         if worker.is_used and self.session.items[self.queue[place][0]].get_closest_marker("large"):
             return []
@@ -293,17 +298,17 @@ def grouped(items):
     for place, item in enumerate(items):
         files.setdefault(item.path, []).append(place)
 
-    def is_slow(place):
-        item = items[place]
-        return item.get_closest_marker("slow") is not None
+    return sorted(files.values(), key=lambda group: slow_ones(items, group), reverse=True)
 
-    def needs_browser(place):
-        return not BROWSERS.isdisjoint(getattr(items[place], "fixturenames", ()))
 
-    def weight(group):
-        return -sum(map(is_slow, group)), -sum(map(needs_browser, group))
+def slow_ones(items, group):
+    return sum(items[place].get_closest_marker("slow") is not None for place in group)
 
-    return sorted(files.values(), key=weight)
+
+def computes(items, group):
+    """Whether no test of a file is slow or needs a browser."""
+    fixtures = {name for place in group for name in getattr(items[place], "fixturenames", ())}
+    return not slow_ones(items, group) and BROWSERS.isdisjoint(fixtures)
 
 
 # ---- inside a worker ------------------------------------------------------------------------

@@ -267,6 +267,15 @@ def test_workers_are_added_while_processors_are_idle(queue, monkeypatch):
     assert queue.next_group(extra) == [4]
 
 
+def test_added_workers_take_no_browsers_and_nothing_slow(queue):
+    extra = SimpleNamespace(is_extra=True, is_used=False)
+    queue.session.items[5] = Item("browses", fixtures=["page"])
+    queue.session.items[4] = Item("slow", "slow")
+    assert queue.next_group(extra) == [3]
+    queue.queue = [[4], [5]]
+    assert queue.next_group(extra) == []
+
+
 def test_what_is_large_begins_in_a_new_worker(queue):
     queue.session.items[1] = Item("large", "large")
     first, second = queue.workers
@@ -288,5 +297,5 @@ def test_no_worker_is_added_without_need_time_or_memory(queue, monkeypatch, shar
 
 
 def test_long_files_begin_first():
-    items = [Item("a"), Item("b", fixtures=["page"]), Item("b"), Item("c", "slow"), Item("a")]
-    assert forked_workers.grouped(items) == [[3], [1, 2], [0, 4]]
+    items = [Item("a"), Item("b"), Item("b"), Item("c", "slow"), Item("a")]
+    assert forked_workers.grouped(items) == [[3], [0, 4], [1, 2]]

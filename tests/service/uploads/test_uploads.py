@@ -470,7 +470,9 @@ class TestWhatTheFamilyHears:
             with case.context.store.source(arrived.store_key) as source:
                 return source.read(ByteRange(0, 4))
 
-        arrival = Arrival(examine=examine, finished=lambda connection, one: heard.append(one.examined))
+        arrival = Arrival(
+            examine=examine, finished=lambda connection, one: heard.append(one.examined)
+        )
         assert case.send(arrival=arrival).complete
         assert heard == [CONTENT[:4]]
 
