@@ -138,7 +138,14 @@ const state = () => ({
 // Chooses the first subtitles; the cues that the browser has then.
 const CAPTIONS = {
   "hls.js": () => (player.subtitleTrack = 0),
-  shaka: () => player.selectTextTrack(player.getTextTracks()[0]),
+  // On a busy machine it has at times fetched all of the text and shows none of it, ever: it loads
+  // the film again.
+  shaka: async () => {
+    if (player.getTextTracks().some((one) => one.active)) await player.load(player.getAssetUri());
+    player.selectTextTrack(player.getTextTracks()[0]);
+    video.playbackRate = 0.25;
+    await video.play();
+  },
   "dash.js": () => player.setTextTrack(0),
 };
 
@@ -152,10 +159,14 @@ async function captions(name, count) {
   // Each time it is asked again it begins its fetches anew, so it is given twice as long each time.
   for (let turn = 1, again = 10; cues().length < count; turn++) {
     if (turn === again && video.textTracks.length) {
-      CAPTIONS[name]?.();
+      await CAPTIONS[name]?.();
       again *= 2;
     }
-    if (turn % 160 === 0) video.currentTime = 0;
+    if (turn % 160 === 0) {
+      video.currentTime = 0;
+      // on a slow machine the film has ended by now, which pauses it
+      await video.play();
+    }
     await new Promise((go) => setTimeout(go, 50));
   }
   return cues().map((one) => [one.startTime, one.endTime, one.text]);
