@@ -46,7 +46,7 @@ static int skip(frame_t *f, int64_t bits)
 }
 
 /* Up to 16 bits; -1: the frame ends before. */
-static int take(frame_t *f, int bits)
+static int take_bits(frame_t *f, int bits)
 {
     uint32_t word = peek(f, f->at);
     if (!skip(f, bits))
@@ -58,7 +58,7 @@ static int take(frame_t *f, int bits)
 static int escape(frame_t *f)
 {
     for (int ones = 0; ones < 9; ones++) {
-        int bit = take(f, 1);
+        int bit = take_bits(f, 1);
         if (bit < 0)
             return 0;
         if (!bit)
@@ -104,9 +104,9 @@ static int pass_codewords(frame_t *f, int codebook, int count)
 
 static int fill(frame_t *f)
 {
-    int count = take(f, 4);
+    int count = take_bits(f, 4);
     if (count == 15) {
-        int more = take(f, 8);
+        int more = take_bits(f, 8);
         if (more < 0)
             return 0;
         count += more - 1;
@@ -118,9 +118,9 @@ static int stream(frame_t *f)
 {
     if (!skip(f, 4))
         return 0;
-    int aligned = take(f, 1), count = aligned < 0 ? -1 : take(f, 8);
+    int aligned = take_bits(f, 1), count = aligned < 0 ? -1 : take_bits(f, 8);
     if (count == 255) {
-        int more = take(f, 8);
+        int more = take_bits(f, 8);
         count = more < 0 ? -1 : count + more;
     }
     if (count < 0)
@@ -132,21 +132,21 @@ static int stream(frame_t *f)
 
 static int read_windows(frame_t *f, windows_t *w)
 {
-    int reserved = take(f, 1);
+    int reserved = take_bits(f, 1);
     if (reserved)
         return 0;
-    int sequence = take(f, 2);
+    int sequence = take_bits(f, 2);
     if (sequence < 0 || !skip(f, 1))
         return 0;
     w->is_short = sequence == 2;
     w->groups = 1;
     w->length[0] = 1;
-    w->limit = take(f, w->is_short ? 4 : 6);
+    w->limit = take_bits(f, w->is_short ? 4 : 6);
     if (w->limit < 0)
         return 0;
     if (w->is_short) {
         for (int i = 0; i < 7; i++) {
-            int grouped = take(f, 1);
+            int grouped = take_bits(f, 1);
             if (grouped < 0)
                 return 0;
             if (grouped)
@@ -154,7 +154,7 @@ static int read_windows(frame_t *f, windows_t *w)
             else
                 w->length[w->groups++] = 1;
         }
-    } else if (take(f, 1)) {
+    } else if (take_bits(f, 1)) {
         return 0;
     }
     return w->limit < f->count[w->is_short];
@@ -167,10 +167,10 @@ static int read_sections(frame_t *f, const windows_t *w, section_t *sections, in
     for (int group = 0; group < w->groups; group++) {
         int band = 0, count = 0;
         while (band < w->limit) {
-            int codebook = take(f, 4), high = band, step;
+            int codebook = take_bits(f, 4), high = band, step;
             if (codebook < 0 || codebook == RESERVED)
                 return -1;
-            while ((step = take(f, width)) == full) {
+            while ((step = take_bits(f, width)) == full) {
                 high += step;
                 if (high > w->limit)
                     high = w->limit + 1;
@@ -221,20 +221,20 @@ static int scale_factors(frame_t *f, const windows_t *w, const section_t *sectio
 static int noise_shaping(frame_t *f, const windows_t *w)
 {
     for (int window = 0; window < (w->is_short ? 8 : 1); window++) {
-        int filters = take(f, w->is_short ? 1 : 2);
-        int resolution = filters > 0 ? take(f, 1) : 0;
+        int filters = take_bits(f, w->is_short ? 1 : 2);
+        int resolution = filters > 0 ? take_bits(f, 1) : 0;
         if (filters < 0 || resolution < 0)
             return 0;
         for (; filters > 0; filters--) {
             if (!skip(f, w->is_short ? 4 : 6))
                 return 0;
-            int order = take(f, w->is_short ? 3 : 5);
+            int order = take_bits(f, w->is_short ? 3 : 5);
             if (order < 0)
                 return 0;
             if (order) {
                 if (!skip(f, 1))
                     return 0;
-                int compressed = take(f, 1);
+                int compressed = take_bits(f, 1);
                 if (compressed < 0 || !skip(f, (3 + resolution - compressed) * order))
                     return 0;
             }
@@ -248,7 +248,7 @@ static int channel(frame_t *f, const windows_t *shared)
     section_t sections[MOST_GROUPS * MOST_BANDS];
     int counts[MOST_GROUPS];
     windows_t own;
-    int gain = take(f, 8);
+    int gain = take_bits(f, 8);
     if (gain < 0)
         return 0;
     if (!shared) {
@@ -259,18 +259,18 @@ static int channel(frame_t *f, const windows_t *shared)
     if (read_sections(f, shared, sections, counts) ||
         !scale_factors(f, shared, sections, counts, gain))
         return 0;
-    int pulses = take(f, 1);
+    int pulses = take_bits(f, 1);
     if (pulses < 0 || (pulses && shared->is_short))
         return 0;
     if (pulses) {
-        int count = take(f, 2), first = count < 0 ? -1 : take(f, 6);
+        int count = take_bits(f, 2), first = count < 0 ? -1 : take_bits(f, 6);
         if (first < 0 || first >= f->count[0] || !skip(f, 9 * (count + 1)))
             return 0;
     }
-    int shaped = take(f, 1);
+    int shaped = take_bits(f, 1);
     if (shaped < 0 || (shaped && !noise_shaping(f, shared)))
         return 0;
-    if (take(f, 1))
+    if (take_bits(f, 1))
         return 0;
     const int *edges = f->edges[shared->is_short];
     for (int group = 0; group < shared->groups; group++)
@@ -288,13 +288,13 @@ static int channel(frame_t *f, const windows_t *shared)
 static int pair(frame_t *f)
 {
     windows_t windows;
-    int common = take(f, 1);
+    int common = take_bits(f, 1);
     if (common < 0)
         return 0;
     if (common) {
         if (!read_windows(f, &windows))
             return 0;
-        int mask = take(f, 2);
+        int mask = take_bits(f, 2);
         if (mask < 0 || mask == 3)
             return 0;
         if (mask == 1 && !skip(f, windows.groups * windows.limit))
@@ -307,7 +307,7 @@ static int pair(frame_t *f)
 static int is_frame(frame_t *f, const uint8_t *elements, Py_ssize_t expected)
 {
     int count = 0, filled = 0, kind;
-    while ((kind = take(f, 3)) != END) {
+    while ((kind = take_bits(f, 3)) != END) {
         if (kind == SCE || kind == CPE || kind == LFE) {
             if (elements && (count >= expected || elements[count] != kind))
                 return 0;

@@ -62,6 +62,26 @@ static inline const uint8_t *bytes_at(window_t *w, int64_t at, int64_t want, int
     return w->data + (at - w->base);
 }
 
+/* Bits of some bytes, from `at` to `stop`; `missing` is set where there are too few. */
+typedef struct {
+    const uint8_t *data;
+    int64_t at, stop;
+    int missing;
+} bits_t;
+
+/* The next `count` bits, at most 63; 0 where there are too few. */
+static inline int64_t take(bits_t *b, int64_t count)
+{
+    int64_t value = 0;
+    if (count > b->stop - b->at) {
+        b->missing = 1;
+        return 0;
+    }
+    for (; count > 0; count--, b->at++)
+        value = value << 1 | (b->data[b->at >> 3] >> (7 - (b->at & 7)) & 1);
+    return value;
+}
+
 /* Whether a lent table of units, each after a length of 32 bits, has these bytes as one of them. */
 int is_lent(const Py_buffer *units, const uint8_t *unit, int64_t size);
 /* Where two zeros begin that 0, 1 or 2 follows, or -1. */

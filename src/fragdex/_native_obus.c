@@ -20,24 +20,6 @@ typedef struct {
     int64_t hint;
 } frame_t;
 
-typedef struct {
-    const uint8_t *data;
-    int64_t at, stop; /* bits */
-    int missing;
-} bits_t;
-
-static int64_t take(bits_t *b, int64_t count)
-{
-    int64_t value = 0;
-    if (count > b->stop - b->at) {
-        b->missing = 1;
-        return 0;
-    }
-    for (; count > 0; count--, b->at++)
-        value = value << 1 | (b->data[b->at >> 3] >> (7 - (b->at & 7)) & 1);
-    return value;
-}
-
 /* A number of seven bits a byte; its bytes, 0: none, or not as short as can be. */
 static int leb128(const uint8_t *data, int64_t held, int64_t *value)
 {

@@ -17,27 +17,9 @@ enum { NUMBER, OWNER, PAIRED, MACROBLOCKS, PLANES, FRAME_BITS, FRAMES_ONLY, TYPE
 enum { DEPENDENT = 2, OUTPUT, EXTRA, BLOCKS, BLOCK_BITS, HEVC_PLANES, HEVC_ORDER_BITS };
 
 typedef struct {
-    const uint8_t *data;
-    int64_t at, stop; /* bits */
-    int missing;
-} bits_t;
-
-typedef struct {
     int first, sync, fresh, field, is_slice;
     int64_t picture[8], head[MOST_HEAD];
 } slice_t;
-
-static uint32_t take(bits_t *b, int count)
-{
-    uint32_t value = 0;
-    if (count > b->stop - b->at) {
-        b->missing = 1;
-        return 0;
-    }
-    for (; count > 0; count--, b->at++)
-        value = value << 1 | (b->data[b->at >> 3] >> (7 - (b->at & 7)) & 1);
-    return value;
-}
 
 static int64_t ue(bits_t *b)
 {
@@ -47,7 +29,7 @@ static int64_t ue(bits_t *b)
             b->missing = 1;
     if (b->missing)
         return 0;
-    return ((int64_t)1 << zeros) - 1 + (int64_t)take(b, zeros);
+    return ((int64_t)1 << zeros) - 1 + take(b, zeros);
 }
 
 static int64_t se(bits_t *b)
@@ -197,7 +179,7 @@ static int avc_slice(const lane_t *lane, const uint8_t *unit, int64_t held, slic
         return 0;
     if (set[PLANES])
         take(&b, 2);
-    int64_t frame = take(&b, (int)set[FRAME_BITS]), low = 0, delta = 0;
+    int64_t frame = take(&b, set[FRAME_BITS]), low = 0, delta = 0;
     if (idr && frame)
         return 0;
     if (!set[FRAMES_ONLY] && take(&b, 1))
@@ -206,7 +188,7 @@ static int avc_slice(const lane_t *lane, const uint8_t *unit, int64_t held, slic
     if (epoch > 65535)
         return 0;
     if (set[TYPE] == 0) {
-        low = take(&b, (int)set[ORDER_BITS]);
+        low = take(&b, set[ORDER_BITS]);
         if (set[PAIRED] && !field)
             delta = se(&b);
     }
@@ -232,14 +214,14 @@ static int hevc_slice(const lane_t *lane, const uint8_t *unit, int64_t held, sli
     const int64_t *set = lane->set[number];
     if (!first) {
         depends = set[DEPENDENT] ? (int)take(&b, 1) : 0;
-        int64_t address = take(&b, (int)set[BLOCK_BITS]);
+        int64_t address = take(&b, set[BLOCK_BITS]);
         if (b.missing || address <= 0 || address >= set[BLOCKS])
             return 0;
     }
     *out = (slice_t){.is_slice = 1, .picture = {number, kind, sub_layer}};
     if (depends)
         return 1;
-    take(&b, (int)set[EXTRA]);
+    take(&b, set[EXTRA]);
     int64_t sort = ue(&b);
     if (sort > 2)
         return 0;
@@ -248,7 +230,7 @@ static int hevc_slice(const lane_t *lane, const uint8_t *unit, int64_t held, sli
     if (set[HEVC_PLANES])
         take(&b, 2);
     int idr = kind == 19 || kind == 20;
-    int64_t low = idr ? 0 : take(&b, (int)set[HEVC_ORDER_BITS]);
+    int64_t low = idr ? 0 : take(&b, set[HEVC_ORDER_BITS]);
     if (b.missing)
         return 0;
     int passed = (kind >= 6 && kind < 10) || (kind < 16 && !(kind & 1));
