@@ -162,15 +162,15 @@ class SetNames:
             after = rows[-1][0]
 
     def _rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
-        with self._told():
+        with self._as_os_errors():
             return self._tables.execute(query, values).fetchall()
 
     def _insert(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        with self._told():
+        with self._as_os_errors():
             self._tables.executemany(statement, rows)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_os_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.OperationalError as error:  # such as a disk that is full

@@ -39,10 +39,10 @@ class PNGReader:
         """An av.VideoFrame in RGB or RGBA, valid until the next one."""
         if self._deflate is None or self._compiled is None:
             return None
-        found = _parsed(png)
-        if found is None or found[:2] != self._size:
+        parts = _parsed(png)
+        if parts is None or parts[:2] != self._size:
             return None
-        width, height, color, data = found
+        width, height, color, data = parts
         name, pixel = _FORMATS[color]
         size = height * (1 + width * pixel)
         try:
