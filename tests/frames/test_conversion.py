@@ -28,7 +28,7 @@ from fragdex.frames.arrays import (
     library_of,
 )
 from fragdex.frames.conversion import Line, Scaler, coefficients, gray_of, rgb_of, taps
-from fragdex.frames.pixels import Converter
+from fragdex.frames.pixels import PLANAR, Converter
 from frames.made_pictures import ArraysElsewhere, filled
 
 MATRICES = {"ITU601": 6, "ITU709": 1, "BT2020": 9}
@@ -145,6 +145,32 @@ def test_integers_are_the_same_of_what_a_device_decodes(planes, format, deep, fu
         neutral = filled(own.format.name, shades, matrix=matrix, full=full)
         colours = IntegerConverter(NumpyArrays(), "rgb", None).pixels(neutral)[0]
         assert (colours == wanted[0]).all()
+
+
+@pytest.mark.parametrize("name", sorted(filter(PLANAR.fullmatch, av.video.format.names)))
+def test_integers_of_every_depth(name):
+    """Planes as they are stored; the most that they hold stays the most in every size."""
+    stored = av.VideoFormat(name, 16, 8)
+    most = (1 << stored.components[0].bits) - 1
+    kind = np.uint8 if most == 255 else np.dtype("<u2")
+    rng = np.random.default_rng(5)
+    sides = [(part.height, part.width) for part in stored.components]
+    frame = filled(name, [rng.integers(0, most + 1, side).astype(kind) for side in sides])
+    found = IntegerConverter(NumpyArrays(), "yuv", None).pixels(frame)
+    for one, other in zip(found, Converter("yuv").pixels(frame), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    full = filled(name, [np.full(side, most, kind) for side in sides], full=True)
+    for one in IntegerConverter(NumpyArrays(), "yuv", (8, 4)).pixels(full):
+        assert (one == most).all()
+    neutral = [np.full(side, most if place == 0 else (most + 1) // 2, kind)
+               for place, side in enumerate(sides)]  # fmt: skip
+    for format in ("rgb", "gray"):
+        white = IntegerConverter(NumpyArrays(), format, (8, 4)).pixels(
+            filled(name, neutral, full=True)
+        )[0]
+        assert white.dtype == np.uint8
+        assert white.min() >= 254
 
 
 @given(st.integers(1, 200), st.integers(1, 200), st.sampled_from([0, 0.25, 0.5, 0.75]))

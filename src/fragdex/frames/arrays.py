@@ -449,7 +449,9 @@ class IntegerConverter(ArrayConverter):
             return [lib.whole(one) >> 6 for one in planes], 10
         frame = self._unscaled.as_the_processor_decodes(frame)
         depth = max(part.bits for part in frame.format.components)
-        if not PLANAR.fullmatch(frame.format.name) or depth > MOST_DEPTH:
+        # Colours are sums of more bits than planes in another size are.
+        most = 16 if self._format == "yuv" else MOST_DEPTH
+        if not PLANAR.fullmatch(frame.format.name) or depth > most:
             return None, 8
         return [lib.sent(plane_of(plane, 1, deep=depth > 8)) for plane in frame.planes], depth
 

@@ -139,12 +139,12 @@ def gray_of(lib: Arrays, luma: Any, *, full_range: bool) -> Any:
 
 # Sizes in whole numbers: a triangle as wide as two pixels of the smaller picture (bilinear, and
 # without aliases where a picture becomes smaller), first down, then right. Weights have 14 bits;
-# between the two directions, numbers have 14 bits as well, so that sums have 28.
+# between the two directions, numbers have at least 14 bits, so that sums have 28 to 30.
 
 _WEIGHT_BITS: Final = 14
 _BETWEEN_BITS: Final = 14
 MOST_DEPTH: Final = 12
-"""Bits of planes that sums of 32 bits have room for."""
+"""Bits of planes that colours in sums of 32 bits have room for."""
 
 
 class Line(NamedTuple):
@@ -220,9 +220,10 @@ class Scaler:
 
         Returns: int32, of as many bits.
         """
-        down = _WEIGHT_BITS + depth - _BETWEEN_BITS
+        between_bits = max(_BETWEEN_BITS, depth)
+        down = _WEIGHT_BITS + depth - between_bits
         between = self._summed(self._lib.whole(array), rows, 0, down)
-        return self._summed(between, columns, 1, _WEIGHT_BITS + _BETWEEN_BITS - depth)
+        return self._summed(between, columns, 1, _WEIGHT_BITS + between_bits - depth)
 
     def _summed(self, array: Any, line: Line, axis: int, shift: int) -> Any:
         lib, key = self._lib, (array.shape[axis], line)

@@ -20,7 +20,7 @@ Pixels = tuple[npt.NDArray[Any], ...]
 
 _NAMES: Final = {"rgb": "rgb24", "gray": "gray", "rgb16": "rgb48le", "gray16": "gray16le"}
 _CHANNELS: Final = {"rgb": 3, "gray": 1, "rgb16": 3, "gray16": 1}
-PLANAR: Final = re.compile(r"(yuvj?4\d\dp|gray)(\d*)(le)?")
+PLANAR: Final = re.compile(r"(yuvj?4\d\dp|gray)(9le|1[0246]le)?")
 _OF_DEVICES: Final = {"nv12": "yuv420p", "p010le": "yuv420p10le", "nv16": "yuv422p"}
 """What hardware decodes into, and the same with its chroma in two planes."""
 _FULL_RANGE: Final = 2
@@ -246,7 +246,7 @@ def check_alike(arrays: Pixels, pixels: Pixels) -> None:
 def _is_deep(name: str) -> bool:
     """Whether samples have two bytes, in planes of a format that FFmpeg names so."""
     planes = PLANAR.fullmatch(name)
-    return planes is not None and int(planes[2] or 8) > 8
+    return planes is not None and planes[2] is not None
 
 
 class _Cutter:
