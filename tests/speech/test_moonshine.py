@@ -15,7 +15,7 @@ from fragdex.errors import EngineUnavailable
 from fragdex.speech import engines
 from fragdex.speech.engines import EngineChoice, default_engine, make_engine
 from fragdex.speech.moonshine import VoiceDetector, audible
-from fragdex.speech.words import merged
+from fragdex.speech.words import Word, merged
 from speech.conftest import SPEECH, truth
 
 pytest.importorskip("moonshine_voice")
@@ -264,3 +264,14 @@ def test_a_short_sound_is_speech_only_where_somebody_speaks_around_it(monkeypatc
     chunk = 512
     wanted = [(first * chunk, stop * chunk) for first, stop in spans]
     assert detector.spans(np.zeros(250 * chunk, np.int16)) == wanted
+
+
+@pytest.mark.parametrize(("lasting", "is_said"), [([60], False), ([30, 30], False), ([70], True)])
+def test_words_in_less_time_than_anybody_needs_are_not_said(
+    monkeypatch, moonshine, speech, lasting, is_said
+):
+    """A beat of music that the model takes for a word is aligned with a few hundredths."""
+    words = [Word("You", 100, 100 + ms) for ms in lasting]
+    monkeypatch.setattr(moonshine._aligner, "words", lambda sound, texts: words)
+    sound = np.rint(speech[: 3 * 48_000 : 3] * 32767).astype(np.int16)
+    assert bool(moonshine.transcribe([sound], "en")[0]) is is_said

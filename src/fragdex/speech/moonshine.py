@@ -33,6 +33,9 @@ _SHORTEST: Final = 4
 """Chunks of speech that count; less is a click."""
 _SHORTEST_ALONE: Final = 8
 """The same where nobody speaks around it, as silero advises (250 ms): music has shorter ones."""
+_SHORTEST_SAID: Final = 70
+"""Milliseconds that all words between two pauses last together; a beat of music that the model
+takes for "You" fits into less, and of 441 letters and numbers said alone none did."""
 _PADDING: Final = 8
 """Chunks that are kept on both sides of speech: words fade."""
 _PAUSE: Final = 2 * SAMPLE_RATE
@@ -201,7 +204,9 @@ class Moonshine:
                 part = sound[first : min(stop, first + _LONGEST)]
                 texts = plausible(self._text(part), len(part) / _RATE)
                 ms = first * 1000 // _RATE
-                words += [word.later(ms) for word in self._aligner.words(part, texts)]
+                aligned = self._aligner.words(part, texts)
+                if sum(word.end_ms - word.start_ms for word in aligned) >= _SHORTEST_SAID:
+                    words += [word.later(ms) for word in aligned]
         return words
 
     def _text(self, sound: Sound) -> str:
