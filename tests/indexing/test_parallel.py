@@ -53,7 +53,6 @@ def eager():
             "FIRST_GUESS": 8,
             "ENOUGH_KNOWN": 1,
             "FRAGMENTS_EACH": 1,
-            "FIRST_PASSES": 1,
             "FROM_END": 1,
             "MOST_UNEVEN": 1 << 20,
             "WINDOWS": (16, 64),
@@ -213,6 +212,31 @@ def test_passes_are_aimed_where_the_first_fragments_agree():
     same(indexed(together), indexed(alone))
     assert together.rounds <= alone.rounds / 16
     assert together.bytes_read <= alone.bytes_read + 200_000
+
+
+def even(count=2400, size=8_000, seed=5):
+    """As of an encoder that keeps its rate: fragments differ, and make up for one another."""
+    rng = random.Random(seed)
+    late = [0.0]
+    for _ in range(count):
+        late.append(0.7 * late[-1] + rng.gauss(0, 0.03))
+    return [int(size * (1 + late[n + 1] - late[n])) for n in range(count)]
+
+
+def drifting(count=2400, size=8_000, seed=5):
+    """Fragments differ by chance, so that nothing tells where those far away stand."""
+    rng = random.Random(seed)
+    return [int(size * (1 + rng.gauss(0, 0.01))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("sizes", [even, drifting])
+def test_long_films_take_few_rounds_and_every_stretch_its_share(sizes):
+    data = film(sizes())
+    alone, together = Remote(data, connections=1), Remote(data)
+    same(indexed(together), indexed(alone))
+    # 128 passes would take 19 rounds; they must be found first.
+    assert together.rounds <= 45
+    assert together.bytes_read <= 1.25 * alone.bytes_read
 
 
 def numbered_anew(data, numbers):

@@ -8,7 +8,9 @@ was wrong costs bytes, and changes nothing.
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -116,6 +118,15 @@ class Pace:
                     self._heads.append(offset + header - self._edge)
                 moof, self._edge = False, offset + size
 
+    def middle(self, last: Numbered) -> tuple[float, float]:
+        """Mean place and number of the last moofs: where one stands by chance counts for less.
+
+        Args:
+            last: the last of them.
+        """
+        count = len(self._moofs)
+        return sum(self._moofs) / count, last.number - (count - 1) / 2
+
     @property
     def known(self) -> int:
         """Fragments whose headers are known."""
@@ -166,19 +177,23 @@ ENOUGH_TOPS = 16
 """Reads whose boxes are looked at, to learn how fragments follow one another."""
 ENOUGH_KNOWN = 3
 """Fragments whose distance is measured before passes are planned by it."""
-MOST_PASSES = 64
+MOST_PASSES = 128
 """Passes at once; a round of them is a few requests."""
-FIRST_PASSES = 4
-"""Passes that are begun without aim, where the others can be aimed by them."""
 MOST_UNEVEN = 1.5
 """How much farther than others moofs may be apart where passes are aimed."""
 FROM_END = 4
 """Distances between moofs from the end of the file at which one more of those begins."""
 FIRST_MISS, LEAST_MISS, MOST_MISS = 1 / 8, 1 / 64, 1 / 4
 """How far moofs may be from where they are expected, in distances between two: at first, bounds."""
-SOME_MISS = 1 / 8
-"""Part of those that are aimed and still must be searched for."""
-MISSES = 16
+FIRST_PARTS = 8
+"""Parts in which a file is divided first, to learn how far moofs are from where they should be."""
+WELL_AIMED = 1 / 16
+"""Where half of moofs are no farther, stretches are divided in as many parts as there can be."""
+WIDER = 1.25
+"""Part of those that half of moofs miss by at most, and the first window of a search."""
+AIMED_COST = 2.5
+"""Bytes read until a moof is found that is aimed at, in halves of the first window."""
+MISSES = 32
 """Passes by which that is measured."""
 FRAGMENTS_EACH = 8
 """Fragments, at least, for which a pass of its own is worth its search."""
@@ -195,7 +210,11 @@ KEPT_BACK = 0.25
 LONGEST_SEARCH = 6
 """Distances between moofs after which a search is given up."""
 WINDOWS = 1 << 11, 1 << 16
-"""Least and most bytes of one read of a search; it takes a quarter of a fragment."""
+"""Least and most bytes of one read of a search."""
+READS = 4
+"""Reads of a search in a fragment, where nothing tells where in it a moof begins."""
+GROWTH = 4
+"""Parts of what was searched by which a search grows where a moof is expected."""
 MOST_WASTE = 4
 """Bytes that a pass may read, in parts of what its stretch of the file should take."""
 SOME_WASTE = 1 << 16
@@ -254,27 +273,42 @@ class Aim(NamedTuple):
         moof: what is expected.
         pitch: bytes from one moof to the next.
         miss: how far it may be from there, in bytes.
+        span: moofs between the two that are known.
     """
 
     moof: Numbered
     pitch: float
     miss: int
+    span: float
 
     @classmethod
-    def between(cls, left: Numbered, right: Numbered, miss: float, stride: float) -> Aim | None:
-        """At the moof in the middle; None where they do not agree on how far moofs are apart.
+    def between(
+        cls,
+        left: tuple[float, float],
+        right: tuple[float, float],
+        numbers: Iterable[int],
+        miss: float,
+    ) -> list[Aim]:
+        """At moofs of these numbers, between two places and numbers.
 
-        >>> Aim.between(Numbered(1000, 3), Numbered(41_000, 43), 0.125, 990.0)
-        Aim(moof=Numbered(offset=21000, number=23), pitch=1000.0, miss=125)
+        >>> Aim.between((1000, 3), (41_000, 43), [23], 0.125)
+        [Aim(moof=Numbered(offset=21000, number=23), pitch=1000.0, miss=125, span=40)]
         """
-        count = right.number - left.number
-        if count < 2 * FRAGMENTS_EACH:
-            return None
-        pitch = (right.offset - left.offset) / count
-        if not stride / 2 < pitch < 2 * stride:
-            return None
-        moof = Numbered(left.offset + int(count // 2 * pitch), left.number + count // 2)
-        return cls(moof, pitch, int(miss * pitch))
+        span = right[1] - left[1]
+        pitch = (right[0] - left[0]) / span
+        return [
+            cls(Numbered(int(left[0] + (n - left[1]) * pitch), n), pitch, int(miss * pitch), span)
+            for n in numbers
+        ]
+
+    @property
+    def lowest(self) -> int:
+        """Where the search for it begins at the earliest: the next one is not farther away.
+
+        >>> Aim(Numbered(21000, 23), 1000.0, 125, 40).lowest
+        20500
+        """
+        return self.moof.offset - int(self.pitch / 2)
 
 
 class Ahead(Scan):
@@ -284,6 +318,7 @@ class Ahead(Scan):
         target: from here on its beginning is searched for.
         pace: of the fragments elsewhere in the file.
         aim: where that is expected; None: anywhere.
+        reads: in how many a fragment is searched, without aim.
 
     Attributes:
         begin: where it began; None while that is searched for.
@@ -291,7 +326,7 @@ class Ahead(Scan):
         first, last: moofs that it has met.
     """
 
-    def __init__(self, target: int, pace: Pace, aim: Aim | None = None) -> None:
+    def __init__(self, target: int, pace: Pace, aim: Aim | None = None, reads: int = READS) -> None:
         super().__init__(target)
         self.aim, self.first, self.last = aim, _NOWHERE, _NOWHERE
         self.target = self.limit = target
@@ -299,10 +334,12 @@ class Ahead(Scan):
         self.pace, self._elsewhere = Pace(pace), Pace(pace)
         self._over = False
         self._spent = 0
-        self._looked = target
+        # What is searched lies in one piece, which grows to both sides of where it is expected.
+        self._low = self._high = (
+            target if aim is None else max(target, aim.moof.offset - min(aim.miss, WINDOWS[1] // 2))
+        )
         self._searched = bytearray()
-        window = 2 * aim.miss + pace.head if aim is not None else pace.stride / 4
-        self._window = int(min(max(window, WINDOWS[0]), WINDOWS[1]))
+        self._window = int(min(max(pace.stride / reads, WINDOWS[0]), WINDOWS[1]))
         self._longest = int(LONGEST_SEARCH * pace.stride) + SOME_WASTE
         self._largest = MOST_BOX * pace.head + SOME_BOX
         self._kept: list[bytes | bytearray] = []
@@ -328,8 +365,7 @@ class Ahead(Scan):
         if self._over:
             return None
         if self.begin is None:
-            stop = min(self._looked + self._window, self.limit)
-            return ByteRange(self._looked, stop) if self._looked < stop else None
+            return self._unsearched
         need = self.need
         if need is None or need.stop - self.position > self._largest or need.start >= self.limit:
             return None
@@ -337,6 +373,21 @@ class Ahead(Scan):
         most = max(self._most - self._spent, self._elsewhere.head)
         stop = min(self.pace.behind(need, self), self.limit, need.start + most)
         return ByteRange(need.start, max(stop, need.stop))
+
+    @property
+    def _unsearched(self) -> ByteRange | None:
+        """Where to search for its beginning next: on both sides in turn of where it is expected."""
+        low, high, most = self._low, self._high, WINDOWS[1]
+        if self.aim is None or low == self.target:
+            stop = high + self._window
+        elif low == high:
+            stop = high + min(2 * self.aim.miss + self._elsewhere.head, most)
+        else:
+            middle, more = self.aim.moof.offset, min((high - low) // GROWTH, most)
+            if high - middle > middle - low + self._elsewhere.head or high >= self.limit:
+                return ByteRange(max(self.target, low - more), low)
+            stop = high + more
+        return ByteRange(high, min(stop, self.limit)) if high < self.limit else None
 
     @property
     def _most(self) -> int:
@@ -360,20 +411,22 @@ class Ahead(Scan):
         if self.begin is not None or self.lost:
             return 0.0
         anywhere = SEARCH_COST * self._elsewhere.stride
-        if self.aim is not None and self._looked == self.target:
-            return self._window + SOME_MISS * anywhere
-        return anywhere
+        if self.aim is None:
+            return anywhere
+        aimed = AIMED_COST * self.aim.miss + self._elsewhere.head
+        # Where that was not enough, as much as was read before.
+        return min(max(aimed, self._high - self._low), anywhere)
 
     @property
     def lost(self) -> bool:
         """Whether nothing was found to begin at."""
-        return self.begin is None and (self._over or self._looked >= self.limit)
+        return self.begin is None and (self._over or self._unsearched is None)
 
     def give(self, data: bytes, start: int) -> int:
         """Take what was read; returns how much of it, or of what was read before, was in vain."""
         self._over |= not data
         if self.begin is None:
-            self._search(data)
+            self._search(data, start)
             return len(data)
         self._spent += len(data)
         self._feed(data, start)
@@ -382,17 +435,20 @@ class Ahead(Scan):
             return self._spent
         return 0
 
-    def _search(self, data: bytes) -> None:
-        if self.aim is not None and self._looked > self.target:
-            self._window = int(min(max(self._elsewhere.stride / 4, WINDOWS[0]), WINDOWS[1]))
-        self._searched += data
-        self._looked += len(data)
+    def _search(self, data: bytes, start: int) -> None:
+        if start < self._low:
+            self._low = start
+            self._searched[:0] = data
+        else:
+            self._high += len(data)
+            self._searched += data
         offset = moof_in(self._searched, self._largest)
         if offset is None:
-            del self._searched[:-OVERLAP]
-            self._over |= self._looked - self.target > self._longest
+            if self._low == self.target:
+                del self._searched[:-OVERLAP]
+            self._over |= self._high - self._low > self._longest
             return
-        self.begin = self._looked - len(self._searched) + offset
+        self.begin = self._high - len(self._searched) + offset
         self.stop_at(self.begin, DONE, b"")
         self._feed(bytes(self._searched[offset:]), self.begin)
         self._searched.clear()
@@ -419,7 +475,8 @@ class _Passes:
         self.ahead: list[Ahead] = []
         self.most = self.most_aimed = 0
         self.search_left = 0.0
-        self._misses, self._hits = deque([FIRST_MISS / 1.5], MISSES), deque([True], MISSES)
+        self._misses, self._hits = deque([FIRST_MISS / WIDER], MISSES), deque([True], MISSES)
+        self._spans = deque([1.0], MISSES)
         self.planned = source.connections < 2
         self._noted = 0
         self._note()
@@ -488,18 +545,18 @@ class _Passes:
         if self.pace.dense:
             most = min(most, self.source.connections, rest / LARGEST_WINDOW)
         aimed = 0
-        if most > FIRST_PASSES and not self.pace.dense and self._agree():
+        if most > 1 and not self.pace.dense and self._agree():
             aimed = int(min(MOST_PASSES, rest / stride / FRAGMENTS_EACH))
         if most < 2 or not self._affords(rest, search, max(most, aimed)):
             return
         self.most, self.most_aimed, self.search_left = int(most), aimed, search
-        begun = FIRST_PASSES if aimed else self.most
-        step = rest // begun
-        targets = [at + n * step for n in range(1, begun)]
         if aimed:
-            # One at the end, so that all others are between two that are known.
-            targets.append(max(targets[-1] if targets else at, size - int(FROM_END * stride)))
-        self.ahead = [Ahead(target, self.pace) for target in targets]
+            # One at the end, so that all others are between two that are known. They wait for it.
+            end = max(at, size - int(FROM_END * stride))
+            self.ahead = [Ahead(end, self.pace, reads=1)]
+        else:
+            step = rest // self.most
+            self.ahead = [Ahead(at + n * step, self.pace) for n in range(1, self.most)]
         self._limit()
 
     def _agree(self) -> bool:
@@ -553,71 +610,122 @@ class _Passes:
         """Learn from a pass how well it was aimed."""
         if one.aim is None or one.is_searching:
             return
-        moof, pitch, _ = one.aim
+        moof, pitch, _, span = one.aim
         is_hit = one.first.number == moof.number
         self._hits.append(is_hit)
         if is_hit:
             self._misses.append(abs(one.first.offset - moof.offset) / pitch)
+            self._spans.append(span)
         one.aim = None
 
+    def _miss(self, part: float) -> float:
+        """How far so large a part of moofs is at most from where they are expected.
+
+        In distances between two.
+        """
+        return sorted(self._misses)[int(part * (len(self._misses) - 1))]
+
     @property
-    def _miss(self) -> float:
-        """How far most moofs are from where they are expected, in distances between two."""
-        usual = sorted(self._misses)[int(0.9 * (len(self._misses) - 1))]
-        return max(1.5 * usual, LEAST_MISS)
+    def _window(self) -> float:
+        """As far as about half of moofs are from where they are expected."""
+        return max(WIDER * self._miss(0.5), LEAST_MISS)
 
     @property
     def _aims(self) -> bool:
         """Whether passes can be aimed: numbers count moofs, and most are where they should be."""
-        hits = sum(self._hits) * 2 >= len(self._hits)
-        return self.most_aimed > 0 and hits and self._miss <= MOST_MISS
+        return self.most_aimed > 0 and sum(self._hits) * 2 >= len(self._hits)
+
+    def _is_near(self, count: int) -> bool:
+        """Whether moofs in the middle of so many are mostly near where they are expected.
+
+        Where sizes vary by chance, misses fall with the square root of how many lie between.
+        """
+        measured = max(sum(self._spans) / len(self._spans), 1)
+        return 1.5 * self._miss(0.9) * min(1.0, math.sqrt(count / measured)) <= MOST_MISS
 
     def _begin_more(self) -> None:
-        """Halve the longest stretches that are left where passes have ended, or can be aimed."""
-        cost = SEARCH_COST * self.pace.stride
+        """Divide the longest stretches that are left where passes have ended, or can be aimed."""
         while (busy := self.busy) < max(self.most, self.most_aimed):
-            if self.search_left - sum(one.due for one in self.ahead) < cost:
-                return
+            left = self.search_left - sum(one.due for one in self.ahead)
             size = self.source.size or 0
             stops = [*(one.edge for one in self.ahead), size]
             places = [self.scan.position, *(one.position for one in self.ahead)]
             rests = [stop - at for at, stop in zip(places, stops, strict=True)]
             least = 2 * FRAGMENTS_EACH * self.pace.stride
-            gap, aim = self._gap_to_halve([rest if rest >= least else 0 for rest in rests], busy)
+            rests = [rest if rest >= least else 0 for rest in rests]
+            gap, aims = self._gap_to_divide(rests, busy, left)
             if gap is None:
                 return
-            target = places[gap] + rests[gap] // 2 if aim is None else aim.moof.offset - aim.miss
-            self.ahead.insert(gap, Ahead(target, self.pace, aim))
+            more = [Ahead(aim.lowest, self.pace, aim) for aim in aims]
+            more = more or [Ahead(places[gap] + rests[gap] // 2, self.pace)]
+            if left < sum(one.due for one in more):
+                return
+            self.ahead[gap:gap] = more
             self._limit()
 
-    def _aim(self, gap: int) -> Aim | None:
-        """At the middle of a stretch that is left; None where nothing tells where moofs are."""
+    def _aim(self, gap: int, parts: int) -> list[Aim]:
+        """At moofs that divide a stretch that is left; none where nothing tells where they are."""
         if not self._aims or gap == len(self.ahead):
-            return None
-        left = self.ahead[gap - 1].last if gap else Numbered.of(*self.scan.last_moof)
-        right = self.ahead[gap].first
-        if _NOWHERE in (left, right):
-            return None
-        aim = Aim.between(left, right, self._miss, self.pace.stride)
-        position = self.ahead[gap - 1].position if gap else self.scan.position
-        if aim is None or not position < aim.moof.offset - aim.miss < right.offset - aim.pitch:
-            return None
-        return aim
+            return []
+        before = self.ahead[gap - 1] if gap else None
+        left = before.last if before else Numbered.of(*self.scan.last_moof)
+        right = self.ahead[gap]
+        if _NOWHERE in (left, right.first):
+            return []
+        count = right.first.number - left.number
+        parts = min(parts, count // FRAGMENTS_EACH)
+        start = (before or self).pace.middle(left)
+        stop = right.pace.middle(right.last)
+        if parts < 2 or stop[1] <= start[1] or not self._is_near(count):
+            return []
+        numbers = [left.number + n * count // parts for n in range(1, parts)]
+        aims = Aim.between(start, stop, numbers, self._window)
+        position = (before or self.scan).position
+        pitch = aims[0].pitch
+        if not self.pace.stride / 2 < pitch < 2 * self.pace.stride:
+            return []
+        if not position < aims[0].lowest or aims[-1].lowest >= right.first.offset - pitch:
+            return []
+        return aims
 
-    def _gap_to_halve(self, rests: list[int], busy: int) -> tuple[int | None, Aim | None]:
+    def _parts(self, rests: list[int], gap: int, busy: int, left: float) -> int:
+        """In how many parts a stretch is divided at once."""
+        if len(self._misses) == 1:
+            return FIRST_PARTS
+        if self._window > WELL_AIMED or len(self._misses) < FIRST_PARTS:
+            return 2
+        # As long as all parts would be if as many passes were begun as can be.
+        more = min(self.most_aimed - busy, int(left * (1 - KEPT_BACK) / self._price))
+        parts = min(round(rests[gap] * (busy + more) / sum(rests)), more + 1)
+        # Other passes are kept for stretches that cannot be divided yet.
+        return parts if any(one.is_searching for one in self.ahead) else max(2, parts)
+
+    @property
+    def _price(self) -> float:
+        """Bytes that are likely to be read to find a moof that is aimed at."""
+        return AIMED_COST * self._window * self.pace.stride + self.pace.head
+
+    def _gap_to_divide(
+        self, rests: list[int], busy: int, left: float
+    ) -> tuple[int | None, list[Aim]]:
         """The longest of some stretches; None where it is not known yet how, or none is long."""
         is_searching = self._aims and any(one.is_searching for one in self.ahead)
+        waiting: list[int] = []
         for gap in sorted(range(len(rests)), key=rests.__getitem__, reverse=True):
             if not rests[gap]:
                 break
-            aim = self._aim(gap)
-            if aim is not None:
-                return gap, aim
+            # Longer ones that wait for what is found shall become as short.
+            kept = self._price * sum(2 * rest / rests[gap] - 1 for rest in waiting)
+            if waiting and left < kept:
+                break
+            aims = self._aim(gap, self._parts(rests, gap, busy, left))
+            if aims:
+                return gap, aims
             if is_searching:
-                break  # what is found will tell how to halve it
-            if busy < self.most:
-                return gap, None
-        return None, None
+                waiting.append(rests[gap])
+            elif busy < self.most:
+                return gap, []
+        return None, []
 
     @property
     def busy(self) -> int:
