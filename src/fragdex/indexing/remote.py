@@ -437,6 +437,7 @@ class Ahead(Scan):
 
     def _search(self, data: bytes, start: int) -> None:
         if start < self._low:
+            self._over |= start + len(data) < self._low
             self._low = start
             self._searched[:0] = data
         else:
