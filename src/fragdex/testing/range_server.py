@@ -337,6 +337,8 @@ class RangeServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    # As real servers: beyond five at once, Python's would let new connections wait for a second.
+    request_queue_size = 128
 
     def __init__(self, owner: RangeServer) -> None:
         self.owner = owner
