@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
+
+import numpy as np
 
 import fragdex
 from fragdex.repairing.repair import Repair
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+def boxes_of(data: bytes) -> list[tuple[bytes, int, int]]:
+    """Type, start and stop of the boxes at the top level; the last one may be cut off."""
+    at, boxes = 0, []
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big") or len(data) - at
+        boxes.append((data[at + 4 : at + 8], at, min(at + size, len(data))))
+        at += size
+    return boxes
+
+
+def segments_of(data: bytes) -> list[tuple[int, int]]:
+    """Start and stop of each moof with the mdat behind it."""
+    boxes = boxes_of(data)
+    return [(one[1], other[2]) for one, other in pairwise(boxes) if one[0] == b"moof"]
 
 
 @dataclass
@@ -89,6 +110,45 @@ def check_no_invention(good: Film, broken: bytes, repair: Repair, shift: int = 0
             assert length == size
             assert mended[place : place + size] == broken[at : at + size]
     check_spans(broken, repair)
+
+
+def check_part(
+    good: Film, broken: bytes, repair: Repair, where: Callable[[int], int] = lambda at: at
+) -> dict[int, set[int]]:
+    """Each sample that was found is one of the film, in the film's order and at its times.
+
+    Tracks stay together: all of them are earlier or later by the same time, to a tick.
+
+    Args:
+        where: the place in the film of a byte of the broken one.
+
+    Returns:
+        Places in the film of the samples that were found, by track.
+    """
+    check_spans(broken, repair)
+    mended = repair.view.read(source=broken)
+    index = fragdex.index(mended, exact=True)
+    assert "negative-duration" not in [finding.code for finding in index.findings]
+    found, moved = {}, []
+    for track in repair.tracks:
+        table, wanted = index.track(track.id), good.index.track(track.id)
+        samples, truth = table.samples, wanted.samples
+        rows = {at: row for row, at in enumerate(truth.offset.tolist())}
+        places = [where(at) for at in track.table().offset.tolist()]
+        kept = np.array([rows[at] for at in places], np.int64)
+        assert (np.diff(kept) > 0).all()
+        assert np.array_equal(samples.size, truth.size[kept])
+        for at, size, place in zip(
+            samples.offset.tolist(), samples.size.tolist(), places, strict=True
+        ):
+            assert mended[at : at + size] == good.data[place : place + size]
+        by = {*(samples.dts - truth.dts[kept]).tolist(), *(samples.cts - truth.cts[kept]).tolist()}
+        assert len(by) == 1, track.id
+        late = Fraction(by.pop()) + table.shift - wanted.shift
+        moved.append(late / wanted.timescale)
+        found[track.id] = set(places)
+    assert max(moved) - min(moved) <= Fraction(1, good.index.tracks[0].movie_timescale or 1)
+    return found
 
 
 def check_spans(broken: bytes, repair: Repair) -> None:

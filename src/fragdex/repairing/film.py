@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +25,6 @@ from fragdex.formats.clip_tables import (
     with_tables,
 )
 from fragdex.fragments.table import Int64, SampleTable
-from fragdex.fragments.track_info import Edit
 from fragdex.repairing.pattern import Pattern
 from fragdex.seeking.origin import FileInfo
 from fragdex.views.media import media_type
@@ -49,6 +50,7 @@ class Recovered:
         sync: bool column.
         unit: bytes of each sample, where a row stands for several; 0: for one.
         media_time: what the edit list takes off, in ticks.
+        lead: seconds by which it begins after the track that begins first.
     """
 
     pattern: Pattern
@@ -59,6 +61,7 @@ class Recovered:
     sync: Bool
     unit: int
     media_time: int
+    lead: Fraction = Fraction(0)
 
     @property
     def count(self) -> int:
@@ -118,6 +121,28 @@ def sample_ranges(tracks: Sequence[Recovered]) -> tuple[Int64, Int64]:
         return start, size
     heads = np.append(0, np.flatnonzero(start[1:] != start[:-1] + size[:-1]) + 1)
     return start[heads], np.add.reduceat(size, heads)
+
+
+def from_zero(tracks: Sequence[Recovered]) -> list[Recovered]:
+    """The tracks with decode times from 0 on, as sample tables count them (8.6.1.2).
+
+    Where one begins later than another, its edit list delays it, so that they stay together. What
+    an edit list takes off at the start of a file is not taken off where its start is missing.
+    """
+    moved, leads = [], []
+    for track in tracks:
+        begin = int(track.dts[0])
+        media_time = track.media_time
+        if begin > 0:
+            first = int((track.cts - begin).min())
+            media_time = max(media_time - begin, min(max(first, 0), media_time))
+        scale = track.pattern.track.timescale or 1
+        leads.append(Fraction(begin - track.media_time + media_time, scale))
+        moved.append(
+            replace(track, dts=track.dts - begin, cts=track.cts - begin, media_time=media_time)
+        )
+    origin = min(leads, default=Fraction(0))
+    return [replace(track, lead=lead - origin) for track, lead in zip(moved, leads, strict=True)]
 
 
 def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info: FileInfo) -> View:
@@ -275,16 +300,15 @@ Row = tuple[int, int]
 
 
 def _edits(track: Recovered, timescale: int) -> list[Row]:
-    """The edit list: the delay of the good file, and what it takes off at the start."""
+    """The edit list: the delay of the good file, its own, and what is taken off at the start."""
     info = track.pattern.track.info
-    delays: list[Edit] = []
-    for edit in info.edits:
-        if edit.media_time >= 0:
-            break
-        delays.append(edit)
+    delays = [edit.duration for edit in takewhile(lambda one: one.media_time < 0, info.edits)]
+    lead = round(track.lead * timescale)
+    if lead:
+        delays = [sum(delays) + lead]
     shown = max(track.shown_until - track.media_time, 0)
     length = -(-shown * timescale // track.pattern.track.timescale)
-    return [*((edit.duration, -1) for edit in delays), (length, track.media_time)]
+    return [*((delay, -1) for delay in delays), (length, track.media_time)]
 
 
 def _trak(
@@ -296,7 +320,7 @@ def _trak(
             continue
         if child.type == "tkhd":
             children.append(with_duration(child, length, **_no_dates(child)))
-            if track.pattern.track.info.edits or track.media_time:
+            if track.pattern.track.info.edits or track.media_time or len(edits) > 1:
                 wide = any(row[0] >= WIDE or row[1] >= WIDE >> 1 for row in edits)
                 rows = [(duration, at, 1, 0) for duration, at in edits]
                 elst = make_box("elst", version=int(wide), entries=rows)

@@ -31,6 +31,7 @@ MOOV: Final = b"moov"
 MVHD: Final = b"mvhd"
 IN_MOOV: Final = frozenset(b"mvhd trak mvex udta meta iods free skip".split())
 MOST_BOXES: Final = 1 << 20
+HEADER_OF_MDAT: Final = "header of mdat"
 
 
 class Stretch(NamedTuple):
@@ -69,7 +70,7 @@ def stretches_of(source: Source, size: int, at: int = 0) -> list[Stretch]:
                 cut = True
             elif stop < size and _header(source, stop, size) is None:
                 stop, cut = size, True
-            stretches += [Stretch(at, begin, "header of mdat"), Stretch(begin, stop, "mdat", cut)]
+            stretches += [Stretch(at, begin, HEADER_OF_MDAT), Stretch(begin, stop, "mdat", cut)]
         elif stop == at:
             stretches.append(Stretch(at, size, "", True))
             break
@@ -91,6 +92,22 @@ def with_hidden_moov(source: Source, stretches: Sequence[Stretch]) -> list[Stret
     A moov whose own header was overwritten is known by the boxes inside of it.
     """
     return [*stretches[:-1], *_around_moov(source, stretches[-1])]
+
+
+def opened_up(source: Source, stretches: Sequence[Stretch]) -> list[Stretch] | None:
+    """The file with the boxes that stand in media data; None: there are no fragments.
+
+    A recorder writes fragments, and turns all of them into one mdat when it has written the moov
+    of the whole file after them: where that moov is lost, the fragments still describe the samples.
+    """
+    if any(one.kind == "moof" for one in stretches):
+        return None
+    for number, one in enumerate(stretches):
+        if one.kind == "mdat":
+            inside = stretches_of(source, one.stop, one.start)
+            if {"moov", "moof"} <= {part.kind for part in inside}:
+                return [*stretches[:number], *inside, *stretches[number + 1 :]]
+    return None
 
 
 def has_moov_in(source: Source, size: int, parts: Iterable[ByteRange]) -> bool:
@@ -156,6 +173,8 @@ def with_right_header(source: Source, size: int, stretches: list[Stretch]) -> Vi
     """
     changes: list[tuple[int, bytes]] = []
     for one, following in pairwise([Stretch(0, 0, ""), *stretches]):
+        if one.kind == HEADER_OF_MDAT and following.kind not in ("mdat", HEADER_OF_MDAT):
+            changes.append((one.start, (one.stop - one.start).to_bytes(4, "big") + b"free"))
         if following.kind == "moov":
             if one.kind == "mdat":
                 changes += _mdat_header(source, size, stretches, one)

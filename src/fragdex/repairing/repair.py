@@ -16,12 +16,14 @@ from fragdex.fragments.table import SampleTable
 from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
 from fragdex.repairing.between import Between, PacketPace, pace_of
-from fragdex.repairing.film import Recovered, film_view, sample_ranges
+from fragdex.repairing.film import Recovered, film_view, from_zero, sample_ranges
+from fragdex.repairing.fragment_turns import turns_of
 from fragdex.repairing.media_data import (
     Stretch,
     has_moov_in,
     may_hide_moov,
     movie_of,
+    opened_up,
     rate_in,
     stretches_of,
     syntax_in,
@@ -204,6 +206,29 @@ def _repair(
 ) -> Repair:
     size = _size_of(source)
     stretches = stretches_of(source, size)
+    inside = opened_up(source, stretches)
+    if inside is None:
+        return _repair_in(source, size, stretches, good, rate, progress)
+    try:
+        whole = _repair_in(source, size, stretches, good, rate, progress)
+    except Unprocessable:
+        return _repair_in(source, size, inside, good, rate, progress)
+    if not whole.findings:
+        return whole  # its moov says all
+    by_fragments = _repair_in(source, size, inside, good, rate, progress)
+    counts = [sum(track.samples for track in one.tracks) for one in (whole, by_fragments)]
+    return by_fragments if counts[1] > counts[0] else whole
+
+
+def _repair_in(
+    source: Source,
+    size: int,
+    stretches: list[Stretch],
+    good: Source | None,
+    rate: Fraction | None,
+    progress: Progress,
+) -> Repair:
+    """The file of which these are the stretches, repaired."""
     if may_hide_moov(stretches):
         walked = None if good is None else _by_walk_alone(source, size, stretches, good, progress)
         if walked is not None and not _may_hold_moov(source, walked):
@@ -347,6 +372,8 @@ def _by_tables(
             if isinstance(syntax, NalUnits):
                 syntax.open_sync = marks_open_pictures(syntax, track, source)
             described.append(Described(pattern_of(track, trak), syntax))
+    turns = turns_of([one.pattern for one in described], source)
+    described = [one._replace(turns=turn) for one, turn in zip(described, turns, strict=True)]
     window = Window(source, size)
     wrapped = is_wrapped(described, size)
     best, shift = _best_move(described, window, stretches)
@@ -357,9 +384,10 @@ def _by_tables(
         return None
     info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)
     ftyp = _own_ftyp(source, stretches) or [box for box in own.boxes if box.type == "ftyp"]
-    view = film_view(result.tracks, ftyp, own.moov, info)
+    recovered = from_zero(result.tracks)
+    view = film_view(recovered, ftyp, own.moov, info)
     tracks = tuple(
-        _track(one, proved) for one, proved in zip(result.tracks, result.proved, strict=True)
+        _track(one, proved) for one, proved in zip(recovered, result.proved, strict=True)
     )
     proofs = [proved > 0 for proved in result.proved]
     spans = _spans(size, stretches, result.tracks, proofs, result.lost)

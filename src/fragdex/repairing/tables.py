@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.repairing.between import Even
 from fragdex.repairing.film import Recovered
+from fragdex.repairing.fragment_turns import Turns
 from fragdex.repairing.media_data import rate_in
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
@@ -41,24 +43,29 @@ class Described(NamedTuple):
     Attributes:
         pattern: it.
         syntax: how its samples are found, or why they cannot be.
+        turns: the order and times of its fragments; None: as they stand.
     """
 
     pattern: Pattern
     syntax: Syntax | str
+    turns: Turns | None = None
 
 
-def batches(pattern: Pattern, wrapped: bool = False) -> Iterator[SampleTable]:
+def batches(
+    pattern: Pattern, wrapped: bool = False, turns_of: Turns | None = None
+) -> Iterator[SampleTable]:
     """The samples of a track, some at a time.
 
     Args:
         wrapped: offsets fall back where they passed 4 GiB in 32 bits.
+        turns_of: in which order its fragments follow one another, and when; None: as they stand.
     """
     track = pattern.track
-    counts = track.fragments.sample_count
-    low, before, turns = 0, -1, 0
-    while low < len(counts):
-        high = low + max(1, int(np.searchsorted(np.cumsum(counts[low:]), TOGETHER)))
+    before, turns = -1, 0
+    for low, high in _rows_together(track.fragments.sample_count, turns_of):
         samples = track.samples_of(low, high)
+        if turns_of is not None:
+            samples = turns_of.timed(samples, track.fragments.sample_count, low, high)
         if wrapped and len(samples):
             falls = np.diff(samples.offset, prepend=max(before, 0)) < -(WRAP >> 1)
             before = int(samples.offset[-1])
@@ -66,14 +73,28 @@ def batches(pattern: Pattern, wrapped: bool = False) -> Iterator[SampleTable]:
             turns += int(falls.sum())
             samples = SampleTable.of(samples.columns() | {"offset": offset})
         yield samples
-        low = high
+
+
+def _rows_together(counts: Int64, turns_of: Turns | None) -> Iterator[tuple[int, int]]:
+    """Rows of fragments whose samples are written out at once: neighbours in the file."""
+    edges = [0, len(counts)]
+    if turns_of is not None:
+        edges = [0, *(np.flatnonzero(np.diff(turns_of.rows) != 1) + 1).tolist(), len(counts)]
+    for start, stop in pairwise(edges):
+        first = start if turns_of is None else int(turns_of.rows[start])
+        low, end = first, first + stop - start
+        while low < end:
+            summed = np.cumsum(counts[low:end])
+            high = low + max(1, int(np.searchsorted(summed, TOGETHER)))
+            yield low, min(high, end)
+            low = high
 
 
 def is_wrapped(tracks: Sequence[Described], size: int) -> bool:
     """Whether offsets of a file of more than 4 GiB fall back."""
     if size <= WRAP:
         return False
-    for pattern, _ in tracks:
+    for pattern, _, _ in tracks:
         before = 0
         for samples in batches(pattern):
             if not len(samples):
@@ -89,7 +110,7 @@ def is_wrapped(tracks: Sequence[Described], size: int) -> bool:
 def fit(tracks: Sequence[Described], window: Window, shift: int) -> float:
     """The part of the first samples that are where the tables say, moved by `shift`."""
     right = tried = 0
-    for pattern, syntax in tracks:
+    for pattern, syntax, _ in tracks:
         if isinstance(syntax, str) or not syntax.delimited:
             continue
         samples = next(batches(pattern), SampleTable.empty())
@@ -111,7 +132,7 @@ def _is_sample(syntax: Syntax, window: Window, at: int, size: int) -> bool:
 
 def has_proof(tracks: Sequence[Described]) -> bool:
     """Whether samples of one of the tracks say where they end."""
-    return any(not isinstance(syntax, str) and syntax.delimited for _, syntax in tracks)
+    return any(not isinstance(syntax, str) and syntax.delimited for _, syntax, _ in tracks)
 
 
 def shift_of(tracks: Sequence[Described], window: Window, start: int) -> int | None:
@@ -120,7 +141,7 @@ def shift_of(tracks: Sequence[Described], window: Window, start: int) -> int | N
     Args:
         start: of media data, in which they are looked for.
     """
-    for pattern, syntax in tracks:
+    for pattern, syntax, _ in tracks:
         if isinstance(syntax, str) or not syntax.delimited:
             continue
         samples = next(batches(pattern), SampleTable.empty())
@@ -169,9 +190,9 @@ def mended(tracks: Sequence[Described], window: Window, shift: int, wrapped: boo
         result.findings.append(f"samples lie {shift:+,} bytes from where the tables say")
     if wrapped:
         result.findings.append("offsets of chunks passed 4 GiB in 32 bits")
-    for pattern, syntax in tracks:
+    for pattern, syntax, turns in tracks:
         mender = _Track(pattern, syntax, window)
-        for samples in batches(pattern, wrapped):
+        for samples in batches(pattern, wrapped, turns):
             mender.add(samples, shift)
         if not mender.count:
             result.findings.append(f"track {pattern.track.id}: none of its samples is there")
@@ -180,7 +201,20 @@ def mended(tracks: Sequence[Described], window: Window, shift: int, wrapped: boo
         result.proved.append(mender.proved)
         result.lost.extend(mender.lost)
         result.findings.extend(mender.findings())
+        result.findings.extend(_of_turns(pattern, turns))
     return result
+
+
+def _of_turns(pattern: Pattern, turns: Turns | None) -> Iterator[str]:
+    """What was wrong with the order and times of fragments, as sentences."""
+    name = f"track {pattern.track.id}"
+    if turns is not None and turns.moved:
+        yield f"{name}: {turns.moved:,} fragments were in the wrong order"
+    if turns is not None and turns.stale:
+        yield (
+            f"{name}: decode times of {turns.stale:,} fragments fell back; each begins where the"
+            " one before it ends"
+        )
 
 
 class _Track:
