@@ -11,6 +11,7 @@ vp9            frames of VP9, which do not say it either
 walk           sample by sample, each confirmed by what follows; their times
 pattern        what a good file says
 media_data     what boxes still say, and parameter sets among the samples
+moves          parts of a file that are not where its moov says
 fragment_turns fragments whose decode times are stale, or whose order is wrong
 film           the repaired file
 repair         `fragdex.repair`

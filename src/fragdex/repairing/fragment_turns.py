@@ -39,7 +39,7 @@ class Turns:
         return int(np.count_nonzero(self.later))
 
     def timed(self, samples: SampleTable, counts: Int64, low: int, high: int) -> SampleTable:
-        """Samples of rows `low` (inclusive) to `high` (exclusive) with their times mended."""
+        """Samples of rows `low` (inclusive) to `high` (exclusive) with the right times."""
         later = np.repeat(self.later[low:high], counts[low:high])
         columns = {"dts": samples.dts + later, "cts": samples.cts + later}
         return SampleTable.of(samples.columns() | columns)

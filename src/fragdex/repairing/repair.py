@@ -41,6 +41,7 @@ from fragdex.repairing.tables import (
     has_proof,
     is_wrapped,
     mended,
+    other_shifts,
     shift_of,
 )
 from fragdex.repairing.walk import Lane, Lost, Walk, timed
@@ -377,9 +378,14 @@ def _by_tables(
     window = Window(source, size)
     wrapped = is_wrapped(described, size)
     best, shift = _best_move(described, window, stretches)
+    shifts = [shift]
+    if (best < SURE or shift) and not wrapped:
+        starts = [one.start for one in stretches if one.kind in ("mdat", "")]
+        shifts += other_shifts(described, window, shift, starts)
+        best = fit(described, window, *shifts)
     if has_proof(described) and best < ENOUGH and not wrapped:
         return None
-    result = mended(described, window, shift, wrapped)
+    result = mended(described, window, shifts, wrapped)
     if not result.tracks:
         return None
     info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)

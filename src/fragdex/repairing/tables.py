@@ -10,11 +10,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fragdex.fragments.table import Int64, SampleTable
+from fragdex.fragments.table import Bool, Int64, SampleTable
 from fragdex.repairing.between import Even
 from fragdex.repairing.film import Recovered
 from fragdex.repairing.fragment_turns import Turns
 from fragdex.repairing.media_data import rate_in
+from fragdex.repairing.moves import Moves, first_elsewhere, is_sample, shift_to
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
 from fragdex.repairing.syntax import Syntax, Window
@@ -22,14 +23,12 @@ from fragdex.repairing.walk import Lost, shown_times
 
 TRIED: Final = 64
 """Samples of a track on which a shift is tried."""
-IN_A_ROW: Final = 8
-"""Samples of a track that are found where the tables have them, but for a shift."""
+MOST_PARTS: Final = 8
+"""Parts of a file that may lie at other distances from what the tables say."""
 TOGETHER: Final = 1 << 18
 """Samples that are written out at once."""
 ENOUGH: Final = 0.5
 """Part of the samples that have to be where the tables say; a hole may have taken the others."""
-SEARCHED: Final = 1 << 22
-"""Bytes of media data in which the first samples are looked for."""
 WRAP: Final = 1 << 32
 STALE: Final = 8
 """One of so many pictures may be shown out of the order that it says: composition offsets stay."""
@@ -107,8 +106,8 @@ def is_wrapped(tracks: Sequence[Described], size: int) -> bool:
     return False
 
 
-def fit(tracks: Sequence[Described], window: Window, shift: int) -> float:
-    """The part of the first samples that are where the tables say, moved by `shift`."""
+def fit(tracks: Sequence[Described], window: Window, *shifts: int) -> float:
+    """The part of the first samples that are where the tables say, moved by one of `shifts`."""
     right = tried = 0
     for pattern, syntax, _ in tracks:
         if isinstance(syntax, str) or not syntax.delimited:
@@ -116,18 +115,11 @@ def fit(tracks: Sequence[Described], window: Window, shift: int) -> float:
         samples = next(batches(pattern), SampleTable.empty())
         some = samples.rows(slice(None, None, max(1, len(samples) // TRIED)))
         for at, size in zip(some.offset.tolist(), some.size.tolist(), strict=True):
-            if at + shift + size > window.stop:
+            if at + min(shifts) + size > window.stop:
                 continue  # the file was cut off before it
             tried += 1
-            right += _is_sample(syntax, window, at + shift, size)
+            right += any(is_sample(syntax, window, at + shift, size) for shift in shifts)
     return right / tried if tried else 0.0
-
-
-def _is_sample(syntax: Syntax, window: Window, at: int, size: int) -> bool:
-    if at < 0 or size <= 0 or at + size > window.stop:
-        return False
-    sample = syntax.find(window, at, at + size)
-    return sample is not None and sample.stop == at + size
 
 
 def has_proof(tracks: Sequence[Described]) -> bool:
@@ -145,21 +137,42 @@ def shift_of(tracks: Sequence[Described], window: Window, start: int) -> int | N
         if isinstance(syntax, str) or not syntax.delimited:
             continue
         samples = next(batches(pattern), SampleTable.empty())
-        first = samples.rows(slice(0, IN_A_ROW))
-        if len(first) < 2:
-            continue
-        places, sizes = (first.offset - first.offset[0]).tolist(), first.size.tolist()
-        data = window.take(start, SEARCHED)
-        for place in syntax.starts(data):
-            at = start + place
-            if all(
-                _is_sample(syntax, window, at + step, size)
-                for step, size in zip(places, sizes, strict=True)
-            ):
-                return at - int(first.offset[0])
-            if syntax.spent > SEARCHED:
-                break
+        shift = shift_to(samples, syntax, window, start)
+        if shift is not None:
+            return shift
     return None
+
+
+def other_shifts(
+    tracks: Sequence[Described], window: Window, shift: int, starts: Sequence[int]
+) -> list[int]:
+    """By how much other parts of a file lie after what the tables say, as in a file of two halves.
+
+    Args:
+        shift: by how much the first samples do.
+        starts: of media data, in which they are looked for; the first few of them.
+    """
+    shifts = [shift]
+    for pattern, syntax, _ in tracks:
+        if isinstance(syntax, str) or not syntax.delimited:
+            continue
+        for samples in batches(pattern):
+            while len(shifts) < MOST_PARTS:
+                row = first_elsewhere(samples, syntax, window, shifts, TRIED)
+                if row is None:
+                    break
+                # one more: the halves of a sample in which a file was cut are no sample
+                rows = [samples.rows(slice(row + more, None)) for more in (0, 1)]
+                found = (
+                    shift_to(part, syntax, window, start)
+                    for part in rows
+                    for start in starts[:MOST_PARTS]
+                )
+                new = next((one for one in found if one is not None and one not in shifts), None)
+                if new is None:
+                    break
+                shifts.append(new)
+    return shifts[1:]
 
 
 class Mended(NamedTuple):
@@ -178,22 +191,29 @@ class Mended(NamedTuple):
     findings: list[str]
 
 
-def mended(tracks: Sequence[Described], window: Window, shift: int, wrapped: bool) -> Mended:
+def mended(
+    tracks: Sequence[Described], window: Window, shifts: Sequence[int], wrapped: bool
+) -> Mended:
     """The samples of each track, those left out that their codec refuses.
 
     Args:
-        shift: bytes by which samples lie after what the tables say.
+        shifts: bytes by which samples lie after what the tables say, those of parts of the file.
         wrapped: as in `batches`.
     """
     result = Mended([], [], [], [])
-    if shift:
-        result.findings.append(f"samples lie {shift:+,} bytes from where the tables say")
+    for shift in shifts:
+        if shift:
+            result.findings.append(f"samples lie {shift:+,} bytes from where the tables say")
+    moves = Moves(shifts)
     if wrapped:
         result.findings.append("offsets of chunks passed 4 GiB in 32 bits")
-    for pattern, syntax, turns in tracks:
-        mender = _Track(pattern, syntax, window)
+    menders = [_Track(pattern, syntax, window) for pattern, syntax, _ in tracks]
+    # where samples lie that do not say where they end is known by the others
+    for number in sorted(range(len(tracks)), key=lambda number: not menders[number].proves):
+        pattern, _, turns = tracks[number]
         for samples in batches(pattern, wrapped, turns):
-            mender.add(samples, shift)
+            menders[number].add(samples, moves)
+    for (pattern, _, turns), mender in zip(tracks, menders, strict=True):
         if not mender.count:
             result.findings.append(f"track {pattern.track.id}: none of its samples is there")
             continue
@@ -230,29 +250,23 @@ class _Track:
         self._fresh, self._order = bytearray(), array("q")
         self._sentences: list[str] = []
         self.lost: list[Lost] = []
-        self.proved = self.count = self._marks = 0
+        self.proved = self.count = self._marks = self._unknown = self._last = 0
 
-    def add(self, samples: SampleTable, shift: int) -> None:
+    @property
+    def proves(self) -> bool:
+        """Whether samples say where they end."""
+        return self._syntax is not None
+
+    def add(self, samples: SampleTable, moves: Moves) -> None:
         """Look at samples in decode order."""
-        offset = samples.offset + shift
-        keep = (offset >= 0) & (offset + samples.size <= self._window.stop) & (samples.size > 0)
-        sync = samples.sync.copy()
-        if self._syntax is not None:
-            for row in np.flatnonzero(keep).tolist():
-                at, size = int(offset[row]), int(samples.size[row])
-                sample = self._syntax.find(self._window, at, at + size)
-                if sample is None or sample.stop != at + size:
-                    keep[row] = False
-                    self.lost.append(Lost(at, at + size, "not what the tables say"))
-                    continue
-                if sample.sync != sync[row]:
-                    # pictures that others recover at may be marked: only the others are wrong
-                    self._marks += 1
-                    sync[row] = sample.sync
-                if isinstance(self._syntax, NalUnits):
-                    shown = self._syntax.accept(sample)
-                    self._fresh.append(shown.fresh)
-                    self._order.append(shown.order)
+        if self._syntax is None:
+            shift, keep = moves.around(samples.offset)
+            self._unknown += int(np.count_nonzero(~keep))
+            offset, sync = samples.offset + shift, samples.sync
+            keep &= (offset >= 0) & (offset + samples.size <= self._window.stop)
+            keep &= samples.size > 0
+        else:
+            offset, sync, keep = self._proved(self._syntax, samples, moves)
         columns = samples.columns() | {"offset": offset, "sync": sync}
         if self._unit:
             columns |= {"size": samples.size}
@@ -262,6 +276,34 @@ class _Track:
         count = int(keep.sum())
         self.count += count
         self.proved += count if self._syntax is not None else 0
+
+    def _proved(
+        self, syntax: Syntax, samples: SampleTable, moves: Moves
+    ) -> tuple[Int64, Bool, Bool]:
+        """Where samples are, which of them are sync, and which are what their codec says."""
+        offset, sync = samples.offset + moves.shifts[0], samples.sync.copy()
+        used = np.full(len(samples), -1, np.int64)
+        for row in np.flatnonzero(samples.size > 0).tolist():
+            at, size = int(samples.offset[row]), int(samples.size[row])
+            found = moves.find(syntax, self._window, at, size, self._last)
+            if found is None:
+                first = int(offset[row])
+                if first >= 0 and first + size <= self._window.stop:
+                    self.lost.append(Lost(first, first + size, "not what the tables say"))
+                continue
+            self._last, sample = found
+            used[row], offset[row] = self._last, at + moves.shifts[self._last]
+            if sample.sync != sync[row]:
+                # pictures that others recover at may be marked: only the others are wrong
+                self._marks += 1
+                sync[row] = sample.sync
+            if isinstance(syntax, NalUnits):
+                shown = syntax.accept(sample)
+                self._fresh.append(shown.fresh)
+                self._order.append(shown.order)
+        some = samples.size > 0
+        moves.note(samples.offset[some], used[some])
+        return offset, sync, used >= 0
 
     def _joined(self, samples: SampleTable) -> SampleTable:
         """Neighbours of one size as one row."""
@@ -333,5 +375,7 @@ class _Track:
             yield f"{name}: {self._marks:,} marks of sync samples were wrong"
         if self.lost:
             yield f"{name}: {len(self.lost):,} samples are not what the tables say"
+        if self._unknown:
+            yield f"{name}: where {self._unknown:,} of its samples lie is not known"
         if self._why:
             yield f"{name}: {self._why}; its samples are taken as the tables say"
