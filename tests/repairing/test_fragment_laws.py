@@ -246,3 +246,16 @@ def test_a_hybrid_film_whose_last_moov_was_being_written(finished: bool, zeros: 
             film_then += bytes(stop - start - written)
         repair = fragdex.repair(film_then)
         assert check_part(good, film_then, repair) == everything(good)
+
+
+@pytest.mark.parametrize("name", ["frag-cmaf.mp4", "frag-text.mp4"])
+def test_fragments_of_a_track_that_no_moov_describes_are_said(name: str) -> None:
+    good = known(name)
+    start, stop = segments_of(good.data)[1]
+    place = good.data.index(b"tfhd", start, stop)
+    broken = good.data[: place + 8] + (77).to_bytes(4, "big") + good.data[place + 12 :]
+    repair = fragdex.repair(broken)
+    found = check_part(good, broken, repair)
+    gone = {at for at in good.truth[1] if start < at < stop}
+    assert found == everything(good) | {1: set(good.truth[1]) - gone}
+    assert any("track 77" in sentence for sentence in repair.findings)

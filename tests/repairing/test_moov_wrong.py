@@ -225,3 +225,13 @@ def test_a_header_that_zeros_have_overwritten(name: str, kind: bytes, like: bool
     start = good.box(kind)[0]
     broken[start : start + 8] = bytes(8)
     check_whole(good, bytes(broken), like=good.data if like else None)
+
+
+@pytest.mark.parametrize("name", ["moov-last.mp4", "pcm.mov"])
+def test_a_timescale_of_0_is_said_and_the_samples_are_kept(name: str) -> None:
+    good = film(name)
+    moov = changed(moov_of(good), "trak/mdia/mdhd", lambda box: box.replace(timescale=0))
+    repair = fragdex.repair(with_moov(good, build(moov)))
+    found = {at: n for samples in samples_of(repair).values() for at, n in samples.items()}
+    assert found == {at: n for samples in good.truth.values() for at, n in samples.items()}
+    assert any("timescale" in sentence for sentence in repair.findings)

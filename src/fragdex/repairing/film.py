@@ -307,7 +307,8 @@ def _edits(track: Recovered, timescale: int) -> list[Row]:
     if lead:
         delays = [sum(delays) + lead]
     shown = max(track.shown_until - track.media_time, 0)
-    length = -(-shown * timescale // track.pattern.track.timescale)
+    scale = track.pattern.track.timescale  # 0: how long a tick is is not known
+    length = -(-shown * timescale // scale) if scale else 0
     return [*((delay, -1) for delay in delays), (length, track.media_time)]
 
 

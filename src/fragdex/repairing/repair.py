@@ -300,7 +300,15 @@ class _Model:
 
     @property
     def tracks(self) -> Sequence[Track]:
-        return self.index.periods[0].tracks
+        """Those that the moov describes: fragments may name others."""
+        known = traks_of(self.boxes)
+        return [track for track in self.index.periods[0].tracks if track.id in known]
+
+    @property
+    def unknown(self) -> list[int]:
+        """The track_IDs of fragments that the moov does not describe."""
+        known = traks_of(self.boxes)
+        return [track.id for track in self.index.periods[0].tracks if track.id not in known]
 
     def trak(self, track: Track) -> Box:
         return traks_of(self.boxes)[track.id]
@@ -400,6 +408,9 @@ def _by_tables(
     renumbered = [change for moov in _moovs(stretches) for change in unique_ids(source, moov)]
     if renumbered:
         result.findings.append(f"{len(renumbered)} tracks had the track_ID of another, or none")
+    result.findings.extend(
+        f"fragments of track {number} are left out: no moov describes it" for number in own.unknown
+    )
     several = len(own.index.periods)
     if several > 1:
         result.findings.append(f"the file holds {several} movies: the first one is repaired")
