@@ -70,14 +70,17 @@ def test_large_ranges_are_asked_for_at_once():
         assert 1 < server.most_at_once <= source.connections
 
 
-def test_connections_are_kept():
+@pytest.mark.parametrize("connections", [8, 40])
+def test_connections_are_kept(connections):
     accepted = []
-    with opened(Faults(single_ranges=True)) as (source, server):
+    ranges = [ByteRange(at * 1_500, at * 1_500 + 900) for at in range(connections)]
+    faults = Faults(single_ranges=True, latency_s=0.05)
+    with opened(faults, connections=connections) as (source, server):
         inner = server._server.get_request
         server._server.get_request = lambda: accepted.append(1) or inner()
-        for _ in range(4):
-            assert source.read_many(LARGE) == slices(LARGE)
-    assert len(accepted) < 16
+        for _ in range(6):
+            assert source.read_many(ranges) == slices(ranges)
+    assert len(accepted) < 2 * connections
 
 
 def test_one_after_the_other_where_that_is_asked_for():

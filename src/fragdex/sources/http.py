@@ -217,9 +217,11 @@ def client_for(timeout: float) -> httpx.Client:
     """
     import httpx
 
+    # How many are open is for sources to say; httpx would keep 20, and close all others after use.
     return httpx.Client(
-        verify=TLSWhenNeeded(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout, follow_redirects=False
-    )
+        verify=TLSWhenNeeded(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout, follow_redirects=False,
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+    )  # fmt: skip
 
 
 BACKOFF_S = 0.1
