@@ -45,6 +45,7 @@ TARGETS = {
     "dump": 1,
     "verify": 1,
     "pure": 2,
+    "repair": 3,
     "captions": 1,
     "images": 1,
     "archives": 1,

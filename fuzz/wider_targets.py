@@ -148,6 +148,31 @@ def pure(data: bytes) -> None:
     assert found[0] == found[1], "the compiled loops and the plain ones differ"
 
 
+def repair(data: bytes) -> None:
+    """A broken file alone and with a good one, and as the good one: samples lie in the file."""
+    good = _good()
+    for broken, like in ((data, None), (data, good), (good[: len(good) // 2], data)):
+        try:
+            repaired = fragdex.repair(broken, like)
+        except fragdex.FragdexError:
+            continue
+        ends = [(span.start, span.stop) for span in repaired.spans]
+        assert [0, *(stop for _, stop in ends)] == [*(start for start, _ in ends), len(broken)], (
+            "what became of the bytes leaves some out, or says some twice"
+        )
+        tables = [track.table() for track in repaired.tracks]
+        assert all((one.offset + one.size).max(initial=0) <= len(broken) for one in tables), (
+            "a sample lies outside of the file"
+        )
+        repaired.index(broken)
+
+
+@cache
+def _good() -> bytes:
+    """A film whose moov is its last box: half of it is a film that nothing describes."""
+    return (Path(__file__).resolve().parents[1] / "fixtures/moov-last.mp4").read_bytes()
+
+
 def captions(data: bytes) -> None:
     """Captions of every form."""
     from fragdex.formats.captions import parse_json, parse_srt, parse_webvtt
@@ -193,6 +218,7 @@ WIDER: dict[str, Callable[[bytes], None]] = {
     "dump": dump,
     "verify": verify,
     "pure": pure,
+    "repair": repair,
     "captions": captions,
     "images": images,
     "archives": archives,

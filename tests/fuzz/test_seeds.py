@@ -38,6 +38,7 @@ MEDIA = (
     "dump",
     "verify",
     "pure",
+    "repair",
 )
 TEXTS = ("json", "text", "captions", "images", "archives")
 

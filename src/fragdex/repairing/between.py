@@ -155,7 +155,7 @@ def _seconds_each(track: Track, samples: SampleTable) -> float | None:
     """Seconds of each sample where all last equally long, but for rounding to ticks; else None."""
     count = len(samples) - 1
     whole = int(samples.dts[-1] - samples.dts[0]) if count > 0 else int(samples.duration[0])
-    if whole <= 0:
+    if whole <= 0 or not track.timescale:
         return None
     line = np.arange(len(samples)) * (whole / max(count, 1))
     if np.abs(samples.dts - samples.dts[0] - line).max() > 1:

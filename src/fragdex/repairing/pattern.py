@@ -105,6 +105,8 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
     samples = first_samples(track) if track.sample_count else SampleTable.empty()
     if not len(samples) and (tried or track.info.format == "Opus"):
         return "the good file has no samples of it"
+    if len(samples) and not samples.size.any():
+        return "samples of the good file have no bytes"
     if len(samples) and (samples.size == samples.size[0]).all() and track.kind == "audio":
         framed = _sound(track, stsd.children[0])
         if framed is None or not isinstance(framed, (MpegAudio, Ac3, Flac)):
