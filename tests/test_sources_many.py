@@ -158,7 +158,7 @@ class TestFaultsOnTheWay:
             with pytest.raises(SourceUnavailable, match="503"):
                 source.read_many(ranges)
             # each is tried anew while others are under way, and then twice
-            assert len(server.requests) <= 1 + 1 + 16 * (5 + 2)
+            assert len(server.requests) <= 1 + 1 + source.connections * (5 + 2)
 
     def test_an_object_that_changes(self, ranges):
         with opened() as (source, server):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+CONNECTIONS = 32
+"""Requests under way at once; half as many wherever a server refuses some of them."""
 PIECE_SIZE = 1 << 20
 """Bytes per piece when everything is read once: larger ones fall out of the processor's cache."""
 

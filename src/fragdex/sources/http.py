@@ -31,7 +31,7 @@ from fragdex.sources.answers import (
     parts_of,
     pieces_of,
 )
-from fragdex.sources.base import PIECE_SIZE, ReadBatch, Source
+from fragdex.sources.base import CONNECTIONS, PIECE_SIZE, ReadBatch, Source
 
 if TYPE_CHECKING:
     import httpx
@@ -232,9 +232,6 @@ MAX_BACKOFF_S = 5.0
 
 MIN_PROGRESS = 64 * 1024
 """Bytes that make a broken answer progress and no failure; also the least in `timeout` seconds."""
-
-CONNECTIONS = 16
-"""Requests under way at once; half as many wherever the server refuses some of them."""
 
 MAX_PARTS = 16
 """Ranges in one request; servers draw their limits higher, our own service at 16."""

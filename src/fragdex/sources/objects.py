@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
-from fragdex.sources.base import ReadBatch, Source
+from fragdex.sources.base import CONNECTIONS, ReadBatch, Source
 
 if TYPE_CHECKING:
     import obstore
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 STORE_TIMEOUT_S = 30.0
 """The time-out that stores have by themselves; only another one must be set."""
-
-
-CONNECTIONS = 16
-"""Requests under way at once; a store that has enough of them is asked again by its client."""
 
 
 class ObjectSource(Source):
@@ -388,7 +384,7 @@ class FilesystemSource(Source):
         name: str,
         filesystem: AbstractFileSystem,
         *,
-        connections: int = 16,
+        connections: int = CONNECTIONS,
         max_bytes: int | None = None,
         max_requests: int | None = None,
     ) -> None:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpac
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import MissingExtra, SourceError, refuse_unknown
-from fragdex.sources.base import Source
+from fragdex.sources.base import CONNECTIONS, Source
 from fragdex.sources.files import BytesSource, FileObjectSource, FileSource, written_here
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def open_source(
     max_requests: int | None = None,
     retries: int = 3,
     timeout: float = 30.0,
-    connections: int = 16,
+    connections: int = CONNECTIONS,
     headers: Mapping[str, str] | None = None,
     client: httpx.Client | None = None,
     store: ObjectStore | None = None,
