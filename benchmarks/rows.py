@@ -13,6 +13,10 @@ from clock import Contender, Figures, race
 from inputs import Counts
 
 
+class ProgramMissing(Exception):
+    """A row that needs a program which is not installed is left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What every row is given: the inputs by key, and how long to run.

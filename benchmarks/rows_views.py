@@ -20,7 +20,7 @@ import av
 import loop
 import peers
 from clock import Contender
-from rows import Row, Setting, Want, median, ratio, run
+from rows import ProgramMissing, Row, Setting, Want, median, ratio, run
 
 import fragdex
 from fragdex.views.segments import Fragments
@@ -144,7 +144,7 @@ def origin_segments(setting: Setting) -> Row:
     """Segments of four seconds to sixteen connections, beside nginx with stored ones."""
     for program in ("nginx", "wrk"):
         if shutil.which(program) is None:
-            raise SystemExit(f"origin-segments needs {program}: install it, or leave the row out")
+            raise ProgramMissing(f"{program} is not installed")
     film = _wide_film()
     with tempfile.TemporaryDirectory() as folder, _nginx(Path(folder), film) as stored, \
             _origin(film.parent) as made:  # fmt: skip

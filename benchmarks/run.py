@@ -27,7 +27,7 @@ import rows_process
 import rows_repair
 import rows_seek
 import rows_views
-from rows import Row, Setting
+from rows import ProgramMissing, Row, Setting
 
 ROWS: dict[str, Callable[[Setting], Row]] = {
     "build-2h": rows_build.build_2h,
@@ -90,7 +90,11 @@ def main() -> int:
     missed = failed = 0
     for key in asked.only or ROWS:
         print(f"{key} ({time.strftime('%H:%M:%S')}, load {os.getloadavg()[0]:.2f})", flush=True)
-        row = ROWS[key](setting)
+        try:
+            row = ROWS[key](setting)
+        except ProgramMissing as missing:
+            print(f"    left out: {missing}", flush=True)
+            continue
         _say(row)
         missed += sum(want.ok is False for want in row.wants)
         failed += sum(figure.failed is not None for figure in row.figures.values())
@@ -102,6 +106,8 @@ def main() -> int:
         whole = results.merge(output, report.COMMAND, machine.describe(), measured, list(ROWS))
         results.write(output, whole, report.markdown(whole))
         plot.draw(output, whole)
+        if not asked.quick:
+            report.tell_readme(whole)
     print(f"{missed} wants missed, {failed} contenders failed; see {output / results.MARKDOWN}")
     return 1 if missed or failed else 0
 

@@ -113,7 +113,8 @@ def test_what_decides_about_imports_starts_an_interpreter():
     command = [sys.executable, "-m", "fragdex", "info"]
     child = [sys.executable, "-P", "-B", "-m", "fragdex.sandbox.start", "module", "{}"]
     assert forkserver.program_of(command, plain)
-    assert forkserver.program_of(child, {"PATH": plain["PATH"], "HOME": "."})
+    little = {"PATH": plain["PATH"], "HOME": "."} | forkserver._that_change_imports(plain)
+    assert forkserver.program_of(child, little)
     for name in (
         "FRAGDEX_PURE_PYTHON",
         "PYTHONPATH",

@@ -147,6 +147,19 @@ def test_what_is_said_of_renders_are_the_results():
     assert told in (ROOT / "README.md").read_text("utf-8")
 
 
+def test_what_is_said_of_indexes_are_the_results():
+    program = (
+        "import json, report\n"
+        "print(report.readme_table(json.load(open('results.json', encoding='utf-8'))), end='')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT / "benchmarks",
+        capture_output=True, encoding="utf-8", check=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+    assert done.stdout in (ROOT / "README.md").read_text("utf-8")
+
+
 def test_the_first_screen_of_the_readme_has_what_it_is_and_what_to_type():
     lines = (ROOT / "README.md").read_text("utf-8").splitlines()
     screen = "\n".join(lines[:40])
