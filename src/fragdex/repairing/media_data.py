@@ -298,10 +298,18 @@ def _type(kind: type[NalUnits], head: int) -> int:
 
 
 def rate_in(syntax: NalUnits) -> Fraction | None:
-    """Pictures a second that a parameter set says (VUI), or None."""
-    for parameters in syntax.sets.values():
-        if isinstance(parameters, avc.Sps) and parameters.ticks is not None:
-            rate = Fraction(parameters.ticks[1], 2 * parameters.ticks[0])
+    """Pictures a second that a parameter set says (VUI; of HEVC, the VPS as well), or None."""
+    clocks = [
+        (one.ticks, 2 if isinstance(one, avc.Sps) else 1)
+        for one in syntax.sets.values()
+        if isinstance(one, avc.Sps | hevc.Sps)
+    ]
+    if isinstance(syntax, hevc.Hevc):
+        video = (unit for (kind, _), unit in syntax.raw.items() if kind == hevc.VPS)
+        clocks += [(hevc.ticks_of_vps(unit), 1) for unit in video]
+    for ticks, fields in clocks:
+        if ticks is not None:
+            rate = Fraction(ticks[1], fields * ticks[0])
             return rate if 1 <= rate <= 1000 else None
     return None
 
