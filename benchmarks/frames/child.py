@@ -7,7 +7,6 @@ last line of the output. Imports are not timed.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 import zlib
@@ -131,6 +130,8 @@ def same(job: Job) -> Answer:
 
 def epoch(job: Job) -> Answer:
     """Some windows of a shuffled epoch of a set; what this process had at most, in bytes."""
+    from others import peak
+
     from fragdex.data import VideoSet, Windows, WindowSampler, WindowStream
 
     clock = time.perf_counter()
@@ -144,9 +145,8 @@ def epoch(job: Job) -> Answer:
         seen |= set(batch["video"].tolist())
         requests += int(batch["cost"].sum(0)[2])
         count += len(batch["window"])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {
-        "peak": peak, "open": opened, "windows": len(windows), "videos": len(seen),
+        "peak": peak(), "open": opened, "windows": len(windows), "videos": len(seen),
         "requests": requests / count, "seconds": time.perf_counter() - clock - opened,
     }  # fmt: skip
 
