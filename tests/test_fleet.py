@@ -1,6 +1,7 @@
 """The parts of `./dev fleet`: nginx as it is deployed, and what the watch makes of the queues."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -140,3 +141,20 @@ def test_a_killed_worker_s_work_goes_on_within_ten_seconds():
     assert options.dead_after_seconds >= 5 * options.heartbeat_seconds
     for name in ("heartbeat_seconds", "dead_after_seconds", "poll_seconds"):
         assert getattr(JobOptions(), name) == getattr(options, name)
+
+
+def test_operations_that_programs_name_are_there():
+    """A benchmark asked for one that had another name since: it failed after three minutes."""
+    from fragdex.client import api
+
+    named = {
+        (path.relative_to(ROOT).as_posix(), name)
+        for folder in ("benchmarks", "demo", "tools")
+        for path in (ROOT / folder).rglob("*.py")
+        if "node_modules" not in path.parts
+        for text in [path.read_text("utf-8")]
+        if re.search(r"^from fragdex\.client import .*\bapi\b", text, re.MULTILINE)
+        for name in re.findall(r"\bapi\.(\w+)", text)
+    }
+    assert named
+    assert {one for one in named if not hasattr(api, one[1])} == set()

@@ -93,7 +93,7 @@ def renders(orders: Orders, duration_ms: int) -> Faults:
     faults: Faults = [], []
     wanted = list(range(duration_ms * FPS // 1000))
     for id, record in _complete(orders, orders.renders, api.get_render, faults):
-        request = api.download_render_mp4(id)
+        request = api.download_render(id, "mp4")
         got = orders.insist(lambda client, request=request: client.send(request))
         if record.duration_ms != duration_ms or frame_numbers(got) != wanted:
             faults[1].append(f"{id} has other frames")
