@@ -11,6 +11,7 @@ from typing import Any
 from members import Fleet
 from orders import FPS, PATIENCE_S, Orders, frame_numbers, md5_of, words_of
 
+import fragdex
 from fragdex.client import NotFound, api
 
 OVER = {"complete", "failed", "cancelled", "ready"}
@@ -43,13 +44,20 @@ def _bytes(orders: Orders, id: str, path: Path) -> bytes:
         return orders.insist(lambda client: client.send(api.download_image_file(id)))
     if path.suffix == ".vtt":
         return orders.insist(lambda client: client.send(api.download_caption_file(id)))
-    # The file as it came: tracks are other bytes where a worker had to make them, as of an upload
+    # The samples as they came: tracks are other bytes where a worker had to make them, as of an upload
     # that ended while the store was away.
     request = api.get_file_faststart(id)
     with tempfile.TemporaryFile() as file:
         orders.insist(lambda client: client.download(request, file))
         file.seek(0)
         return file.read()
+
+
+def _wanted(path: Path) -> bytes:
+    """What `_bytes` has to be: of a film, all of its samples behind its moov."""
+    if path.suffix != ".mp4":
+        return path.read_bytes()
+    return fragdex.view(path, "faststart").read()
 
 
 def files(orders: Orders) -> tuple[list[str], list[str]]:
@@ -61,7 +69,7 @@ def files(orders: Orders) -> tuple[list[str], list[str]]:
         except NotFound:
             lost.append(path.name)
             continue
-        if md5_of(found) != md5_of(path.read_bytes()):
+        if md5_of(found) != md5_of(_wanted(path)):
             wrong.append(path.name)
     return lost, wrong
 
