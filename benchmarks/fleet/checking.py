@@ -44,8 +44,8 @@ def _bytes(orders: Orders, id: str, path: Path) -> bytes:
         return orders.insist(lambda client: client.send(api.download_image_file(id)))
     if path.suffix == ".vtt":
         return orders.insist(lambda client: client.send(api.download_caption_file(id)))
-    # The samples as they came: tracks are other bytes where a worker had to make them, as of an upload
-    # that ended while the store was away.
+    # The samples as they came: tracks are other bytes where a worker had to make them, as of an
+    # upload that ended while the store was away.
     request = api.get_file_faststart(id)
     with tempfile.TemporaryFile() as file:
         orders.insist(lambda client: client.download(request, file))
