@@ -414,11 +414,14 @@ def test_each_file_of_a_package_costs_what_is_in_it(what: str) -> None:
 
         counted("the package", packaged)
         files: dict[str, list[str]] = {}
+        share: dict[str, float] = {}
         for name in made[0]:
             files.setdefault(re.sub(r"\d+", "#", name), []).append(name)
         for kind, names in files.items():
             # A few of a kind stand for all of it: counting takes longer than reading.
-            for name in names[:: -(-len(names) // ALIKE)]:
+            some = names[:: -(-len(names) // ALIKE)]
+            share[kind] = len(names) / len(some)
+            for name in some:
 
                 def read(name: str = name, package: fragdex.Package = made[0]) -> None:
                     view = package[name]
@@ -427,8 +430,6 @@ def test_each_file_of_a_package_costs_what_is_in_it(what: str) -> None:
                 counted(kind, read)
         counted("fragments of all", lambda: muxed(indexes, source=data).read(source=data))  # noqa: B023
         for kind, counter in counters.items():
-            names = files.get(kind, [kind])
-            share = len(names) / len(names[:: -(-len(names) // ALIKE)])
-            known.setdefault(kind, []).append(max(share * counter.steps, FREE))
+            known.setdefault(kind, []).append(max(share.get(kind, 1) * counter.steps, FREE))
     for kind, (*_, few, many) in known.items():
         assert math.log(many / few, 4) <= MOST, (kind, few, many)

@@ -62,11 +62,11 @@ def picture_sets(bits: Bits, draw: Any) -> None:
     bits.ue(count)
     before: list[int] = []
     for number in range(count):
-        told = number > 0 and draw(st.booleans())
+        predicted = number > 0 and draw(st.booleans())
         if number:
-            bits.put(told)
+            bits.put(predicted)
         counts: list[int] = []
-        if told:
+        if predicted:
             distance = draw(st.integers(-4, 4).filter(bool))
             bits.put(distance < 0)
             bits.ue(abs(distance) - 1)

@@ -9,7 +9,18 @@ import numpy as np
 
 from fragdex.indexing.access import is_recovery_point
 from fragdex.indexing.codecs import Missing
-from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, NalUnits, Slice, payload
+from fragdex.repairing.nal_units import (
+    AFTER,
+    BEFORE,
+    SLICE,
+    Golomb,
+    NalUnits,
+    Slice,
+    Ticks,
+    pass_signal,
+    payload,
+    take_ticks,
+)
 from fragdex.repairing.syntax import Found, Kind, Lent
 
 NON_IDR, IDR, SEI, SPS, PPS, DELIMITER = 1, 5, 6, 7, 8, 9
@@ -45,7 +56,7 @@ class Sps(NamedTuple):
     macroblocks: int
     width: int
     height: int
-    ticks: tuple[int, int] | None
+    ticks: Ticks | None
     identity: bytes
 
 
@@ -126,26 +137,13 @@ def _skip_scaling_list(bits: Golomb, size: int) -> None:
         last = following or last
 
 
-def _timing(bits: Golomb) -> tuple[int, int] | None:
+def _timing(bits: Golomb) -> Ticks | None:
     """num_units_in_tick and time_scale of VUI parameters (E.1.1)."""
     try:
-        if bits.take(1) and bits.take(8) == 255:
-            bits.take(32)
-        if bits.take(1):
-            bits.take(1)
-        if bits.take(1):
-            bits.take(4)
-            if bits.take(1):
-                bits.take(24)
-        if bits.take(1):
-            bits.ue()
-            bits.ue()
-        if bits.take(1):
-            units, scale = bits.take(32), bits.take(32)
-            return (units, scale) if units and scale else None
+        pass_signal(bits)
+        return take_ticks(bits)
     except Missing:
-        pass
-    return None
+        return None
 
 
 class Avc(NalUnits):

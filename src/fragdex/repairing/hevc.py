@@ -9,7 +9,18 @@ import numpy as np
 
 from fragdex.indexing.codecs import Missing
 from fragdex.repairing.avc import is_filler, is_messages
-from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, NalUnits, Slice, payload
+from fragdex.repairing.nal_units import (
+    AFTER,
+    BEFORE,
+    SLICE,
+    Golomb,
+    NalUnits,
+    Slice,
+    Ticks,
+    pass_signal,
+    payload,
+    take_ticks,
+)
 from fragdex.repairing.syntax import Found, Kind, Lent
 
 VPS, SPS, PPS, DELIMITER, PREFIX_SEI, SUFFIX_SEI = 32, 33, 34, 35, 39, 40
@@ -22,15 +33,11 @@ _PASSED: Final = (*range(6, 10), *range(0, 16, 2))
 """Pictures that others do not count from: leading ones, and those of no reference (8.3.1)."""
 
 
-Ticks = tuple[int, int]
-"""Units of a tick, and how many of them a second has; a picture lasts a tick (E.3.1)."""
-
-
 class Sps(NamedTuple):
     """A sequence parameter set (7.3.2.2.1): what slice headers need, and the clock.
 
     Attributes:
-        ticks: vui_num_units_in_tick and vui_time_scale, or None.
+        ticks: vui_num_units_in_tick and vui_time_scale, or None; a picture lasts a tick (E.3.1).
     """
 
     order_bits: int
@@ -95,7 +102,7 @@ def ticks_of_vps(unit: bytes) -> Ticks | None:
                 bits.ue()
         width = bits.take(6) + 1
         bits.take(width * _few(bits.ue(), 1023))
-        return _ticks(bits)
+        return take_ticks(bits)
     except Missing:
         return None
 
@@ -115,14 +122,6 @@ def _few(number: int, most: int) -> int:
     if number > most:
         raise Missing
     return number
-
-
-def _ticks(bits: Golomb) -> Ticks | None:
-    """A flag, and the units of a tick and ticks a second that it announces."""
-    if not bits.take(1):
-        return None
-    units, scale = bits.take(32), bits.take(32)
-    return (units, scale) if units and scale else None
 
 
 def _ticks_of_sps(bits: Golomb, order_bits: int) -> Ticks | None:
@@ -195,22 +194,12 @@ def _picture_set(bits: Golomb, before: list[_PictureSet]) -> _PictureSet:
 
 def _ticks_of_vui(bits: Golomb) -> Ticks | None:
     """The clock in vui_parameters() (E.2.1)."""
-    if bits.take(1) and bits.take(8) == 255:
-        bits.take(32)
-    if bits.take(1):
-        bits.take(1)
-    if bits.take(1):
-        bits.take(4)
-        if bits.take(1):
-            bits.take(24)
-    if bits.take(1):
-        bits.ue()
-        bits.ue()
+    pass_signal(bits)
     bits.take(3)
     if bits.take(1):
         for _ in range(4):
             bits.ue()
-    return _ticks(bits)
+    return take_ticks(bits)
 
 
 class Hevc(NalUnits):

@@ -56,6 +56,33 @@ def payload(unit: bytes, header: int) -> Golomb:
     return Golomb(unit[header:].replace(b"\0\0\3", b"\0\0"))
 
 
+Ticks = tuple[int, int]
+"""Units of a tick, and how many of them a second has."""
+
+
+def pass_signal(bits: Golomb) -> None:
+    """The beginning of vui_parameters(), until where chroma lies (AVC and HEVC, E.2.1)."""
+    if bits.take(1) and bits.take(8) == 255:
+        bits.take(32)
+    if bits.take(1):
+        bits.take(1)
+    if bits.take(1):
+        bits.take(4)
+        if bits.take(1):
+            bits.take(24)
+    if bits.take(1):
+        bits.ue()
+        bits.ue()
+
+
+def take_ticks(bits: Golomb) -> Ticks | None:
+    """A flag, and num_units_in_tick and time_scale that it announces."""
+    if not bits.take(1):
+        return None
+    units, scale = bits.take(32), bits.take(32)
+    return (units, scale) if units and scale else None
+
+
 class Slice(NamedTuple):
     """The beginning of a slice.
 

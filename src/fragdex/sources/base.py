@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 CONNECTIONS = 32
-"""Requests under way at once; half as many wherever a server refuses some of them."""
+"""Requests under way at once; half as many wherever a server of HTTP refuses some of them."""
 PIECE_SIZE = 1 << 20
 """Bytes per piece when everything is read once: larger ones fall out of the processor's cache."""
 
