@@ -47,6 +47,17 @@ def taken(child, file=FILE, track=None):
     return child.take(fragdex.index(source), source, track)
 
 
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="its runtime takes a thread a core")
+def test_the_default_engine_takes_one_thread_where_none_are_asked_for():
+    pytest.importorskip("moonshine_voice")
+    threads = {}
+    for asked in (0, 1, 2):
+        with SpeechProcess(EngineChoice("moonshine", threads=asked)) as child:
+            child.open()
+            threads[asked] = len(os.listdir(f"/proc/{child.pid}/task"))
+    assert threads[0] == threads[1] < threads[2]
+
+
 def test_a_track_is_heard_through_the_process_of_its_engine(child):
     facts = child.open()
     assert facts.name == "sherpa-onnx"
