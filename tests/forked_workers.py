@@ -37,7 +37,7 @@ from _pytest.config import create_terminal_writer
 
 SECONDS_TO_END = 3
 """Until workers that do not end are killed, once the run is broken off."""
-MOST_MEMORY = 150 << 20
+MOST_MEMORY = 100 << 20
 """A worker that takes so much more than it began with ends after its file; another follows."""
 BROWSERS = {"browser", "chromium", "page"}
 """Fixtures of tests that need a browser."""

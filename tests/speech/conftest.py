@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,9 @@ import fragdex
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.slices import Listener
 from fragdex.speech.words import SliceTranscript, Word
+
+# In this process as in that of an engine (`fragdex.speech.process`).
+os.environ["MOONSHINE_ORT_SINGLE_THREAD"] = "1"
 
 SPEECH = Path(__file__).parents[2] / "fixtures" / "speech"
 
