@@ -88,21 +88,24 @@ class WindowStream:
         skip, self._skip = self._skip, 0
         self._given = skip
         own = islice(parts(pieces, size), worker, None, workers)
-        for numbers, soon in with_soon(part.tolist() for part in own):
-            if self._drop_last and self._batch is not None and len(numbers) < size:
-                break
-            items = len(numbers) if self._batch is None else 1
-            if skip >= items:
-                skip -= items
-                continue
-            if self._batch is None:
-                windows = self.windows.several(numbers[skip:], soon)
-            else:
-                windows = [self._made(numbers, soon, writer)]
-            skip = 0
-            while windows:  # nothing of them is held while the next ones are made
-                self._given += 1
-                yield windows.pop(0)
+        try:
+            for numbers, soon in with_soon(part.tolist() for part in own):
+                if self._drop_last and self._batch is not None and len(numbers) < size:
+                    break
+                items = len(numbers) if self._batch is None else 1
+                if skip >= items:
+                    skip -= items
+                    continue
+                if self._batch is None:
+                    windows = self.windows.several(numbers[skip:], soon)
+                else:
+                    windows = [self._made(numbers, soon, writer)]
+                skip = 0
+                while windows:  # nothing of them is held while the next ones are made
+                    self._given += 1
+                    yield windows.pop(0)
+        finally:
+            self.windows.stop_reading_ahead()
         if self.sampler.epoch == epoch:
             self.set_epoch(epoch + 1)
 

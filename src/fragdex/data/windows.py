@@ -6,6 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from fractions import Fraction
 from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple, Protocol
@@ -13,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.data.read_ahead import THREADS, Counts, ReadAhead, counts_of
 from fragdex.data.shared_batches import Make
 from fragdex.data.video_set import VideoSet
 from fragdex.data.window_order import Lengths
@@ -109,11 +111,6 @@ CACHE: Final = 64 << 20
 OPEN_FILMS: Final = 8
 
 
-def _counts(frames: Frames) -> tuple[int, int, int]:
-    """Pictures decoded, bytes and requests so far."""
-    return frames.decoded, frames.source.bytes_read, frames.source.requests
-
-
 class _Reading(NamedTuple):
     """What is read of one video for several windows.
 
@@ -131,11 +128,11 @@ class _Reading(NamedTuple):
     numbers: Int64
     boxes: list[Box] | None
     soon: Int64 | None
-    before: tuple[int, int, int]
+    before: Counts
 
     def cost(self) -> Int64:
         """Pictures decoded, bytes and requests since then."""
-        return np.subtract(_counts(self.frames), self.before, dtype=np.int64)
+        return np.subtract(counts_of(self.frames), self.before, dtype=np.int64)
 
 
 class Windows(Sequence[Sample]):
@@ -168,7 +165,9 @@ class Windows(Sequence[Sample]):
             that decode on it are started by `spawn` or `forkserver`.
         threads: that decode; use 1 with several workers.
         cache: bytes of pictures and samples that are kept in each process.
-        open_films: files that are open in each process, and decoders that are kept.
+        open_films: files that are open in each process, and decoders that are kept. On a device,
+            videos that are decoded at once; meanwhile the bytes of as many more are read, of each
+            up to 32 MiB.
 
     It can be sent to other processes, by fork as well; each opens the files itself. `[i]` returns
     one window; `__getitems__`, which torch's loader calls, returns several, and decodes frames that
@@ -234,7 +233,10 @@ class Windows(Sequence[Sample]):
             "damaged": damaged, "device": device, "output": output, "conversion": conversion,
             "threads": threads,
         }  # fmt: skip
-        self._films, self._open_films = OpenFilms(videos, cache, open_films, options), open_films
+        # On a device as many more are open: those whose bytes are read while some are decoded.
+        most = open_films if device is None else 2 * open_films
+        self._films, self._open_films = OpenFilms(videos, cache, most, options), open_films
+        self._ahead = ReadAhead(open_films)
         span = (frames - 1) * stride + 1
         counts = np.zeros(len(videos), np.int64)
         for numbers, spans in videos.spans():
@@ -277,7 +279,7 @@ class Windows(Sequence[Sample]):
             for place, sample in zip(reading.places, self._of(reading, windows), strict=True):
                 samples[place] = sample
 
-        self._each(checked, self._by_video(soon), work)
+        self._each(checked, soon, work)
         return samples if self._transform is None else [self._transform(one) for one in samples]
 
     def batch(
@@ -322,7 +324,7 @@ class Windows(Sequence[Sample]):
             for place in batch.missing:
                 valid.reshape(-1)[into[place]] = False
 
-        self._each(checked, self._by_video(soon), work)
+        self._each(checked, soon, work)
         planes = tuple(array.reshape(count, length, *array.shape[1:]) for array in rows.arrays)
         sample: Sample = {
             "frames": planes[0] if len(planes) == 1 else planes,
@@ -385,6 +387,15 @@ class Windows(Sequence[Sample]):
             raise IndexError(f"there is no window {number}: there are {len(self)}")
         return number % len(self)
 
+    def _videos_of(self, windows: Sequence[int], most: int) -> dict[int, list[int]]:
+        """Windows by their videos: the first ones."""
+        by_video: dict[int, list[int]] = {}
+        for number in windows:
+            video = self.video_of(number)
+            if video in by_video or len(by_video) < most:
+                by_video.setdefault(video, []).append(number)
+        return by_video
+
     def _by_video(self, soon: Sequence[int] | None) -> dict[int, list[int]] | None:
         """The next windows by their videos, as many as half of the cache has room for."""
         if soon is None:
@@ -403,7 +414,7 @@ class Windows(Sequence[Sample]):
     def _each(
         self,
         windows: list[int],
-        soon: dict[int, list[int]] | None,
+        soon: Sequence[int] | None,
         work: Callable[[_Reading], None],
     ) -> None:
         """Do some work for each video of windows.
@@ -414,22 +425,16 @@ class Windows(Sequence[Sample]):
         by_video: dict[int, list[int]] = {}
         for place, number in enumerate(windows):
             by_video.setdefault(self.video_of(number), []).append(place)
-        left = list(by_video.items())
+        left, later = list(by_video.items()), self._by_video(soon)
         if self._device is not None:
-            with ThreadPoolExecutor(self._open_films, "fragdex-videos") as pool:
-                while left:
-                    some = [self._reading(*one, windows, soon) for one in left[: self._open_films]]
-                    del left[: len(some)]
-                    for done in [pool.submit(work, reading) for reading in some]:
-                        done.result()
-                    some[-1].frames.hand_over()
+            self._each_on_device(left, windows, soon, work)
             return
-        waiting = self._reading(*left.pop(0), windows, soon) if left else None
-        with ThreadPoolExecutor(1, "fragdex-read-ahead") as pool:  # a thread only where it is used
+        waiting = self._reading(*left.pop(0), windows, later) if left else None
+        with ThreadPoolExecutor(1, THREADS) as pool:  # a thread only where it is used
             while waiting is not None:
                 now, waiting, ahead = waiting, None, None
                 if left and self._open_films > 1:
-                    waiting = self._reading(*left.pop(0), windows, soon)
+                    waiting = self._reading(*left.pop(0), windows, later)
                     if waiting.frames.source.remote:
                         ahead = pool.submit(
                             waiting.frames.read_ahead, waiting.numbers, waiting.soon
@@ -438,7 +443,73 @@ class Windows(Sequence[Sample]):
                 if ahead is not None:
                     ahead.exception()  # what failed is read again, and fails where it is wanted
                 if left and waiting is None:
-                    waiting = self._reading(*left.pop(0), windows, soon)
+                    waiting = self._reading(*left.pop(0), windows, later)
+
+    def _each_on_device(
+        self,
+        videos: list[tuple[int, list[int]]],
+        windows: list[int],
+        soon: Sequence[int] | None,
+        work: Callable[[_Reading], None],
+    ) -> None:
+        """The same for groups of videos, as many at once as are open.
+
+        While one group is decoded, the bytes of the next are read; with the last, those of the
+        next call's first group, which continues after this call.
+        """
+        most, later = self._open_films, self._by_video(soon)
+        groups = [videos[first : first + most] for first in range(0, len(videos), most)]
+        following = [
+            ({video: [windows[place] for place in places] for video, places in group}, later)
+            for group in groups[1:]
+        ]
+        next_call, rest = (soon or [])[: len(windows)], (soon or [])[len(windows) :]
+        following.append((self._videos_of(next_call, most), self._by_video(rest)))
+        try:
+            with ThreadPoolExecutor(most, "fragdex-videos") as pool:
+                for group, ahead in zip(groups, following, strict=False):
+                    before = self._ahead.finish()
+                    readings = [self._reading(*one, windows, later, before) for one in group]
+                    self._work_and_read(pool, work, readings, *ahead)
+        except BaseException:
+            self._ahead.finish()
+            raise
+
+    def _work_and_read(
+        self,
+        pool: ThreadPoolExecutor,
+        work: Callable[[_Reading], None],
+        readings: list[_Reading],
+        ahead: dict[int, list[int]],
+        soon: dict[int, list[int]] | None,
+    ) -> None:
+        """Do the work for a group of videos; meanwhile read bytes.
+
+        Args:
+            ahead: whose bytes, by video.
+            soon: by video, the windows that are wanted after those.
+        """
+        both = {
+            reading.video: self._wanted(reading.video, reading.frames, ahead[reading.video], soon)
+            for reading in readings
+            if reading.video in ahead
+        }
+
+        def work_and_go_on(reading: _Reading) -> None:
+            work(reading)
+            # One call at a time uses the frames of a video.
+            if reading.video in both:
+                self._ahead.read(reading.video, reading.frames, *both[reading.video])
+
+        working = [pool.submit(work_and_go_on, reading) for reading in readings]
+        for video in [video for video in ahead if video not in both]:
+            with suppress(Exception):  # it is opened again, and fails where it is wanted
+                frames = self._films.frames(video)
+                self._ahead.read(video, frames, *self._wanted(video, frames, ahead[video], soon))
+        for done in working:
+            done.result()
+        self._ahead.end_group()
+        readings[-1].frames.hand_over()
 
     def _reading(
         self,
@@ -446,21 +517,28 @@ class Windows(Sequence[Sample]):
         places: list[int],
         windows: list[int],
         soon: dict[int, list[int]] | None,
+        before: Mapping[int, Counts] | None = None,
     ) -> _Reading:
         frames = self._films.frames(video)
+        numbers, later = self._wanted(video, frames, [windows[place] for place in places], soon)
+        boxes = None
+        if self._cropping is not None:
+            each = [self._cropping(windows[place], frames.full_size) for place in places]
+            boxes = [box for box in each for _ in range(self.length)]
+        counts = counts_of(frames) if before is None else before.get(video, counts_of(frames))
+        return _Reading(video, places, frames, numbers, boxes, later, counts)
+
+    def _wanted(
+        self, video: int, frames: Frames, windows: list[int], soon: dict[int, list[int]] | None
+    ) -> tuple[Int64, Int64 | None]:
+        """The frames of windows of a video, and those that are wanted later."""
         first = int(self._ends[video - 1]) if video else 0
 
         def numbers_of(chosen: list[int]) -> Int64:
             each = [self._numbers(video, frames, window - first) for window in chosen]
             return np.concatenate(each) if each else np.zeros(0, np.int64)
 
-        numbers = numbers_of([windows[place] for place in places])
-        later = None if soon is None else numbers_of(soon.get(video, []))
-        boxes = None
-        if self._cropping is not None:
-            each = [self._cropping(windows[place], frames.full_size) for place in places]
-            boxes = [box for box in each for _ in range(self.length)]
-        return _Reading(video, places, frames, numbers, boxes, later, _counts(frames))
+        return numbers_of(windows), None if soon is None else numbers_of(soon.get(video, []))
 
     def _of(self, reading: _Reading, windows: list[int]) -> list[Sample]:
         """Windows of one video, read and decoded together."""
@@ -496,8 +574,13 @@ class Windows(Sequence[Sample]):
         at: Int64 = frames.numbers_at([start + int(place) / self.fps for place in places])
         return at
 
+    def stop_reading_ahead(self) -> None:
+        """Wait for what is read ahead of the next call, if it does not come."""
+        self._ahead.finish()
+
     def close(self) -> None:
         """Close the files that are open in this process."""
+        self.stop_reading_ahead()
         self._films.close()
 
     def __repr__(self) -> str:
