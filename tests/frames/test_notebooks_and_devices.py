@@ -124,42 +124,54 @@ def test_videos_that_are_coded_alike_share_the_decoders_of_a_device(monkeypatch)
     assert pool.made == 1
 
 
-def test_videos_of_a_batch_are_decoded_side_by_side_on_a_device(film, tmp_path, monkeypatch):
-    for name in "abc":
-        (tmp_path / f"{name}.mp4").write_bytes(film)
-    fragdex.data.write_set(tmp_path, tmp_path / "set.parquet")
-    videos = fragdex.data.VideoSet(tmp_path / "set.parquet")
-    monkeypatch.setattr(
-        TrackCodec,
-        "_on_device",
-        lambda self, av, _: (self._opened(av).streams[0].codec_context, ""),
-    )
-    monkeypatch.setattr(frame_reader, "is_of_device", lambda picture: True)
+@pytest.fixture
+def at_once(monkeypatch):
+    """How many runs are decoded at a time, whenever one begins; the first two wait for each other.
+
+    Two at most, if they are of a device.
+    """
     monkeypatch.setattr(decoders, "MOST_SIDE_BY_SIDE", 2)
-    monkeypatch.setattr(frames_module, "OF_DEVICES", decoders.DecoderPool())
-    both, working, most = threading.Barrier(2), [], []
+    both, working, counts = threading.Barrier(2), [], []
     decode_run = frame_reader.decode_run
 
     def counted(run, *given, **options):
         working.append(run)
-        most.append(len(working))
-        if len(most) <= 2:
-            both.wait(30)  # the first two are there at the same time
+        counts.append(len(working))
+        if len(counts) <= 2:
+            both.wait(30)
         try:
             return decode_run(run, *given, **options)
         finally:
             working.remove(run)
 
     monkeypatch.setattr(frame_reader, "decode_run", counted)
+    return counts
+
+
+def test_videos_of_a_batch_are_decoded_side_by_side_on_a_device(film, tmp_path, at_once, on_device):
+    for name in "abc":
+        (tmp_path / f"{name}.mp4").write_bytes(film)
+    fragdex.data.write_set(tmp_path, tmp_path / "set.parquet")
     windows = fragdex.data.Windows(
-        videos, frames=2, step=30, format="gray", device="cuda", open_films=3
-    )
+        fragdex.data.VideoSet(tmp_path / "set.parquet"), frames=2, step=30, format="gray",
+        device="cuda", threads=1, open_films=3,
+    )  # fmt: skip
     batch = windows.batch([4, 1, 3, 0])
     assert [[number_in(one[..., 0]) for one in each] for each in batch["frames"]] == [
         [0, 1], [30, 31], [30, 31], [0, 1]
     ]  # fmt: skip
     assert batch["video"].tolist() == [2, 0, 1, 0]
-    assert max(most) == 2
+    assert max(at_once) == 2
+
+
+def test_groups_of_a_video_are_decoded_side_by_side_on_a_device(film, tmp_path, at_once, on_device):
+    (tmp_path / "a.mp4").write_bytes(film)
+    fragdex.data.write_set(tmp_path, tmp_path / "set.parquet")
+    videos = fragdex.data.VideoSet(tmp_path / "set.parquet")
+    windows = fragdex.data.Windows(videos, frames=2, step=20, format="gray", device="cuda")
+    batch = windows.batch([2, 0, 1])
+    assert [number_in(one[0, ..., 0]) for one in batch["frames"]] == [40, 0, 20]
+    assert max(at_once) == 2
 
 
 class Driver:

@@ -15,10 +15,7 @@ import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.data import Costs, VideoSet, Windows, WindowSampler, WindowStream, write_set
 from fragdex.data.read_ahead import THREADS, ReadAhead
-from fragdex.decoding.codec import TrackCodec
 from fragdex.errors import SourceNotFound
-from fragdex.frames import decoders, frame_reader
-from fragdex.frames import frames as frames_module
 from fragdex.testing import Faults, RangeServer
 
 FILMS = "abcdef"
@@ -27,18 +24,6 @@ FILMS = "abcdef"
 @pytest.fixture(scope="module")
 def film():
     return numbered(60, 25, keys=20, size=(160, 96))
-
-
-@pytest.fixture
-def on_device(monkeypatch):
-    """Decoders of the processor that count as those of a device."""
-    monkeypatch.setattr(
-        TrackCodec,
-        "_on_device",
-        lambda self, av, _: (self._opened(av).streams[0].codec_context, ""),
-    )
-    monkeypatch.setattr(frame_reader, "is_of_device", lambda picture: True)
-    monkeypatch.setattr(frames_module, "OF_DEVICES", decoders.DecoderPool())
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ class OpenFilms:
 
     def __init__(self, videos: Films, cache: int, most: int, options: Mapping[str, Any]) -> None:
         self._videos, self._most, self._options = videos, most, dict(options)
-        self._cache = FrameCache(cache, most * options.get("threads", 1) + 1)
+        self._cache = FrameCache(cache, most * (options.get("threads") or 1) + 1)
         self._open: OrderedDict[int, Frames] = OrderedDict()
         self._resting: OrderedDict[int, Frames] = OrderedDict()
         self._resting_bytes = 0
@@ -163,7 +163,7 @@ class Windows(Sequence[Sample]):
         format, size, rotate, damaged, device, output, conversion: as in `fragdex.Frames`. Videos of
             several sizes need `size` for batches. CUDA does not survive a fork: workers
             that decode on it are started by `spawn` or `forkserver`.
-        threads: that decode; use 1 with several workers.
+        threads: that decode each video; None: 1; on a device as many as `fragdex.Frames` has.
         cache: bytes of pictures and samples that are kept in each process.
         open_films: files that are open in each process, and decoders that are kept. On a device,
             videos that are decoded at once; meanwhile the bytes of as many more are read, of each
@@ -204,7 +204,7 @@ class Windows(Sequence[Sample]):
         device: str | None = None,
         output: OutputLibrary = "numpy",
         conversion: Conversion = "swscale",
-        threads: int = 1,
+        threads: int | None = None,
         cache: int = CACHE,
         open_films: int = OPEN_FILMS,
     ) -> None:
@@ -213,12 +213,14 @@ class Windows(Sequence[Sample]):
             ("frames", frames), ("stride", stride), ("step", step), ("threads", threads),
             ("open_films", open_films),
         ):  # fmt: skip
-            if number < 1:
+            if number is not None and number < 1:
                 raise ValueError(f"{name} is 1 or more, not {number!r}")
         rate = None if fps is None else Fraction(exact_time(fps))
         if rate is not None and rate <= 0:
             raise ValueError(f"fps is above 0, not {fps!r}")
         Converter(format, size)
+        if threads is None and device is None:
+            threads = 1
         self.videos, self.length, self.stride, self.step, self.fps = (
             videos, frames, stride, step, rate,
         )  # fmt: skip
