@@ -2,18 +2,20 @@
 
 Installs nothing: the interpreter has PyAV 18.1 or later, torch with CUDA, numpy and construct. All
 pixels are compared with the processor's first; then windows, one large call, bare decoders and the
-memory of the device are measured, in turns, as ratios of one run. Some two minutes. What this
-machine lacks is left out and named; without a device, only torch's pixels in main memory are
-compared with numpy's.
+memory of the device are measured, in turns, as ratios of one run; so are batches of a set of films,
+if there is pyarrow. Some two minutes. What this machine lacks is left out and named, row by row;
+without a device, only torch's pixels in main memory are compared with numpy's.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +28,16 @@ sys.path[:0] = [str(HERE.parent / "src"), str(HERE / "frames"), str(HERE)]
 import numpy as np  # noqa: E402
 
 WINDOW, LARGE = 16, 480
+FILMS, BATCH, BATCHES = 12, 8, 4
+"""Films of a set, windows of a batch, and batches that are measured."""
+NEEDS_A_DEVICE = (
+    "pixels of frames that a device decodes, against the processor's",
+    "the same with CuPy and with JAX",
+    "frames a second of windows and of one large call, beside the processor and PyNvVideoCodec",
+    "frames a second of ten bare decoders",
+    "frames a second of batches of a set",
+    "memory of the device over many windows",
+)
 INTEGERS = {"conversion": "integer", "size": (224, 224)}
 PART = (101, 33, 347, 279)
 """Left, top, right, bottom: it begins between samples of chroma."""
@@ -163,6 +175,41 @@ def nvidia(film: Path, skipped: list[str]) -> Callable[[np.ndarray], Any] | None
     return lambda numbers: decoder.get_batch_frames_by_index(numbers.tolist())
 
 
+def batches(
+    film: Path, folder: Path, device: str | None, skipped: list[str]
+) -> Callable[[], int] | None:
+    """Shuffled batches of windows of a set of films, each batch of several films.
+
+    Args:
+        film: that all of them are copies of.
+        folder: for the set.
+    """
+    from fragdex.data import VideoSet, Windows, WindowSampler, WindowStream, write_set
+    from fragdex.errors import MissingExtra
+
+    try:
+        if not folder.exists():
+            folder.mkdir()
+            for number in range(FILMS):
+                (folder / f"{number}.mp4").hardlink_to(film)
+            write_set(folder, folder / "set.parquet")
+        videos = VideoSet(folder / "set.parquet")
+    except MissingExtra as error:
+        skipped.append(f"frames a second of batches of a set: {error}")
+        return None
+    windows = Windows(
+        videos, frames=WINDOW, device=device, output="numpy" if device is None else "torch"
+    )
+    stream = WindowStream(windows, WindowSampler(windows, seed=7, together=2), batch=BATCH)
+
+    def work() -> int:
+        stream.set_epoch(0)
+        some = itertools.islice(stream, BATCHES)
+        return sum(batch["numbers"].size for batch in some)
+
+    return work
+
+
 def bare(film: Path, decoders: int) -> Callable[[], int]:
     """So many decoders side by side, each through the whole film; nothing is made of pictures."""
     import av
@@ -198,6 +245,15 @@ def measured(film: Path, torch: Any, skipped: list[str], rounds: int) -> dict[st
     if theirs is not None:
         works["windows, PyNvVideoCodec"] = lambda: sum(len(theirs(one)) for one in calls)
     works["ten bare decoders"] = bare(film, 10)
+    with tempfile.TemporaryDirectory(dir=film.parent) as place:
+        for name, device in (("processor", None), ("device, stays", "cuda")):
+            work = batches(film, Path(place) / "set", device, skipped)
+            if work is not None:
+                works[f"batches of a set, {name}"] = work
+        return _medians(works, torch, rounds)
+
+
+def _medians(works: dict[str, Callable[[], int]], torch: Any, rounds: int) -> dict[str, float]:
     rates: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(rounds + 1):
         for name, work in works.items():
@@ -268,23 +324,26 @@ def main() -> int:
         device = "cuda" if torch.cuda.is_available() else None
         films = [Film(640, 360, 50, 40)]
         if device is None:
-            skipped.append("whatever decodes or stays on a device: torch sees no CUDA device")
+            skipped += [f"{row}: torch sees no CUDA device" for row in NEEDS_A_DEVICE]
         else:
             films.append(Film(1920, 1080, 50, 40))
             figures["device"] = torch.cuda.get_device_name()
             print(f"{figures['device']}, {engines_of(0, 'h264')} engines for H.264, "
                   f"{os.cpu_count()} processors, PyAV {av.__version__}")  # fmt: skip
-    wrong = 0
+    wrong = compared_rows = 0
     for film in films:
         path = made(film)
         differ = compared(film, path, device, skipped)
         wrong += sum(differ.values())
+        compared_rows += len(differ)
         rows: dict[str, Any] = dict(differ)
         if device is not None:
             rows |= measured_rows(film, path, torch, skipped, arguments.rounds)
         figures["films"][path.name] = rows
     for reason in dict.fromkeys(skipped):
         print(f"left out: {reason}")
+    speeds = "measured" if "device" in figures else "not measured"
+    print(f"pixels: {compared_rows} rows compared, {wrong} frames differ; speeds: {speeds}")
     if arguments.output:
         arguments.output.write_text(json.dumps(figures | {"left out": skipped}, indent=1))
     return 1 if wrong else 0
