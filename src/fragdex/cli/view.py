@@ -121,10 +121,11 @@ def view(
 ) -> int:
     """Write FILE in another arrangement, without re-encoding.
 
-    `fragmented`: in fragments that begin with key frames, with a sidx. `faststart`: with its moov
-    before the media. `clip`: a span of it. `tracks`: some of its tracks. `init` and `segment`: the
-    initialization segment and one media segment of `fragmented`. `timeline`: all FILEs one after
-    the other. In Python, fragdex.view does the same without writing a file.
+    `fragmented`: in fragments that begin with key frames, with a sidx. `faststart`: a
+    progressive file with its moov before the media. `clip`: a span of it. `tracks`: some of its
+    tracks. `init` and `segment`: the initialization segment and one media segment of `fragmented`.
+    `timeline`: all FILEs one after the other. In Python, fragdex.view does the same without writing
+    a file.
 
     Examples:
       fragdex view movie.mp4 -o streamable.mp4

@@ -150,7 +150,7 @@ def player(name: str, home: str | None = "/") -> str:
         ("hls/master.m3u8", "HLS"),
         ("dash/manifest.mpd", "DASH"),
         ("fragmented.mp4", "One fragmented file"),
-        ("faststart.mp4", "The file with its moov first"),
+        ("faststart.mp4", "A progressive file with its moov first"),
         ("clip.mp4?start=0&end=10", "A clip of the first ten seconds"),
         ("thumbnail.jpg?t=5&w=320", "The key frame near the fifth second"),
         ("storyboard.vtt", "A storyboard: WebVTT and its sheets"),

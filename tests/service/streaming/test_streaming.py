@@ -13,7 +13,7 @@ from fragdex.service.records import tables
 from fragdex.testing import check_bmff, check_dash, check_hls
 from service.console import films
 from service.serving import API, serving
-from service.working import announced, events_of, uploaded
+from service.working import announced, events_of, fixture_bytes, uploaded
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +145,18 @@ def test_one_file_of_all_tracks(working, film):
     before = working.client.get(f"{place}/faststart.mp4").content
     assert before.index(b"moov") < before.index(b"mdat")
     assert len(before) == path.stat().st_size
+
+
+def test_a_file_uploaded_in_fragments_is_also_a_progressive_one(working):
+    data = fixture_bytes("frag-cmaf.mp4", salt="progressive")
+    record = uploaded(working.client, data, "film.mp4", "files", type="video")
+    assert events_of(working.client, f"/files/{record['id']}/progress")[-1][0] == "complete"
+    one = working.client.get(f"{API}/files/{record['id']}/faststart.mp4").content
+    codes = [box.type for box in fragdex.boxes.parse(one)]
+    assert "moof" not in codes
+    assert codes.index("moov") < codes.index("mdat")
+    was, now = fragdex.index(data, exact=True), fragdex.index(one)
+    assert [len(track.samples) for track in now.tracks] == [len(t.samples) for t in was.tracks]
 
 
 def test_a_thumbnail_is_the_key_frame_or_the_very_picture(working, film):

@@ -143,7 +143,7 @@ def get_file_dash_segment(
 
 
 def get_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The uploaded file, with its moov first."""
+    """The file as a progressive MP4 with its moov first, also if it was uploaded in fragments."""
     return Request(
         "GET", f"/api/v1/files/{segment(id)}/faststart.mp4", headers={"Range": range}, result=bytes
     )
@@ -330,7 +330,7 @@ def get_isobmff_file_dash_segment(
 
 
 def get_isobmff_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
-    """The uploaded file, with its moov first."""
+    """The file as a progressive MP4 with its moov first, also if it was uploaded in fragments."""
     return Request(
         "GET",
         f"/api/v1/isobmff_files/{segment(id)}/faststart.mp4",

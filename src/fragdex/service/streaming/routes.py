@@ -485,7 +485,8 @@ def _original_routes(router: APIRouter, place: str, noun: str, find: FindStored)
     router.get(
         f"{place}/faststart.mp4",
         name=f"get_{noun}_faststart",
-        description="The uploaded file, with its moov first.",
+        description="The file as a progressive MP4 with its moov first, also if it was uploaded in "
+        "fragments.",
         response_class=Response,
         responses=_media(*_MP4),
     )(faststart)
