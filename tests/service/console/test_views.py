@@ -133,13 +133,16 @@ def test_what_failed_is_listed_with_its_problem_and_tried_again(opened):
     record = uploaded(client, random.Random(7).randbytes(9_000), "noise.mp4", **FILM)
     page = opened.page
     opened.view("Jobs")
-    row = page.get_by_role("row", name="Make playable")
+    row = page.get_by_role("row", name="noise.mp4").first
     row.locator(".chip.failed").wait_for()
+    assert "Make playable" in row.inner_text()
     assert "not a media file" in row.inner_text()
     with page.expect_response("**/process") as answer:
         row.get_by_role("button", name="Try again").click()
     assert answer.value.ok
     row.locator(".chip.failed").wait_for()
+    row.get_by_role("link", name="noise.mp4").click()
+    page.get_by_role("heading", name="noise.mp4").wait_for()
     client.delete(f"{API}/files/{record['id']}")
 
 

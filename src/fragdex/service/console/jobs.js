@@ -3,7 +3,9 @@
 import { askJson, post } from "./api.js";
 import { bar, chip, keepFocus, table } from "./collection.js";
 import { attempt, complain, empty, h, pause, sentence } from "./dom.js";
+import { fileLinks } from "./file_link.js";
 import { count, when } from "./format.js";
+import { nameOf } from "./renders.js";
 import { reasonOf } from "./repair.js";
 import { title } from "./router.js";
 
@@ -13,7 +15,8 @@ export async function show(view, { signal }) {
   title("Jobs");
   const none = empty("clock", "Nothing to do", "No job is running, and none has failed.");
   none.hidden = true;
-  const rows = table("Jobs", ["Work", "State", "Part done", "Attempts", "Since", ""]);
+  const link = fileLinks(signal);
+  const rows = table("Jobs", ["File or render", "Work", "State", "Part done", "Attempts", "Since", ""]);
   const sum = h("p.soft", { role: "status" });
   let drawn = "";
   const refresh = async () => {
@@ -24,7 +27,7 @@ export async function show(view, { signal }) {
     rows.element.hidden = !jobs.length;
     none.hidden = jobs.length > 0;
     if (state !== drawn) {
-      keepFocus(rows.body, () => rows.body.replaceChildren(...jobs.map((one) => rows.row(one.id, cells(one, refresh)))));
+      keepFocus(rows.body, () => rows.body.replaceChildren(...jobs.map((one) => rows.row(one.id, cells(one, link, refresh)))));
     }
     drawn = state;
     return running.length;
@@ -55,27 +58,28 @@ function job(field, one) {
   const common = { id: one.id, status: one.status, since: one.created_at, failed: one.status === "failed",
     problem: reasonOf(one.problem) };
   if (field === "processes") {
-    return { ...common, name: "Make playable", href: `files/${one.unprocessed_file_id}`, done: one.progress,
+    return { ...common, name: "Make playable", file: one.unprocessed_file_id, done: one.progress,
       again: common.failed ? `unprocessed_files/${one.unprocessed_file_id}/process` : null };
   }
   if (field === "repairs") {
-    return { ...common, name: "Repair", href: `files/${one.file_id}`, done: one.progress,
+    return { ...common, name: "Repair", file: one.file_id, done: one.progress,
       again: common.failed ? `files/${one.file_id}/repair` : null };
   }
   if (field === "renders") {
     const attempts = Math.max(0, ...one.slices.map((slice) => slice.attempts));
-    return { ...common, name: "Render", href: `renders/${one.id}`, attempts,
+    return { ...common, name: "Render", render: nameOf(one), attempts,
       done: one.frames ? one.frames_done / one.frames : 0, again: null };
   }
-  return { ...common, name: "Transcribe", href: `files/${one.file_id}`, done: one.slices ? one.slices_done / one.slices : 0,
+  return { ...common, name: "Transcribe", file: one.file_id, done: one.slices ? one.slices_done / one.slices : 0,
     again: common.failed ? `files/${one.file_id}/transcribe` : null };
 }
 
-function cells(job, refresh) {
+function cells(job, link, refresh) {
   const again = job.again && h("button.quiet.writes", {
     type: "button", onclick: () => attempt(() => post(job.again, {}).then(refresh)),
   }, "Try again");
-  return [[h("a", { href: job.href }, job.name), job.problem && h("div.wrong", {}, sentence(job.problem))],
+  const what = job.file ? link(job.file) : h("a", { href: `renders/${job.id}` }, job.render);
+  return [[what, job.problem && h("div.wrong", {}, sentence(job.problem))], job.name,
     chip(job.status), job.failed ? "" : bar(job.done, 1, "Part done"),
     job.attempts ? count(job.attempts) : "", when(job.since), again ?? ""];
 }
