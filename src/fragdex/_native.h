@@ -159,6 +159,7 @@ PyObject *samples(PyObject *self, PyObject *args);
 PyObject *sums(PyObject *self, PyObject *args);
 PyObject *join_sync(PyObject *self, PyObject *args);
 PyObject *lay_out(PyObject *self, PyObject *args);
+PyObject *kept(PyObject *self, PyObject *args);
 PyObject *settle(PyObject *self, PyObject *args);
 PyObject *chunk_starts(PyObject *self, PyObject *args);
 PyObject *places(PyObject *self, PyObject *args);

@@ -31,10 +31,12 @@ static PyMethodDef methods[] = {
      "where a fragment has none of the shapes"},
     {"sums", sums, METH_VARARGS,
      "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
-    {"lay_out", lay_out, METH_VARARGS, "lay_out(rows, moof, mdat, lead) -> (moofs, mdats)"},
+    {"lay_out", lay_out, METH_VARARGS, "lay_out((rows, ...), moof, mdat, lead) -> (moofs, mdats)"},
+    {"kept", kept, METH_VARARGS,
+     "kept(rows, type) -> (places, (number, type) of others, bytes, bytes of headers)"},
     {"settle", settle, METH_VARARGS,
-     "settle(trafs, points, layout, samples, rows, short_time, began) -> "
-     "(fragments, sync, next_dts, samples, short_time, began), or None where one is not regular"},
+     "settle(trafs, points, layout, samples, rows, short_time, began, table, start, sync, start) -> "
+     "(next_dts, samples, short_time, began), or None where one is not regular"},
     {"join_sync", join_sync, METH_VARARGS, 
      "join_sync(columns, checked) -> rows left in each, or None where runs fall or overlap"},
     {"chunk_starts", chunk_starts, METH_VARARGS,

@@ -128,6 +128,46 @@ static int any_doubted(const traf_t *t, const run_t *run, const uint8_t *box)
     return 0;
 }
 
+/* A run of one sample: what it adds up to is what the sample says. */
+static int sum_single(track_t *track, const traf_t *t, const uint8_t *box, int64_t even,
+                      int64_t number, sums_t *sum)
+{
+    const uint8_t *row = box + t->rows;
+    const int64_t *column = t->columns;
+    uint32_t flags = t->first_flags >= 0   ? word_at(box + t->first_flags)
+                     : column[FLAGS] >= 0 ? word_at(row + column[FLAGS])
+                                          : said(box, t->sample_flags, t->sample_flags_default);
+    sum->size = column[SIZE] < 0 ? said(box, t->size, t->size_default) : word_at(row + column[SIZE]);
+    sum->duration = column[DURATION] < 0 ? even : word_at(row + column[DURATION]);
+    sum->cts_min = column[OFFSET] < 0 ? 0 : (int32_t)word_at(row + column[OFFSET]);
+    sum->cts_end = sum->cts_min + sum->duration;
+    sum->negative = sum->cts_min < 0;
+    track->doubted |= is_doubted(t, flags);
+    if (flags & (uint32_t)column[NON_SYNC])
+        return 0;
+    int64_t *point = next_row(&track->points);
+    if (!point)
+        return -1;
+    point[RUN] = number;
+    point[INDEX] = point[DTS] = point[STEP] = 0;
+    point[CTS] = sum->cts_min;
+    point[COUNT] = 1;
+    return 0;
+}
+
+/* A run of several samples. */
+static int sum_several(track_t *track, const traf_t *t, const uint8_t *box, int64_t even,
+                       int64_t number, sums_t *sum)
+{
+    run_t run = run_at(box + t->rows, t->count, t->columns, (uint64_t)even);
+    sum_run(&run, sum);
+    if (!run.size)
+        sum->size = (int64_t)said(box, t->size, t->size_default) * t->count;
+    if (!track->doubted)
+        track->doubted = any_doubted(t, &run, box);
+    return note_sync(t, &run, box, number, &track->points);
+}
+
 static int run_traf(tracks_t *tracks, const traf_t *t, const uint8_t *box, int64_t number)
 {
     track_t *track = tracks->track + t->slot;
@@ -138,15 +178,13 @@ static int run_traf(tracks_t *tracks, const traf_t *t, const uint8_t *box, int64
     int64_t even = said(box, t->duration, t->duration_default);
     int64_t time = t->time_width == 8 ? (int64_t)be64(box + t->time)
                                       : (int64_t)word_at(box + t->time);
-    run_t run = run_at(box + t->rows, t->count, t->columns, (uint64_t)even);
     sums_t sum = {0};
-    sum_run(&run, &sum);
-    if (!run.size)
-        sum.size = (int64_t)said(box, t->size, t->size_default) * t->count;
+    int failed = t->count == 1 ? sum_single(track, t, box, even, row, &sum)
+                               : sum_several(track, t, box, even, row, &sum);
     if (!t->version)
         tracks->wide += sum.negative;
     /* The sum is below where each is: few runs last longer, and those are looked at elsewhere. */
-    if (even >= LONGEST || (run.duration && sum.duration >= LONGEST) || time > FARTHEST ||
+    if (even >= LONGEST || (t->columns[DURATION] >= 0 && sum.duration >= LONGEST) || time > FARTHEST ||
         time < -FARTHEST)
         tracks->odd = 1;
     cell[MOOF] = number;
@@ -159,9 +197,7 @@ static int run_traf(tracks_t *tracks, const traf_t *t, const uint8_t *box, int64
     cell[LASTS] = sum.duration;
     cell[CTS_MIN] = sum.cts_min;
     cell[CTS_END] = sum.cts_end;
-    if (!track->doubted)
-        track->doubted = any_doubted(t, &run, box);
-    return note_sync(t, &run, box, row, &track->points);
+    return failed;
 }
 
 int run_program(tracks_t *tracks, const traf_t *trafs, Py_ssize_t count, const uint8_t *box,

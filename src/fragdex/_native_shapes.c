@@ -5,16 +5,22 @@
  */
 #include "_native_shapes.h"
 
-/* Finds where the mask is set: rows of samples, most of a fragment, decide nothing. */
-static int words_of(shape_t *shape)
+enum { WORD = 8 };
+
+/* Finds where the mask is set: rows of samples, most of a fragment, decide nothing. The last word
+ * reaches back over the one before it; in boxes of less than a word, the first bytes are enough. */
+static int words_of(shape_t *shape, const uint8_t *template, const uint8_t *mask)
 {
-    uint64_t m;
-    if (!(shape->words = malloc((size_t)shape->size / 2 + 4)))
+    if (!(shape->words = malloc(((size_t)shape->size / WORD + 1) * sizeof *shape->words)))
         return -1;
-    for (int64_t k = 0; k + 8 <= shape->size; k += 8) {
-        memcpy(&m, shape->mask + k, 8);
-        if (m)
-            shape->words[shape->n_words++] = (uint32_t)k;
+    for (int64_t k = 0; k < shape->size; k += WORD) {
+        word_t word = {0, 0, shape->size - k < WORD && shape->size >= WORD ? shape->size - WORD : k};
+        size_t held = shape->size < WORD ? (size_t)shape->size : WORD;
+        memcpy(&word.mask, mask + word.at, held);
+        memcpy(&word.bits, template + word.at, held);
+        word.bits &= word.mask;
+        if (word.mask)
+            shape->words[shape->n_words++] = word;
     }
     return 0;
 }
@@ -35,8 +41,6 @@ static int add(shapes_t *shapes, PyObject *given)
         return -1;
     shape_t one = {0};
     one.given = given;
-    one.template = (const uint8_t *)PyBytes_AsString(template);
-    one.mask = (const uint8_t *)PyBytes_AsString(mask);
     one.size = PyBytes_Size(template);
     one.trafs = (const traf_t *)PyBytes_AsString(program);
     one.n_trafs = PyBytes_Size(program) / (Py_ssize_t)sizeof(traf_t);
@@ -50,7 +54,8 @@ static int add(shapes_t *shapes, PyObject *given)
         PyErr_SetString(PyExc_ValueError, why);
         return -1;
     }
-    if (words_of(&one) || slots_for(&shapes->tracks, one.trafs, one.n_trafs)) {
+    if (words_of(&one, (const uint8_t *)PyBytes_AsString(template),
+                 (const uint8_t *)PyBytes_AsString(mask)) || slots_for(&shapes->tracks, one.trafs, one.n_trafs)) {
         free(one.words);
         PyErr_NoMemory();
         return -1;
@@ -75,16 +80,16 @@ int shapes_from(PyObject *given, PyObject *asked, shapes_t *shapes)
 
 static int fits(const shape_t *shape, const uint8_t *box)
 {
-    uint64_t differ = 0, a, b, m;
-    for (uint32_t i = 0; i < shape->n_words; i++) {
-        uint32_t k = shape->words[i];
-        memcpy(&a, box + k, 8);
-        memcpy(&b, shape->template + k, 8);
-        memcpy(&m, shape->mask + k, 8);
-        differ |= (a ^ b) & m;
+    uint64_t differ = 0, bits = 0;
+    const word_t *word = shape->words, *stop = word + shape->n_words;
+    if (shape->size < WORD) {
+        memcpy(&bits, box, (size_t)shape->size);
+        return word == stop || (bits & word->mask) == word->bits;
     }
-    for (int64_t k = shape->size & ~7; k < shape->size; k++)
-        differ |= (box[k] ^ shape->template[k]) & shape->mask[k];
+    for (; word < stop; word++) {
+        memcpy(&bits, box + word->at, WORD);
+        differ |= (bits & word->mask) ^ word->bits;
+    }
     return !differ;
 }
 

@@ -9,12 +9,17 @@
 
 enum { MOST_SHAPES = 32, LONGEST_SHAPE = 1 << 16 };
 
+/* What a box must look like at one place. */
+typedef struct {
+    uint64_t bits, mask; /* these bits, wherever the mask is set */
+    int64_t at;          /* of 8 bytes of the box */
+} word_t;
+
 typedef struct {
     PyObject *given; /* template, mask and program: a tuple of bytes, owned */
-    const uint8_t *template, *mask; /* `size` bytes each: a box fits where it has the template's
-                                       bits wherever the mask is set */
-    int64_t size;
-    uint32_t *words, n_words; /* offsets of the 8 bytes where the mask is not 0; owned */
+    int64_t size;    /* of the template, the mask, and each box that fits */
+    word_t *words;   /* of the places where the mask is set; owned */
+    int64_t n_words;
     const traf_t *trafs;
     Py_ssize_t n_trafs;
     int64_t met; /* boxes that fitted */

@@ -37,10 +37,11 @@ static Py_ssize_t even_from(const table_t *t, Py_ssize_t rows, Py_ssize_t row)
 {
     if (!is_even(t, row))
         return 1;
+    const int64_t *count = cell(t, SYNC_COUNT, 0);
+    int64_t step = ahead(t, SYNC_CTS, row), sample_step = ahead(t, SYNC_SAMPLE, row);
     Py_ssize_t at = row + 1;
-    while (at + 1 < rows && is_even(t, at) &&
-           ahead(t, SYNC_CTS, at) == ahead(t, SYNC_CTS, row) &&
-           ahead(t, SYNC_SAMPLE, at) == ahead(t, SYNC_SAMPLE, row))
+    while (at + 1 < rows && count[at + 1] == 1 && ahead(t, SYNC_CTS, at) == step &&
+           ahead(t, SYNC_DTS, at) == step && ahead(t, SYNC_SAMPLE, at) == sample_step)
         at++;
     return at - row;
 }

@@ -42,12 +42,25 @@ static int header_at(const uint8_t *p, int64_t left, int64_t *size, uint32_t *ty
 
 static int push(list_t *list, row_t row)
 {
-    row_t *rows = with_room(list->rows, list->count, &list->room, sizeof row);
-    if (!rows)
-        return -1;
-    list->rows = rows;
+    if (list->count == list->room) {
+        row_t *rows = with_room(list->rows, list->count, &list->room, sizeof row);
+        if (!rows)
+            return -1;
+        list->rows = rows;
+    }
     list->rows[list->count++] = row;
     return 0;
+}
+
+/* Lists are looked through once for each type: most files have two. */
+static const kind_t *kind_of(walk_t *w, uint32_t type)
+{
+    kind_t *kind = w->kinds + type % KINDS;
+    if (kind->type != type || !kind->known)
+        *kind = (kind_t){type, 1, (uint8_t)among(type, w->whole, w->n_whole),
+                         (uint8_t)among(type, w->shaped, w->n_shaped),
+                         (uint8_t)among(type, w->containers, w->n_containers)};
+    return kind;
 }
 
 /* Rows of the children of [start, stop). Returns 0, 1: a child breaks its parent, -1: memory. */
@@ -103,15 +116,16 @@ int pass_box(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t *w
         return TO_END;
     if (*size > INT64_MAX - at)
         return MALFORMED;
-    *is_whole = among(type, w->whole, w->n_whole);
+    const kind_t *kind = kind_of(w, type);
+    *is_whole = kind->whole;
     if (*is_whole && (*size > stop - at || *size > left))
         return PARTIAL;
     row_t row = {at, *size, type, (uint8_t)length, 0, 0, (uint8_t)*is_whole};
     w->shapes.lost = 0;
-    if (push(&w->top, row) || (*is_whole && among(type, w->shaped, w->n_shaped) &&
-                               shapes_show(&w->shapes, p, *size)))
+    if (push(&w->top, row) ||
+        (*is_whole && kind->shaped && shapes_show(&w->shapes, p, *size)))
         return -1;
-    if (*is_whole && among(type, w->containers, w->n_containers)) {
+    if (*is_whole && kind->container) {
         Py_ssize_t mine = w->inner.count;
         int bad = inside(p, length, *size, 1, w);
         if (bad < 0)
@@ -154,6 +168,29 @@ void forget(walk_t *w)
     shapes_forget(&w->shapes);
 }
 
+/* Asks for the lines of memory before they are needed: each header says where the next one stands,
+ * so that a walk would wait for every single one. Only where boxes are as small as a few lines: of
+ * larger ones most of what was asked for would be media data. */
+typedef struct {
+    int64_t asked, pace; /* place up to which lines were asked for; bytes of a box, about */
+} ahead_t;
+
+enum { LINE = 64, AHEAD = 4096, LARGEST_PACE = 1024 };
+
+static void ask_ahead(ahead_t *a, const uint8_t *data, int64_t at, int64_t size, int64_t stop)
+{
+#ifdef __GNUC__
+    a->pace += ((size < AHEAD ? size : AHEAD) - a->pace) / 8;
+    if (a->pace > LARGEST_PACE)
+        return;
+    int64_t until = stop - at > AHEAD ? at + AHEAD : stop;
+    if (a->asked < at)
+        a->asked = at;
+    for (; a->asked < until; a->asked += LINE)
+        __builtin_prefetch(data + a->asked);
+#endif
+}
+
 PyObject *walk(PyObject *self, PyObject *args)
 {
     Py_buffer view;
@@ -181,6 +218,7 @@ PyObject *walk(PyObject *self, PyObject *args)
     }
     int64_t at = start, stop = view.len;
     int status = DONE, behind_container = 0, raised = 0;
+    ahead_t ahead = {0, AHEAD};
 
     Py_BEGIN_ALLOW_THREADS
     while (at < stop) {
@@ -204,6 +242,7 @@ PyObject *walk(PyObject *self, PyObject *args)
         }
         behind_container = is_whole;
         at += size;
+        ask_ahead(&ahead, view.buf, at, size, stop);
     }
     Py_END_ALLOW_THREADS
 

@@ -15,10 +15,19 @@ typedef struct {
     Py_ssize_t count, room;
 } list_t;
 
+/* What is done with boxes of one type at the top level. */
+typedef struct {
+    uint32_t type;
+    uint8_t known, whole, shaped, container;
+} kind_t;
+
+enum { KINDS = 8 };
+
 typedef struct {
     list_t top, inner;
     uint32_t containers[MOST_CODES], whole[MOST_CODES], passed[MOST_CODES], shaped[MOST_CODES];
     int n_containers, n_whole, n_passed, n_shaped;
+    kind_t kinds[KINDS]; /* of the types met last, by the last bits of each */
     shapes_t shapes; /* of the `shaped` boxes */
 } walk_t;
 

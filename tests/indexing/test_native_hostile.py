@@ -92,17 +92,25 @@ FEW = st.integers(1, 12) | NUMBERS
 EVEN = st.sampled_from([2, 4, 8, 10, 16]) | NUMBERS
 ROOM = st.sampled_from([0, 1, 16, 64, 300, 3000]).map(bytearray)
 
+TOPS = st.lists(WORDS, max_size=12).map(lambda n: int64(n).tobytes())
+CELLS = st.sampled_from([0, 7, 12, 24, 84]).map(lambda n: np.zeros(n, np.int64)) | INT64
+
 CALLS = {
     "walk": (BYTES, NUMBERS, *[CODES] * 3, NUMBERS, CODES, SHAPES, st.none()),
     "columns": (BYTES, INT64, PLACES.map(lambda p: int64(sum(p, ())))),
     "fit": (BYTES, INT64, INT64, SHAPES, st.none() | st.just(lambda box: None)),
     "samples": (BYTES, INT64, SHAPES, st.integers(0, 3) | NUMBERS, INT64, INT64),
     "lay_out": (
-        st.lists(WORDS, max_size=12).map(lambda n: int64(n).tobytes()),
+        st.lists(TOPS | ODD, max_size=3).map(tuple),
         *[st.integers(0, 3) | NUMBERS] * 2,
         CODES,
     ),
-    "settle": (*[st.lists(NEAR, max_size=24).map(int64)] * 3, *[NUMBERS] * 4),
+    "kept": (TOPS, st.integers(0, 3) | NUMBERS),
+    "settle": (
+        *[st.lists(NEAR, max_size=24).map(int64)] * 3,
+        *[NUMBERS] * 4,
+        *[CELLS, st.integers(0, 2) | NUMBERS] * 2,
+    ),
     "join": (BYTES, INT64, INT64),
     "sums": (BYTES, INT64, INT64, ROW, INT64, UINT8, UINT8),
     "join_sync": (
@@ -194,9 +202,11 @@ def test_columns_are_refused_that_are_no_int64(odd):
         lambda: C.join(b"a", one, odd),
         lambda: C.fit(b"a", odd, one, (), None),
         lambda: C.fit(b"a", one, odd, (), None),
-        lambda: C.settle(odd, one, one, 0, 0, 0, 0),
-        lambda: C.settle(one, odd, one, 0, 0, 0, 0),
-        lambda: C.settle(one, one, odd, 0, 0, 0, 0),
+        lambda: C.settle(odd, one, one, 0, 0, 0, 0, one, 0, one, 0),
+        lambda: C.settle(one, odd, one, 0, 0, 0, 0, one, 0, one, 0),
+        lambda: C.settle(one, one, odd, 0, 0, 0, 0, one, 0, one, 0),
+        lambda: C.settle(one, one, one, 0, 0, 0, 0, odd, 0, one, 0),
+        lambda: C.settle(one, one, one, 0, 0, 0, 0, one, 0, odd, 0),
         lambda: C.columns(b"a", odd, int64([])),
         lambda: C.columns(b"a", one, odd),
         lambda: C.sums(b"", odd, one, int64([0, -1, -1, -1, -1, 0]), one, b"0", b"0"),
@@ -233,7 +243,10 @@ def test_what_is_read_may_change_meanwhile():
                 lambda: C.join(buffer, np.zeros(n, np.int64), moving),
                 lambda: C.columns(buffer, moving, int64([0, 8, 0])),
                 lambda: C.fit(buffer, moving, eights, ((bytes(8), bytes(8), b""),), None),
-                lambda: C.settle(moving[: 10 * 99], moving[:600], moving[:800], 0, 0, 0, 0),
+                lambda: C.settle(
+                    *(moving[: 10 * 99], moving[:600], moving[:800], 0, 0, 0, 0),
+                    *(np.zeros(12 * 99, np.int64), 0, np.zeros(700, np.int64), 0),
+                ),
                 lambda: C.sums(buffer, moving, eights, columns, eights, zeros, zeros),
             ):
                 with contextlib.suppress(ValueError):
@@ -326,6 +339,7 @@ def test_integers_of_too_many_places_are_refused():
 LONG = (b"a" * 99, b"a" * 99, b"")
 READ = (bytes(20), bytes(20), int64(READABLE).tobytes())
 AT_ZERO = (int64([0]), int64([20]))
+REGULAR = (int64([0] * 10), int64([]), int64([0] * 8), 0, 0, 0, 0)
 LEAKS = {
     "walk": lambda: C.walk(MOVIE, 0, DESCEND, WHOLE, PASSED, 99, b"moof", (LONG,), None),
     "walk outside": lambda: C.walk(MOVIE, 1 << 40, b"", b"", b"", 99, b"", (), None),
@@ -343,10 +357,16 @@ LEAKS = {
     "samples, none": lambda: C.samples(bytes(20), int64([20]), (LONG,), 0, *[int64([0])] * 2),
     "samples, lengths": lambda: C.samples(b"a", int64([1]), (READ,), 0, *[int64([])] * 2),
     "samples outside": lambda: C.samples(b"a", int64([9]), (READ,), 0, *[int64([0])] * 2),
-    "lay_out": lambda: C.lay_out(int64([0, 8, 1] * 2).tobytes(), 1, 2, b""),
-    "lay_out, cut off": lambda: C.lay_out(b"a", 1, 2, b""),
-    "settle": lambda: C.settle(int64([0] * 10), int64([]), int64([0] * 8), 0, 0, 0, 0),
-    "settle, cut off": lambda: C.settle(int64([0]), int64([]), int64([]), 0, 0, 0, 0),
+    "lay_out": lambda: C.lay_out((int64([0, 8, 1] * 2).tobytes(),) * 2, 1, 2, b""),
+    "lay_out, cut off": lambda: C.lay_out((bytes(24), b"a"), 1, 2, b""),
+    "lay_out, no rows": lambda: C.lay_out((bytes(24), 5), 1, 2, b""),
+    "kept": lambda: C.kept(int64([0, 8, 2**56] * 2).tobytes(), 1),
+    "kept, cut off": lambda: C.kept(b"a", 1),
+    "settle": lambda: C.settle(*REGULAR, np.zeros(12, np.int64), 0, int64([]), 0),
+    "settle, no room": lambda: C.settle(*REGULAR, np.zeros(12, np.int64), 1, int64([]), 0),
+    "settle, cut off": lambda: C.settle(
+        *(int64([0]), int64([]), int64([]), 0, 0, 0, 0, np.zeros(12, np.int64), 0, int64([]), 0)
+    ),
     "join": lambda: C.join(b"abc", int64([0]), int64([1])),
     "join outside": lambda: C.join(b"abc", int64([0, 9]), int64([1, 9])),
     "columns": lambda: C.columns(b"abc", int64([0]), int64([0, 1, 0])),

@@ -49,8 +49,11 @@ CALLS = {
     "columns": lambda: C.columns(MOVIE, zeros, place),
     "fit": lambda: C.fit(MOVIE, zeros, ones + 19, (), learn),
     "samples": lambda: C.samples(bytes(20), ones[:1] + 19, (shape,), 0, zeros[:1], zeros[:1]),
-    "lay_out": lambda: C.lay_out(layout[:6].tobytes(), 99, 0, b""),
-    "settle": lambda: C.settle(trafs, zeros[:6], layout, 0, 0, -(2**63), -(2**63)),
+    "lay_out": lambda: C.lay_out((layout[:6].tobytes(),) * 2, 99, 0, b""),
+    "kept": lambda: C.kept(np.array([0, 9, 2**56] * 3).tobytes(), 1),
+    "settle": lambda: C.settle(
+        trafs, zeros[:6], layout, 0, 0, -(2**63), -(2**63), np.zeros(12, np.int64), 0, into[:7], 0
+    ),
     "join": lambda: C.join(MOVIE, zeros, ones),
     "sums": lambda: C.sums(MOVIE, zeros, ones, row, ones, flags, flags),
     "chunk_starts": lambda: C.chunk_starts(bytes([0, 0, 0, 1] * 2), 8, 0, 4, into),
@@ -87,4 +90,4 @@ def test_every_allocation_may_fail():
         [sys.executable, "-c", CHILD], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 13
+    assert len(done.stdout.splitlines()) == 14

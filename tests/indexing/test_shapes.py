@@ -18,9 +18,11 @@ from fragdex.boxes.fragments import (
     FIRST_SAMPLE_FLAGS,
 )
 from fragdex.fragments.findings import Findings
+from fragdex.fragments.table import FragmentTable, Growing, SyncTable
 from fragdex.fragments.track_info import SampleDefaults
 from fragdex.indexing import fragment_batches, headers, native, positions, shapes
 from fragdex.indexing.headers import code
+from fragdex.indexing.native_plain import kept_plain
 from fragdex.indexing.positions import MOOF
 from fragdex.indexing.resolve import TrackState, regular_tables, track_tables
 from fragdex.indexing.samples import MoofDecoder, samples_of
@@ -189,7 +191,8 @@ def test_what_is_settled_at_once_is_what_the_rules_say(made, changes):
                 trafs[row % len(trafs), column] = value
         plain = plain._replace(trafs=trafs.reshape(-1))
         before = TrackState(7, 70, 5, 3, -1)
-        fast = regular_tables(plain, layout, before)
+        tables = Growing(FragmentTable), Growing(SyncTable)
+        fast = regular_tables(plain, layout, before, *tables)
         if fast is None:
             assert changes or made.truth.samples
             event("something to look at")
@@ -198,7 +201,11 @@ def test_what_is_settled_at_once_is_what_the_rules_say(made, changes):
         findings, state, parts = Findings(), dataclasses.replace(before), plain.tables()
         where = positions.regular_positions(*parts[:2], layout)
         assert where is not None
-        assert (track_tables(track, *parts, where, layout, state, findings), state) == fast
+        for table, count in zip(tables, (plain.length, plain.marks), strict=True):
+            table.grow(count)
+        settled = track_tables(track, *parts, where, layout, state, findings)
+        assert settled == tuple(table.taken() for table in tables)
+        assert state == fast
         assert findings.all() == ()
 
 
@@ -211,6 +218,11 @@ def test_boxes_are_laid_out_alike_in_c_and_in_python(boxes):
     top = np.zeros(len(boxes), headers.ROW)
     top["type"], top["size"] = [k for k, _ in boxes], [n for _, n in boxes]
     top["offset"] = np.cumsum(top["size"]) - top["size"]
+    top["whole"] = [k in (MOOF, code("sidx"), code("moov")) for k, _ in boxes]
+    top["header"] = 8
+    fast, plain = native.kept(top), kept_plain(top)
+    assert [n.tolist() for n in fast[:2]] == [n.tolist() for n in plain[:2]]
+    assert fast[2:] == plain[2:]
     for parts in ([top], [top[:3], top[3:]], []):
         fast, plain = positions.lay_out(parts), positions.lay_out_plain(parts)
         for name in ("moof", "start", "stop", "moof_stop", "mdat_start", "mdat_stop"):

@@ -215,6 +215,10 @@ MOST_GROWTH = 16
 """How many times what is needed is reserved at most where a table grows."""
 
 
+SPARE = 1024
+"""Rows that are reserved besides, and kept though nothing was written to them."""
+
+
 class Growing(Generic[T]):
     """A table that grows part by part; its parts are copied at once and need not stay.
 
@@ -227,48 +231,95 @@ class Growing(Generic[T]):
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
         self._only: T | None = None
-        self._columns: list[npt.NDArray[Any]] = []
+        self._numbers = [column.name for column in kind.schema() if column.dtype == "i8"]
+        self._cells = np.empty((len(self._numbers), 0), np.int64)
+        self._others: dict[str, npt.NDArray[Any]] = {
+            column.name: np.zeros(0, column.dtype)
+            for column in kind.schema()
+            if column.dtype != "i8"
+        }
         self._rows = 0
 
-    def add(self, part: T, done: float = 0.5) -> None:
-        """Put rows after those that are there; `done`: the share of all rows there then are.
+    def add(self, part: T, done: float | None = 0.5) -> None:
+        """Put rows after those that are there.
 
-        It is a guess that spares copies. Memory that is reserved and not written to costs nothing.
+        Args:
+            part: the rows.
+            done: the share of all rows there then are; None: no more come. It is a guess that
+                spares copies. Memory that is reserved and not written to costs nothing.
         """
         if not len(part):
             return
         if not self._rows:
             self._only, self._rows = part, len(part)
             return
-        if self._only is not None:
-            self._columns = list(self._only.columns().values())
-            self._only = None
-        start, stop = self._rows, self._rows + len(part)
-        if stop > len(self._columns[0]):
-            room = int(stop * min(MOST_GROWTH, 1.05 / max(done, 0.01))) + 1024
-            larger = [np.empty(room, column.dtype) for column in self._columns]
-            for old, new in zip(self._columns, larger, strict=True):
-                new[:start] = old[:start]
-            self._columns = larger
-        for whole, piece in zip(self._columns, part.columns().values(), strict=True):
-            whole[start:stop] = piece
-        self._rows = stop
+        cells, start = self.reserve(len(part), done)
+        self._write(part, cells, start)
+        self._rows += len(part)
+
+    def reserve(self, rows: int, done: float | None = 0.5) -> tuple[Int64, int]:
+        """Room for more rows, for who writes them there and lets the table `grow` by them.
+
+        Args:
+            rows: how many.
+            done: as in `add`.
+
+        Returns: the columns of int64 as rows of one array, and the first place after what is
+        there; the other columns are 0.
+
+        >>> table = Growing(SyncTable)
+        >>> cells, start = table.reserve(2)
+        >>> cells[:, start : start + 2] = 7
+        >>> table.grow(2)
+        >>> table.taken().cts
+        array([7, 7])
+        """
+        stop = self._rows + rows
+        if stop > self._cells.shape[1] or self._only is not None:
+            room = stop
+            if done is not None:
+                room = int(stop * min(MOST_GROWTH, 1.05 / max(done, 0.01))) + SPARE
+            cells, others = self._cells, self._others
+            self._cells = np.empty((len(cells), room), np.int64)
+            self._others = {name: np.zeros(room, old.dtype) for name, old in others.items()}
+            if self._only is not None:
+                self._write(self._only, self._cells, 0)
+                self._only = None
+            else:
+                self._cells[:, : self._rows] = cells[:, : self._rows]
+                for name, old in others.items():
+                    self._others[name][: self._rows] = old[: self._rows]
+        return self._cells, self._rows
+
+    def _write(self, part: T, cells: Int64, start: int) -> None:
+        stop = start + len(part)
+        for row, name in enumerate(self._numbers):
+            cells[row, start:stop] = getattr(part, name)
+        for name, whole in self._others.items():
+            whole[start:stop] = getattr(part, name)
+
+    def grow(self, rows: int) -> None:
+        """Count rows in that were written where `reserve` said."""
+        self._rows += rows
 
     def last(self, name: str) -> Any:
         """The value of a column in the last row; there must be one."""
         if self._only is not None:
             return getattr(self._only, name)[-1]
-        place = [column.name for column in self._kind.schema()].index(name)
-        return self._columns[place][self._rows - 1]
+        if name in self._others:
+            return self._others[name][self._rows - 1]
+        return self._cells[self._numbers.index(name), self._rows - 1]
 
     def taken(self) -> T:
         """All rows as a table; the columns are given away, nothing can be added any more."""
-        if self._only is not None or not self._rows:
-            return self._only if self._only is not None else self._kind.empty()
-        for whole in self._columns:
-            # No one else has seen the column, so that it may move.
-            whole.resize(self._rows, refcheck=False)
-        return self._kind(*self._columns)
+        if self._only is not None:
+            return self._only
+        rows, cells, others = self._rows, self._cells, self._others
+        if cells.shape[1] > rows + rows // 8 + SPARE:
+            cells = cells[:, :rows].copy()
+            others = {name: whole[:rows].copy() for name, whole in others.items()}
+        columns = dict(zip(self._numbers, cells, strict=True)) | others
+        return self._kind(**{name: column[:rows] for name, column in columns.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -16,7 +16,7 @@ import numpy as np
 from fragdex.boxes import parse_box
 from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments.findings import Finding, Findings
-from fragdex.indexing.fragment_batches import Section
+from fragdex.indexing.fragment_batches import Section, last_place
 from fragdex.indexing.headers import ROW, Rows, code
 from fragdex.indexing.periods import Moov, Rules, period
 from fragdex.indexing.positions import LEAD_CODES, MDAT, MOOF, lay_out
@@ -265,23 +265,21 @@ def _before_lead(tail: Rows, resume: int) -> int:
     return resume
 
 
-_NONE = np.zeros(0, np.int64)
-
-
 def _tail(scan: Scan) -> Rows:
     """Rows of the last top-level boxes, with the last fragment and what introduces it."""
     parts: list[Rows] = []
     has_tail = False
     for top in reversed(scan.tops()):
-        moofs = np.flatnonzero(top["type"] == MOOF) if scan.moof_count else _NONE
-        if len(moofs) > 1:
-            # What stands before the first moof belongs to no requested fragment.
-            parts.insert(0, top[moofs[-2] :])
+        last = last_place(top, MOOF) if scan.moof_count else None
+        before = last_place(top[:last], MOOF) if last else None
+        if before is not None:
+            # What stands before it belongs to no requested fragment.
+            parts.insert(0, top[before:])
             break
         parts.insert(0, top)
         if has_tail:
             break
-        has_tail = len(moofs) > 0
+        has_tail = last is not None
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.zeros(0, ROW)

@@ -94,6 +94,11 @@ class PlainTrack(NamedTuple):
         """Trafs."""
         return len(self.trafs) // (3 + len(Runs.schema()))
 
+    @property
+    def marks(self) -> int:
+        """Sync samples, evenly spaced ones as one."""
+        return len(self.points) // len(SyncPoints.schema())
+
     def moved(self, moofs: int, runs: int) -> PlainTrack:
         """The same with so many moofs and so many trafs of the track before them."""
         if not moofs and not runs:

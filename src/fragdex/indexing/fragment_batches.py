@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.boxes import Box
 from fragdex.boxes.limits import MAX_TRACKS
@@ -41,6 +43,10 @@ from fragdex.indexing.sync import Expansion, merged
 
 ENOUGH = 2048
 """Fragments that are settled together; fewer cost more calls, more leave the processor's cache."""
+
+
+Parts: TypeAlias = tuple[Growing[FragmentTable], Growing[SyncTable]]
+"""The tables of one track, as far as they are settled."""
 
 
 @dataclass(slots=True)
@@ -74,9 +80,7 @@ class Section:
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
     doubted: set[int] = field(default_factory=set)
     done: float = 0.5
-    _parts: dict[int, tuple[Growing[FragmentTable], Growing[SyncTable]]] = field(
-        default_factory=dict
-    )
+    _parts: dict[int, Parts] = field(default_factory=dict)
     _groups: dict[int, list[SampleGroup]] = field(default_factory=dict)
     _batches: list[Batch] = field(default_factory=list)
     _tops: list[Rows] = field(default_factory=list)
@@ -113,8 +117,7 @@ class Section:
 
         Other boxes may stand between: only a moof shows that no more media data comes.
         """
-        came = _moofs_and_mdats(top)
-        if not len(came) or top["type"][came[0]] != MOOF:
+        if _first_of_them(top) != MOOF:
             return False
         passed = next(pair for pair in map(_last_of_them, reversed(self._tops)) if pair)
         return passed == MDAT
@@ -124,7 +127,7 @@ class Section:
         first = self._batches[0].first_moof
         plain = joined_plain(self._batches)
         if plain is not None:
-            if not self._settle_plain(plain, layout, findings):
+            if not self._settle_plain(plain, layout, findings, self.done):
                 self.deferred = True
                 return
             self._go_on()
@@ -143,28 +146,38 @@ class Section:
         Boxes after that introduce the moof.
         """
         tail = [self._tops.pop()]
-        while not (tail[-1]["type"] == MDAT).any():
+        while (mdat := last_place(tail[-1], MDAT)) is None:
             tail.append(self._tops.pop())
-        tail[-1] = tail[-1][np.flatnonzero(tail[-1]["type"] == MDAT)[-1] :]
+        tail[-1] = tail[-1][mdat:]
         self._tops = tail[::-1]
         self._batches.clear()
         self._waiting = 0
 
-    def _settle_plain(self, plain: Plain, layout: Layout, findings: Findings) -> bool:
-        """Settle fragments that are already separated by track; False where one is not regular."""
+    def _settle_plain(
+        self, plain: Plain, layout: Layout, findings: Findings, done: float | None
+    ) -> bool:
+        """Settle fragments that are already separated by track; False where one is not regular.
+
+        `done`: as in `Growing.add`.
+        """
         self.doubted |= {track for track, rows in plain.items() if rows.doubted}
         if len(self.states) + len(plain) > MAX_TRACKS:
             return False
-        tables: dict[int, Settled] = {}
         states: dict[int, TrackState] = {}
+        parts: dict[int, Parts] = {}
         for track, rows in plain.items():
-            regular = regular_tables(rows, layout, self.states.get(track) or TrackState())
-            if regular is None:
+            parts[track] = self._parts.get(track) or (Growing(FragmentTable), Growing(SyncTable))
+            state = self.states.get(track) or TrackState()
+            later = regular_tables(rows, layout, state, *parts[track], done)
+            if later is None:
                 return self._settle_by_rules(plain, layout, findings)
-            tables[track], states[track] = regular
+            states[track] = later
         self.states |= states
-        for track, settled in tables.items():
-            self._put(track, settled)
+        self._parts |= parts
+        for track, rows in plain.items():
+            fragments, sync = parts[track]
+            fragments.grow(rows.length)
+            sync.grow(rows.marks)
         return True
 
     def _settle_by_rules(
@@ -240,7 +253,7 @@ class Section:
         plain = None if self.deferred else joined_plain(self._batches)
         if plain is None or last.first_moof + len(last.damaged) > moofs:
             return False
-        return self._settle_plain(plain, lay_out(self._tops), findings)
+        return self._settle_plain(plain, lay_out(self._tops), findings, None)
 
     def _put(self, track: int, tables: Settled) -> None:
         if track not in self._parts:
@@ -363,14 +376,44 @@ def _stated(batches: Sequence[Batch], *, last: bool) -> dict[int, int]:
     return times
 
 
-def _moofs_and_mdats(top: Rows) -> Int64:
-    return np.flatnonzero((top["type"] == MOOF) | (top["type"] == MDAT))
+NEAR = 8
+"""Boxes at an end of a stretch that are looked at before all others."""
+
+
+def last_place(top: Rows, kind: int) -> int | None:
+    """Number of the last box of a type, or None.
+
+    >>> from fragdex.indexing.headers import ROW
+    >>> rows = np.zeros(9, ROW)
+    >>> rows["type"][0] = 7
+    >>> last_place(rows, 0), last_place(rows, 7), last_place(rows, 8)
+    (8, 0, None)
+    """
+    types = top["type"]
+    near: list[int] = types[-NEAR:].tolist()
+    if kind in near:
+        return len(types) - 1 - near[::-1].index(kind)
+    places = np.flatnonzero(types == kind)
+    return int(places[-1]) if len(places) else None
+
+
+def _first_of_them(top: Rows) -> int:
+    """Type of the first moof or mdat among boxes, or 0."""
+    types = top["type"]
+    near = (kind for kind in types[:NEAR].tolist() if kind in (MOOF, MDAT))
+    return next(near, 0) or _any_of_them(types, 0)
 
 
 def _last_of_them(top: Rows) -> int:
     """Type of the last moof or mdat among boxes, or 0."""
-    places = _moofs_and_mdats(top)
-    return int(top["type"][places[-1]]) if len(places) else 0
+    types = top["type"]
+    near = (kind for kind in types[-NEAR:].tolist()[::-1] if kind in (MOOF, MDAT))
+    return next(near, 0) or _any_of_them(types, -1)
+
+
+def _any_of_them(types: npt.NDArray[np.uint32], which: int) -> int:
+    places = np.flatnonzero((types == MOOF) | (types == MDAT))
+    return int(types[places[which]]) if len(places) else 0
 
 
 def read_batch(

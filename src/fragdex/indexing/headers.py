@@ -96,6 +96,22 @@ class Shaped(NamedTuple):
     tracks: tuple[tuple[bytes, bytes, bool], ...]
 
 
+class Kept(NamedTuple):
+    """Top-level boxes that are kept whole, of some rows.
+
+    Attributes:
+        offsets, sizes: of each.
+        others: (number among them, type) of those that are no moof.
+        whole_bytes: of them all; header_bytes: of the headers of all other boxes.
+    """
+
+    offsets: Int64
+    sizes: Int64
+    others: list[tuple[int, int]]
+    whole_bytes: int
+    header_bytes: int
+
+
 class RowColumns(NamedTuple):
     """Where 32-bit columns stand in a row of samples, in bytes from its start; -1: nowhere.
 

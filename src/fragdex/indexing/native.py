@@ -25,6 +25,7 @@ from fragdex.indexing.headers import (
     WHOLE,
     Extents,
     Int64,
+    Kept,
     Mask,
     Programs,
     RowColumns,
@@ -32,6 +33,7 @@ from fragdex.indexing.headers import (
     Shaped,
     Sums,
     Walked,
+    code,
 )
 from fragdex.indexing.native_plain import (
     chunk_starts_plain,
@@ -40,6 +42,7 @@ from fragdex.indexing.native_plain import (
     in_order,
     join_plain,
     join_sync_plain,
+    kept_plain,
     places_plain,
     sums_plain,
     walk_plain,
@@ -47,6 +50,8 @@ from fragdex.indexing.native_plain import (
 
 Learn: TypeAlias = Callable[[memoryview], tuple[bytes, bytes, bytes] | None]
 """Bytes of a box → its shape, one of `Programs`; None where it has none."""
+
+MOOF = code("moof")
 
 compiled: Any = None
 """The compiled loops, or None."""
@@ -352,6 +357,23 @@ def extents(
 _NONE = np.zeros(0, np.int64)
 
 
+def kept(top: Rows) -> Kept:
+    """The boxes among some rows that are kept whole.
+
+    >>> rows = np.zeros(1, ROW)
+    >>> rows["whole"], rows["size"], rows["type"] = True, 9, 1
+    >>> kept(rows).others, kept(rows).whole_bytes
+    ([(0, 1)], 9)
+    """
+    if compiled is None:
+        return kept_plain(top)
+    places, others, whole_bytes, header_bytes = compiled.kept(np.ascontiguousarray(top).data, MOOF)
+    offsets, sizes = _table(places, 2)
+    pairs = np.frombuffer(others, np.int64).reshape(-1, 2).tolist()
+    noted = [(number, kind) for number, kind in pairs]
+    return Kept(offsets, sizes, noted, whole_bytes, header_bytes)
+
+
 def lay_out(tops: Sequence[Rows], moof: int, mdat: int, lead: bytes) -> tuple[Int64, Int64]:
     """Where fragments and media data lie; only with the compiled loops.
 
@@ -364,14 +386,21 @@ def lay_out(tops: Sequence[Rows], moof: int, mdat: int, lead: bytes) -> tuple[In
     the first and the last mdat that are its own, payload of the last one), and of the mdats
     (payload), as `Layout` of `positions` names them.
     """
-    rows = b"".join([np.ascontiguousarray(top).data for top in tops])
+    rows = tuple([np.ascontiguousarray(top).data for top in tops])
     moofs, mdats = compiled.lay_out(rows, moof, mdat, lead)
     return _table(moofs, 8), _table(mdats, 2)
 
 
 def settle(
-    trafs: Int64, points: Int64, layout: Int64, state: tuple[int, int, int, int]
-) -> tuple[Int64, Int64, int, int, int, int] | None:
+    trafs: Int64,
+    points: Int64,
+    layout: Int64,
+    state: tuple[int, int, int, int],
+    table: Int64,
+    table_start: int,
+    sync: Int64,
+    sync_start: int,
+) -> tuple[int, int, int, int] | None:
     """The tables of one track whose trafs are regular; only with the compiled loops.
 
     Args:
@@ -379,16 +408,16 @@ def settle(
         layout: columns of the moofs, as `lay_out` gives them.
         state: samples and rows of the track before, decode time of the last traf with a tfdt of
             32 bits, and of the last one that has samples; -2^63: there is none.
+        table, sync: take the columns of a fragment table but for its flags, and those of a sync
+            table, from these rows on; there must be room (ValueError).
 
-    Returns: the columns of a fragment table but for its flags, those of a sync table, the decode
-    time after the last sample, samples so far, and the other two of `state`; None where something
-    is not regular.
+    Returns: the decode time after the last sample, samples so far, and the other two of `state`;
+    None where something is not regular, then what was written says nothing.
     """
-    settled = compiled.settle(trafs, points, layout, *state)
-    if settled is None:
-        return None
-    table, sync, next_dts, samples, short_time, began = settled
-    return _table(table, 12), _table(sync, 7), next_dts, samples, short_time, began
+    settled: tuple[int, int, int, int] | None = compiled.settle(
+        trafs, points, layout, *state, table, table_start, sync, sync_start
+    )
+    return settled
 
 
 def join_sync(rows: Int64) -> Int64:

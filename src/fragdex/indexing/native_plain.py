@@ -24,6 +24,7 @@ from fragdex.indexing.headers import (
     Extents,
     Fits,
     Int64,
+    Kept,
     Mask,
     Packed,
     RowColumns,
@@ -158,6 +159,22 @@ def _rows(buffer: memoryview, starts: list[int], odd: dict[int, tuple[int, int]]
         top["size"][row], top["header"][row] = size, length
     top["whole"] = np.isin(top["type"], list(WHOLE_CODES))
     return top
+
+
+def kept_plain(top: Rows) -> Kept:
+    """`kept` in Python.
+
+    >>> kept_plain(np.zeros(2, ROW)).others
+    []
+    """
+    whole = np.flatnonzero(top["whole"])
+    offsets, sizes, types = (top[name][whole] for name in ("offset", "size", "type"))
+    where = np.flatnonzero(types != _MOOF)
+    others = list(zip(where.tolist(), types[where].tolist(), strict=True))
+    headers = top["header"].astype(np.int64)
+    return Kept(
+        offsets, sizes, others, int(sizes.sum()), int(headers.sum()) - int(headers[whole].sum())
+    )
 
 
 def columns_plain(

@@ -15,7 +15,15 @@ import numpy.typing as npt
 
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.table import FARTHEST, NULL, FragmentFlags, FragmentTable, Int64, SyncTable
+from fragdex.fragments.table import (
+    FARTHEST,
+    NULL,
+    FragmentFlags,
+    FragmentTable,
+    Growing,
+    Int64,
+    SyncTable,
+)
 from fragdex.indexing import native
 from fragdex.indexing.batch import PlainTrack, Trafs, track_ids
 from fragdex.indexing.positions import (
@@ -133,17 +141,25 @@ def _same_rows(owner: Int64, owners: Runs | Trafs) -> bool:
 
 
 def regular_tables(
-    plain: PlainTrack, layout: Layout, state: TrackState
-) -> tuple[Settled, TrackState] | None:
+    plain: PlainTrack,
+    layout: Layout,
+    state: TrackState,
+    fragments: Growing[FragmentTable],
+    sync: Growing[SyncTable],
+    done: float | None = None,
+) -> TrackState | None:
     """What `track_tables` makes of positions by the rule, where there is nothing to note.
 
     Args:
         plain: of the track; its moofs count in `layout`.
         layout: where fragments and media data lie.
         state: where the track continues; it stays as it is.
+        fragments, sync: the rows are written after those of these tables, which do not have them
+            until they `grow` by the rows and the marks of `plain`.
+        done: as in `Growing.add`.
 
-    Returns: the tables, and where the track continues then; None where something must be looked at
-    more closely, or the C extension is not there.
+    Returns: where the track continues then; None where something must be looked at more closely,
+    or the C extension is not there.
     """
     if layout.columns is None:
         return None
@@ -152,20 +168,18 @@ def regular_tables(
         plain.points,
         layout.columns,
         (state.samples, state.rows, _or_null(state.short_time), _or_null(state.began)),
+        *(*fragments.reserve(plain.length, done), *sync.reserve(plain.marks, done)),
     )
     if settled is None:
         return None
-    table, sync, next_dts, samples, short_time, began = settled
-    rows = table.shape[1]
-    fragments = FragmentTable(*(*table, np.zeros(rows, np.uint32)))
-    later = TrackState(
+    next_dts, samples, short_time, began = settled
+    return TrackState(
         next_dts,
         samples,
-        state.rows + rows,
+        state.rows + plain.length,
         None if short_time == NULL else short_time,
         None if began == NULL else began,
     )
-    return (fragments, SyncTable(*sync)), later
 
 
 def _or_null(time: int | None) -> int:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from fragdex.box_header import read_header
 from fragdex.boxes import Box
@@ -23,7 +22,7 @@ from fragdex.fragments.table import Int64
 from fragdex.fragments.track_info import Movie, SampleDefaults
 from fragdex.indexing import headers, native
 from fragdex.indexing.fragment_batches import Section, read_batch
-from fragdex.indexing.headers import Boxes, Rows, Shaped, Walked, code
+from fragdex.indexing.headers import Boxes, Kept, Rows, Shaped, Walked, code
 from fragdex.indexing.moov import MAX_PLAIN, audit_tracks, plain_moov, read_moov
 from fragdex.indexing.movie import decoders, read_movie, sample_tables
 from fragdex.indexing.progressive import names_samples
@@ -111,30 +110,27 @@ class ScanState:
         self, kept: bytes | bytearray, top: Rows, shaped: Shaped | None = None
     ) -> None:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
-        whole = np.flatnonzero(top["whole"])
-        offsets, sizes = top["offset"][whole], top["size"][whole]
-        boxes = Boxes(np.cumsum(sizes) - sizes, sizes, offsets, shaped)
-        self._split(memoryview(kept).toreadonly(), top, boxes, top["type"][whole])
+        whole = native.kept(top)
+        places = np.cumsum(whole.sizes) - whole.sizes
+        boxes = Boxes(places, whole.sizes, whole.offsets, shaped)
+        self._split(memoryview(kept).toreadonly(), top, boxes, whole)
 
     def take(self, view: memoryview, met: Walked) -> None:
         """Take what a walk over the whole file met; its bytes stay readable in `view`."""
-        top = met.top
-        whole = np.flatnonzero(top["whole"])
-        offsets = top["offset"][whole]
-        boxes = Boxes(offsets, top["size"][whole], offsets, met.shaped)
-        self._split(view, top, boxes, top["type"][whole])
+        whole = native.kept(met.top)
+        boxes = Boxes(whole.offsets, whole.sizes, whole.offsets, met.shaped)
+        self._split(view, met.top, boxes, whole)
 
-    def note_top(self, top: Rows) -> None:
-        """Keep rows of top-level boxes.
+    def note_top(self, top: Rows, whole: Kept) -> None:
+        """Keep rows of top-level boxes; `whole`: those of them that are kept whole.
 
         Raises:
             LimitExceeded: the file has more than a named limit.
         """
         self._top.append(top)
         self._top_count += len(top)
-        whole, headers = int(top["size"].dot(top["whole"])), top["header"]
-        self.whole_bytes += whole
-        self.box_bytes += whole + int(headers.sum()) - int(headers.dot(top["whole"]))
+        self.whole_bytes += whole.whole_bytes
+        self.box_bytes += whole.whole_bytes + whole.header_bytes
         if self._top_count > MAX_TOP_LEVEL:
             raise LimitExceeded(
                 "the file has too many boxes",
@@ -143,25 +139,27 @@ class ScanState:
                 found=f"more than {self._top_count}",
             )
 
-    def _split(
-        self, buffer: memoryview, top: Rows, whole: Boxes, types: npt.NDArray[np.uint32]
-    ) -> None:
+    def _split(self, buffer: memoryview, top: Rows, whole: Boxes, kept: Kept) -> None:
         """Hand on captured boxes, and the fragments between one moov and the next.
 
         Args:
             buffer: holds the whole boxes.
             top: rows of all top-level boxes, places in the file.
-            whole: those of them that are kept; types: of each of those.
+            whole: those of them that are kept; kept: what else is known of them.
         """
         if not len(top):
             return
-        self.note_top(top)
-        is_moof = types == MOOF
+        self.note_top(top, kept)
+        if not kept.others:
+            self._fragments(buffer, top, whole)
+            return
+        is_moof = np.ones(len(whole.places), np.bool_)
+        is_moof[[index for index, _ in kept.others]] = False
         start = 0
-        for index in np.flatnonzero(~is_moof).tolist():
+        for index, kind in kept.others:
             at = int(whole.places[index])
             data = all_of(buffer, whole.sizes) or bytes(buffer[at : at + int(whole.sizes[index])])
-            captured = Captured(int(whole.offsets[index]), int(types[index]), data)
+            captured = Captured(int(whole.offsets[index]), kind, data)
             self._capture(captured)
             if captured.type == MOOV:
                 split = int(np.searchsorted(top["offset"], captured.offset))
@@ -170,9 +168,8 @@ class ScanState:
                 # Fragments were counted through; after a moov they are read again.
                 start, top, whole = index, top[split:], whole._replace(shaped=None)
                 self._begin(captured)
-        if start or not is_moof.all():
-            whole = whole.some(start + np.flatnonzero(is_moof[start:]), whole.shaped)
-        self._fragments(buffer, top, whole)
+        rest = start + np.flatnonzero(is_moof[start:])
+        self._fragments(buffer, top, whole.some(rest, whole.shaped))
 
     def _capture(self, captured: Captured) -> None:
         self.captured.append(captured)
@@ -534,7 +531,7 @@ class Scan(ScanState):
         row["offset"], row["type"] = at, kind
         row["size"], row["header"] = size - at, 8
         if kind == MDAT:
-            self.note_top(row)
+            self.note_top(row, native.kept(row))
             self.sections[-1].add(row, None, self.findings)
         elif _kept(kind) and len(self._carry) == size - at:
             whole = bytearray(self._carry)
