@@ -25,10 +25,13 @@ known = cache(film)
 
 
 def damaged(good: Film, kind: str, start: int, stop: int, seed: int = 0) -> bytes:
-    data = bytearray(good.without_moov())
+    return damage(good.without_moov(), kind, start, min(stop, good.mdat[1]), seed)
+
+
+def damage(whole: bytes, kind: str, start: int, stop: int, seed: int = 0) -> bytes:
+    data = bytearray(whole)
     if kind == "cut":
         return bytes(data[:start])
-    stop = min(stop, good.mdat[1])
     data[start:stop] = (
         bytes(stop - start) if kind == "zeros" else Random(seed).randbytes(stop - start)
     )

@@ -7,39 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.repairing.bits import Bits
 from tests.repairing.broken import film
 from tests.repairing.test_no_good_film import with_sets
 
 import fragdex
 from fragdex.indexing.codecs import Missing
 from fragdex.repairing import hevc
-
-
-class Bits:
-    """Writes what a parameter set is made of (ISO/IEC 23008-2, 9.2)."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def put(self, value: int, width: int = 1) -> None:
-        self.text += f"{value:0{width}b}" if width else ""
-
-    def ue(self, value: int) -> None:
-        digits = f"{value + 1:b}"
-        self.text += "0" * (len(digits) - 1) + digits
-
-    def unit(self, kind: int) -> bytes:
-        text = self.text + "1"
-        text += "0" * (-len(text) % 8)
-        data = bytes(int(text[at : at + 8], 2) for at in range(0, len(text), 8))
-        escaped, zeros = bytearray(), 0
-        for byte in data:
-            if zeros >= 2 and byte <= 3:
-                escaped.append(3)
-                zeros = 0
-            escaped.append(byte)
-            zeros = 0 if byte else zeros + 1
-        return bytes([kind << 1, 1]) + bytes(escaped)
 
 
 def profile(bits: Bits, layers: int, draw: Any) -> None:
@@ -159,7 +133,7 @@ def sequence_sets(draw: Any) -> tuple[bytes, tuple[int, int] | None]:
     if has_vui:
         usability(bits, draw, ticks)
     bits.put(0)
-    return bits.unit(hevc.SPS), ticks
+    return bits.unit(bytes([hevc.SPS << 1, 1])), ticks
 
 
 def usability(bits: Bits, draw: Any, ticks: tuple[int, int] | None) -> None:
@@ -234,7 +208,7 @@ def video_sets(draw: Any) -> tuple[bytes, tuple[int, int] | None]:
     bits.put(0, width * count)
     ticks = draw(st.none() | st.tuples(*[st.integers(1, 2**32 - 1)] * 2))
     clock(bits, ticks)
-    return bits.unit(hevc.VPS), ticks
+    return bits.unit(bytes([hevc.VPS << 1, 1])), ticks
 
 
 @given(video_sets())

@@ -29,6 +29,8 @@ _ENDS: Final = (10, 11)
 FILLER: Final = 12
 _HIGH: Final = (100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135)
 _MOST_POC: Final = 1 << 31
+MOST_RATES: Final = 32
+"""Rates of the decoder model (cpb_cnt_minus1, E.2.2)."""
 
 
 class Sps(NamedTuple):
@@ -43,6 +45,8 @@ class Sps(NamedTuple):
         cycle: offset_for_ref_frame, and what comes first: offset_for_non_ref_pic.
         width, height: pixels of a picture, cropping taken off.
         ticks: num_units_in_tick and time_scale, or None.
+        delays: bits in front of pic_struct in picture timing messages (D.1.3), or None: these have
+            no timestamps.
         identity: profile, compatibility and level.
     """
 
@@ -57,6 +61,7 @@ class Sps(NamedTuple):
     width: int
     height: int
     ticks: Ticks | None
+    delays: int | None
     identity: bytes
 
 
@@ -109,9 +114,7 @@ def sps_of(unit: bytes) -> tuple[int, Sps]:
         height -= (top + bottom) * high
     if not (0 < width <= 1 << 15 and 0 < height <= 1 << 15):
         raise Missing
-    ticks = None
-    if bits.take(1):
-        ticks = _timing(bits)
+    ticks, delays = _timing(bits) if bits.take(1) else (None, None)
     sps = Sps(
         frame_num_bits,
         order_type,
@@ -124,6 +127,7 @@ def sps_of(unit: bytes) -> tuple[int, Sps]:
         width,
         height,
         ticks,
+        delays,
         identity,
     )
     return number, sps
@@ -137,13 +141,40 @@ def _skip_scaling_list(bits: Golomb, size: int) -> None:
         last = following or last
 
 
-def _timing(bits: Golomb) -> Ticks | None:
-    """num_units_in_tick and time_scale of VUI parameters (E.1.1)."""
+def _timing(bits: Golomb) -> tuple[Ticks | None, int | None]:
+    """num_units_in_tick and time_scale of VUI parameters (E.1.1), and `Sps.delays`."""
+    ticks = None
     try:
         pass_signal(bits)
-        return take_ticks(bits)
+        left = bits.left
+        ticks = take_ticks(bits)
+        if bits.left < left - 1:
+            bits.take(1)
+        return ticks, _delays(bits)
     except Missing:
-        return None
+        return ticks, None
+
+
+def _delays(bits: Golomb) -> int | None:
+    """`Sps.delays`, by the parameters of the decoder model (E.1.2)."""
+    delays = has_model = 0
+    for _ in range(2):
+        if not bits.take(1):
+            continue
+        has_model = 1
+        rates = bits.ue() + 1
+        if rates > MOST_RATES:
+            raise Missing
+        bits.take(8)
+        for _ in range(rates):
+            bits.ue()
+            bits.ue()
+            bits.take(1)
+        bits.take(5)
+        delays = bits.take(5) + 1 + bits.take(5) + 1
+        bits.take(5)
+    bits.take(has_model)
+    return delays if bits.take(1) else None
 
 
 class Avc(NalUnits):
@@ -153,10 +184,17 @@ class Avc(NalUnits):
     'before'
     """
 
+    messages = SEI
+
     def __init__(self, length_size: int = 4) -> None:
         super().__init__(length_size)
         self._before = (0, 0)
         self._frames = (0, 0)
+
+    @property
+    def delays(self) -> int | None:
+        """`Sps.delays` of the first sequence parameter set."""
+        return next((one.delays for one in self.sets.values() if isinstance(one, Sps)), None)
 
     def kind_of(self, unit: bytes, size: int) -> str | None:
         """As `NalUnits.kind_of`: nal_unit_type, and the nal_ref_idc it requires (7.4.1)."""

@@ -211,6 +211,7 @@ class Hevc(NalUnits):
 
     header = 2
     type_bits = 0x7E
+    messages = PREFIX_SEI
 
     def __init__(self, length_size: int = 4) -> None:
         super().__init__(length_size)

@@ -119,6 +119,8 @@ class NalUnits(Syntax):
     """Bits of the first byte of a unit that say its type."""
     header = 1
     """Bytes of the header of a unit."""
+    messages: int
+    """The type of units with messages (SEI) in front of pictures."""
 
     def __init__(self, length_size: int = 4) -> None:
         self.length_size = length_size
@@ -126,6 +128,12 @@ class NalUnits(Syntax):
         self.raw: dict[tuple[int, int], bytes] = {}
         self._leads: dict[int, set[tuple[int, ...]]] = {}
         self._tables: tuple[bytes, ...] | None = None
+
+    @classmethod
+    def type_of(cls, unit: bytes) -> int:
+        """The type of a unit, by its first byte."""
+        bits = cls.type_bits
+        return (unit[0] & bits) >> (bits & -bits).bit_length() - 1
 
     @abstractmethod
     def kind_of(self, unit: bytes, size: int) -> str | None:

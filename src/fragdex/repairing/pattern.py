@@ -22,6 +22,7 @@ from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.sound import Aac, Ac3, MpegAudio
 from fragdex.repairing.syntax import HOLE, Syntax, Window
+from fragdex.repairing.telemetry import Gpmf
 from fragdex.repairing.vp9 import HEAD, Vp9
 from fragdex.seeking.model import Track
 from fragdex.sources import Source
@@ -118,7 +119,8 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
         return Opus(samples, packets)
     if info.format == "vp09":
         return _vp9(samples, source)
-    syntax = _video(track, stsd.children) or _sound(track, stsd.children[0])
+    syntax: Syntax | None = Gpmf() if info.format == "gpmd" else None
+    syntax = syntax or _video(track, stsd.children) or _sound(track, stsd.children[0])
     if syntax is None:
         return f"how samples of {info.codec or info.format!r} end is not known here"
     if not tried:

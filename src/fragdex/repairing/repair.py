@@ -13,6 +13,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, Unprocessable
 from fragdex.formats.clip_movie import traks_of
 from fragdex.fragments.table import SampleTable
+from fragdex.indexing.codecs import RATES
 from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
 from fragdex.repairing.between import Between, PacketPace, pace_of
@@ -22,17 +23,17 @@ from fragdex.repairing.media_data import (
     Stretch,
     has_moov_in,
     may_hide_moov,
-    movie_of,
     opened_up,
-    rate_in,
     stretches_of,
-    syntax_in,
     unique_ids,
     with_hidden_moov,
     with_right_header,
 )
 from fragdex.repairing.nal_units import NalUnits
+from fragdex.repairing.new_movie import movie_of
 from fragdex.repairing.pattern import Pattern, marks_open_pictures, pattern_of, syntax_of
+from fragdex.repairing.rates import MOST_RATE, Rate, decided
+from fragdex.repairing.stream import rate_of_timestamps, rates_in, stream_in
 from fragdex.repairing.syntax import Window
 from fragdex.repairing.tables import (
     ENOUGH,
@@ -57,8 +58,6 @@ Progress: TypeAlias = Callable[[int, int], object] | None
 State: TypeAlias = Literal["proved", "guessed", "lost", "structure"]
 SURE: Final = 0.9
 """Part of the samples that are where the tables say: nothing else is tried."""
-MOST_RATE: Final = 1000
-DEFAULT_RATE: Final = Fraction(25)
 MOST_MOVES: Final = 64
 """Shifts that are tried."""
 MOST_SPANS: Final = 1 << 16
@@ -477,7 +476,19 @@ def _by_walk(
         if isinstance(lane.syntax, Between):
             pace = pace_of(pattern.track, patterns[0].track)
     lost = _walk(source, size, stretches, lanes, pace, progress)
+    for pattern, lane in zip(patterns, lanes, strict=True):
+        if isinstance(lane.syntax, NalUnits) and pattern.steady and pattern.duration:
+            findings += _contradictions(source, pattern, lane.syntax, lane)
     return _made(source, size, stretches, model.boxes, patterns, lanes, lost, findings)
+
+
+def _contradictions(source: Source, pattern: Pattern, syntax: NalUnits, lane: Lane) -> list[str]:
+    """What the clock in the pictures says against the rate of the good file."""
+    clock = rate_of_timestamps(source, syntax, lane)
+    if clock is None:
+        return []
+    good = Rate(Fraction(pattern.track.timescale, pattern.duration), "the times of the good file")
+    return decided([good, clock], is_given=True)[1]
 
 
 def _by_stream(
@@ -487,22 +498,39 @@ def _by_stream(
     rate: Fraction | None,
     progress: Progress,
 ) -> Repair:
-    """The pictures of a file, as the parameter sets among them say."""
-    syntax = syntax_in(source, stretches)
-    if syntax is None:
+    """The pictures of a file and the sound between them, as they say of themselves."""
+    stream = stream_in(source, stretches)
+    if stream is None:
         raise Unprocessable(
             "nothing says which codecs the tracks have: there are no parameter sets among samples",
             advice="give a good file from the same camera: like=",
         )
-    frame_rate = rate or rate_in(syntax)
-    lanes = [Lane(syntax)]
-    lost = _walk(source, size, stretches, lanes, None, progress)
-    findings = ["sound is not searched for: no good file says what it is"]
-    if frame_rate is None:
-        findings.append(f"no rate is known: {DEFAULT_RATE} pictures a second are taken")
+    lanes = stream.lanes()
+    others = stream.sound is None
+    lost = _walk(source, size, stretches, lanes, None, progress, others=others)
+    pictures, payloads, *sound = lanes
+    unknown = sum(one.stop - one.start for one in lost if not one.lasts)
+    given = [] if rate is None else [Rate(rate, "the arguments")]
+    said = rates_in(source, stream, lanes, lost)
+    taken, findings = decided([*given, *said], is_given=bool(given))
+    found, kind = stream.sound, None
+    if found is not None and len(pictures.offset):
+        pace = taken * len(sound[0].offset) / len(pictures.offset)
+        kind = (found.index_at(pace), found.configuration)
+        findings.append(
+            f"no good file says what the sound is: AAC at {RATES[kind[0]]:,} Hz fits its frames"
+        )
+    if unknown:
+        findings.append(
+            f"{unknown:,} bytes between samples are not searched: no good file says what they are"
+        )
+    lost += [
+        Lost(at, at + length, "telemetry (GPMF)", False)
+        for at, length in zip(payloads.offset, payloads.size, strict=True)
+    ]
     # only now: parameter sets may come late
-    boxes, pattern = movie_of(syntax, frame_rate or DEFAULT_RATE)
-    return _made(source, size, stretches, boxes, [pattern], lanes, lost, findings)
+    boxes, patterns = movie_of(stream.pictures, taken, kind)
+    return _made(source, size, stretches, boxes, patterns, [pictures, *sound], lost, findings)
 
 
 def _walk(
@@ -512,8 +540,10 @@ def _walk(
     lanes: list[Lane],
     pace: PacketPace | None,
     progress: Progress,
+    *,
+    others: bool = False,
 ) -> list[Lost]:
-    walk = Walk(lanes, pace)
+    walk = Walk(lanes, pace, others=others)
     for stretch in stretches:
         if stretch.kind in ("mdat", ""):
             window = Window(source, stretch.stop, cut=stretch.cut)
@@ -595,10 +625,11 @@ def _doubts(
             )
         if not lane.syntax.delimited:
             doubts.append(f"{name}: where its samples lie is taken from those around them")
-    if lost:
-        size = sum(one.stop - one.start for one in lost)
+    holes = [one for one in lost if one.lasts]
+    if holes:
+        size = sum(one.stop - one.start for one in holes)
         doubts.append(
-            f"{size:,} bytes in {len(lost):,} place{'s' * (len(lost) > 1)} are in no sample; the"
+            f"{size:,} bytes in {len(holes):,} place{'s' * (len(holes) > 1)} are in no sample; the"
             " video continues after"
             " the time that they would take"
         )

@@ -270,6 +270,8 @@ class Syntax(ABC):
     """Whether samples of the good file have so many zeros all the same."""
     ends_alike = False
     """Whether the end of a sample may look like a whole one."""
+    rare = False
+    """Whether there are so few samples that the C extension walks without them."""
     most = 1 << 27
     """Bytes of a sample: one that is larger by far than those of a good file is refused."""
     spent = 0

@@ -14,10 +14,10 @@ from fragdex.fragments.table import Bool, Int64, SampleTable
 from fragdex.repairing.between import Even
 from fragdex.repairing.film import Recovered
 from fragdex.repairing.fragment_turns import Turns
-from fragdex.repairing.media_data import rate_in
 from fragdex.repairing.moves import Moves, first_elsewhere, is_sample, shift_to
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
+from fragdex.repairing.stream import rate_in
 from fragdex.repairing.syntax import Syntax, Window
 from fragdex.repairing.walk import Lost, shown_times
 
@@ -343,7 +343,7 @@ class _Track:
         each = int(mdhd["duration"]) // len(table) if mdhd is not None else 0
         rate = rate_in(self._syntax) if isinstance(self._syntax, NalUnits) else None
         if rate is not None:
-            of_stream = int(self._pattern.track.timescale / rate)
+            of_stream = int(self._pattern.track.timescale / rate.value)
             # the longer a track, the nearer is what its mdhd says: pictures may vary
             each = of_stream if not each or abs(of_stream - each) * 4 < each else each
         if not 0 < each < WRAP:

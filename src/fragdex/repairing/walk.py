@@ -40,6 +40,8 @@ MOST_IN_C: Final = 8
 """Tracks that the C extension walks with."""
 HELD: Final = (1, PIECE_SIZE, BLOCK, 4 * BLOCK)
 """Bytes that the C extension is given: what is held, then more; Python passes what is larger."""
+ERASED: Final = bytes(512)
+"""So many zeros are a hole where samples of tracks that are not searched for lie between others."""
 SEVERAL_WAYS: Final = "sound that can be divided in several ways"
 
 
@@ -87,11 +89,13 @@ class Lost(NamedTuple):
     Attributes:
         start, stop: of them (exclusive).
         why: in words.
+        lasts: whether samples of the tracks may have been there, so that they take time.
     """
 
     start: int
     stop: int
     why: str
+    lasts: bool = True
 
 
 class Walk:
@@ -101,10 +105,15 @@ class Walk:
         lanes: the tracks; delimited ones in the order of how much they prove, and at most one
             whose samples only their neighbours delimit.
         pace: how far its sound is ahead of the pictures, which are the first lane.
+        others: whether there are tracks that are not searched for: bytes between samples are
+            theirs, unless they were erased.
     """
 
-    def __init__(self, lanes: list[Lane], pace: PacketPace | None = None) -> None:
+    def __init__(
+        self, lanes: list[Lane], pace: PacketPace | None = None, *, others: bool = False
+    ) -> None:
         self.lanes = lanes
+        self._others = others
         self._pace = pace
         self._unknown = 0
         self.lost: list[Lost] = []
@@ -112,6 +121,12 @@ class Walk:
         self._loose = next((lane for lane in lanes if not lane.syntax.delimited), None)
         self._known: dict[int, list[tuple[Lane, Found]]] = {}
         self._budget = FREE
+
+    def follows(self, window: Window, at: int, count: int) -> bool:
+        """Whether so many samples follow one another from here on, or all to the end."""
+        self._known.clear()
+        self._window = window
+        return self._chain(at, count, [MOST_STEPS])
 
     def over(self, window: Window, start: int) -> Iterator[int]:
         """Find the samples of a stretch of media data; gives the place reached, now and then."""
@@ -138,14 +153,15 @@ class Walk:
             return at
         return self._walked(at, lent)
 
-    def _lent(self) -> tuple[Lent, ...]:
-        """All tracks as the C extension walks with them; none where one cannot be."""
+    def _lent(self) -> list[tuple[Lane, Lent]]:
+        """The tracks as the C extension walks with them; none where one of them cannot be."""
         if compiled is None or len(self.lanes) > MOST_IN_C:
-            return ()
-        lent = [lane.syntax.lent() for lane in self.lanes]
-        return tuple(one for one in lent if one) if all(lent) else ()
+            return []
+        lent = [(lane, lane.syntax.lent()) for lane in self.lanes if not lane.syntax.rare]
+        known = [(lane, one) for lane, one in lent if one]
+        return known if len(known) == len(lent) else []
 
-    def _walked(self, at: int, lent: Sequence[Lent]) -> int:
+    def _walked(self, at: int, lent: Sequence[tuple[Lane, Lent]]) -> int:
         lanes = tuple(
             (
                 int(one.kind),
@@ -154,7 +170,7 @@ class Walk:
                 np.array(one.numbers, np.int64),
                 *one.tables,
             )
-            for lane, one in zip(self.lanes, lent, strict=True)
+            for lane, one in lent
         )
         pace = None if self._pace is None else self._pace.lent()
         window = self._window
@@ -165,7 +181,7 @@ class Walk:
         reached, _, rows, lost, states, base, self._unknown = compiled.walk_media(
             read, at, window.stop, window.cut, lanes, pace, self._unknown
         )
-        for lane, found, (first, second, spent) in zip(self.lanes, rows, states, strict=True):
+        for (lane, _), found, (first, second, spent) in zip(lent, rows, states, strict=True):
             lane.extend(np.frombuffer(found, np.int64).reshape(-1, 5))
             lane.syntax.resume((first, second), spent)
         for number, start, end, count in np.frombuffer(lost, np.int64).reshape(-1, 4).tolist():
@@ -384,7 +400,11 @@ class Walk:
             )
         else:
             why = "no sample begins here"
-        self.lost.append(Lost(start, stop, why))
+        lasts = not self._others or window.find(ERASED, start, stop) is not None
+        self.lost.append(Lost(start, stop, why, lasts))
+        if not lasts:
+            self._known.clear()
+            return
         if self._pace is not None:
             self._pace.lose()
         self._known.clear()
@@ -411,20 +431,15 @@ def timed(patterns: Sequence[Pattern], lanes: Sequence[Lane]) -> list[Recovered]
         if unit:
             numbers = np.cumsum(size // unit) - size // unit
         dts = numbers * each
-        edges = [0]
         for row, lost, count in lane.breaks:
             if 0 < row < len(size):
                 ticks = seconds * lost * pattern.track.timescale
                 steps = count if count >= 0 else round(ticks / each) if each else 0
                 dts[row:] += steps * each
-                if count < 0 and edges[-1] != row:
-                    edges.append(row)
-        fresh = np.frombuffer(bytes(lane.fresh), np.bool_)
         sync = np.frombuffer(bytes(lane.sync), np.bool_)
         cts, media_time = dts, _media_time(pattern)
         if not unit and pattern.track.kind == "video":
-            begins = np.unique(np.concatenate([edges, np.flatnonzero(fresh)])).astype(np.int64)
-            shown = shown_times(np.array(lane.order, np.int64), begins, dts)
+            shown = shown_times(np.array(lane.order, np.int64), order_begins(lane), dts)
             delay, needed = pattern.delay, int((dts - shown).max(initial=0))
             if not pattern.negative and needed > delay:
                 media_time += needed - delay
@@ -437,6 +452,18 @@ def timed(patterns: Sequence[Pattern], lanes: Sequence[Lane]) -> list[Recovered]
 def _media_time(pattern: Pattern) -> int:
     times = [edit.media_time for edit in pattern.track.info.edits if edit.media_time >= 0]
     return times[0] if times else 0
+
+
+def broken_rows(lane: Lane) -> list[int]:
+    """Samples before which some are missing, nobody knows how many; the first one."""
+    rows = {row for row, _, count in lane.breaks if count < 0 and 0 < row < len(lane.offset)}
+    return sorted({0, *rows})
+
+
+def order_begins(lane: Lane) -> Int64:
+    """Samples with which the order of pictures begins again."""
+    fresh = np.flatnonzero(np.frombuffer(bytes(lane.fresh), np.bool_))
+    return np.unique(np.concatenate([broken_rows(lane), fresh])).astype(np.int64)
 
 
 def shown_times(order: Int64, begins: Int64, dts: Int64) -> Int64:

@@ -1,0 +1,133 @@
+"""Pictures with parameter sets among them, and sound between them, without any other film."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.repairing.broken import check_spans, film, samples_of
+from tests.repairing.test_damage import damage
+from tests.repairing.test_rates import AVC, changed_sets, vui_of
+
+import fragdex
+from fragdex.errors import Unprocessable
+from fragdex.formats.clip_movie import traks_of
+from fragdex.repairing.pattern import parameter_sets
+
+NAMES = ("moov-last.mp4", "hevc-aac.mp4", "ntsc.mp4", "one-gop.mp4", "negative-cts.mp4")
+
+
+@cache
+def without_moov(
+    name: str, change: Callable[[bytes], bytes] = bytes
+) -> tuple[bytes, dict[int, dict[int, int]]]:
+    """An ftyp and an mdat, with parameter sets in front of sync samples; where samples are.
+
+    Args:
+        change: of a parameter set, what takes its place.
+    """
+    good = film(name)
+    video = good.index.track("video")
+    init = b"".join(good.data[part.start : part.stop] for part in good.index.periods[0].init)
+    stsd = traks_of(fragdex.boxes.parse(init))[video.id].find("mdia/minf/stbl/stsd")
+    assert stsd is not None
+    sets = b"".join(
+        len(unit).to_bytes(4, "big") + unit
+        for unit in map(change, parameter_sets(stsd.children[0]))
+    )
+    syncs = set(video.samples.offset[video.samples.sync].tolist())
+    start, stop = good.box(b"ftyp")
+    ftyp, media = good.data[start:stop], b""
+    truth: dict[int, dict[int, int]] = {number: {} for number in good.truth}
+    samples = [(at, size, number) for number, of in good.truth.items() for at, size in of.items()]
+    for at, size, number in sorted(samples):
+        begin = len(ftyp) + 8 + len(media)
+        media += (sets if at in syncs else b"") + good.data[at : at + size]
+        truth[number][begin] = len(ftyp) + 8 + len(media) - begin
+    return ftyp + (len(media) + 8).to_bytes(4, "big") + b"mdat" + media, truth
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_are_found_with_their_times(name: str) -> None:
+    index = film(name).index
+    broken, truth = without_moov(name)
+    repair = fragdex.repair(broken)
+    check_spans(broken, repair)
+    assert samples_of(repair) == truth
+    assert any("no good file says what the sound is" in sentence for sentence in repair.findings)
+    made = repair.index(broken)
+    for kind in ("video", "audio"):
+        found, known = made.track(kind), index.track(kind)
+        assert (found.codec or "")[4:] == (known.codec or "")[4:]
+        assert found.info.channel_count == known.info.channel_count
+        steps, wanted = (
+            (one.samples.dts - one.samples.dts[0]) / one.timescale for one in (found, known)
+        )
+        assert steps.tolist() == pytest.approx(wanted.tolist())
+
+
+@pytest.mark.parametrize(("rate", "heard"), [(25, 44100), (30, 48000)])
+def test_the_frames_of_sound_say_the_rate_of_pictures_that_have_no_clock(
+    tmp_path: Path, rate: int, heard: int
+) -> None:
+    name = str(tmp_path / "long.mp4")
+    encode(name, rate, heard, 40)
+    broken, truth = without_moov(name, changed_sets(AVC, vui_of(None)))
+    repair = fragdex.repair(broken)
+    assert samples_of(repair) == truth
+    assert repair.tracks[0].seconds == pytest.approx(40)
+    assert repair.index(broken).track("audio").timescale == heard
+    (guess, other) = repair.findings
+    assert f"the rate is a guess: frames of sound (at {heard:,} Hz) say" in guess
+    assert f"AAC at {heard:,} Hz" in other
+
+
+def encode(name: str, rate: int, heard: int, seconds: int) -> None:
+    """A film of AVC and AAC."""
+    with av.open(name, "w") as out:
+        video = out.add_stream("libx264", rate=rate, options={"preset": "ultrafast", "bf": "2"})
+        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        sound = out.add_stream("aac", rate=heard, layout="stereo")
+        noise = np.random.default_rng(1)
+        for number in range(rate * seconds):
+            picture = av.VideoFrame(64, 48, "yuv420p")
+            for plane in picture.planes:
+                plane.update(bytes([number % 200]) * plane.buffer_size)
+            picture.pts, picture.time_base = number, Fraction(1, rate)
+            out.mux(video.encode(picture))
+            wave = noise.normal(0, 0.1, (2, heard // rate)).astype(np.float32)
+            frame = av.AudioFrame.from_ndarray(wave, "fltp", "stereo")
+            frame.sample_rate, frame.pts = heard, number * (heard // rate)
+            out.mux(sound.encode(frame))
+        out.mux(video.encode())
+        out.mux(sound.encode())
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(NAMES),
+    st.sampled_from(["zeros", "cut", "foreign"]),
+    st.floats(0, 1),
+    st.sampled_from([40, 64, 200, 512, 1500]),
+    st.integers(0, 1 << 32),
+)
+def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed: int) -> None:
+    whole, truth = without_moov(name)
+    first = whole.index(b"mdat") + 4
+    start = first + int(where * (len(whole) - first - 1))
+    broken = damage(whole, kind, start, min(start + size, len(whole)), seed)
+    try:
+        repair = fragdex.repair(broken)
+    except Unprocessable:
+        return
+    check_spans(broken, repair)
+    assert not any(span.state == "guessed" for span in repair.spans)
+    for number, found in samples_of(repair).items():
+        assert found.items() <= truth[number].items()
