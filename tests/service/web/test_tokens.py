@@ -26,6 +26,23 @@ def served(tmp_path):
         yield one
 
 
+class Clock:
+    """The clock of who looks at tokens, set ahead by a test instead of waited for."""
+
+    ahead = 0.0
+    monotonic = staticmethod(time.monotonic)
+
+    def time(self):
+        return time.time() + self.ahead
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    one = Clock()
+    monkeypatch.setattr("fragdex.service.web.auth.time", one)
+    return one
+
+
 def token_that(served, **claims):
     """A token of this service for the routes of these tests, with claims of the test's own."""
     signed = served.client.post("/api/v1/url-token", json={"url": "/api/v1/test"}).json()["token"]
@@ -99,14 +116,12 @@ def test_a_traceback_masks_what_it_quotes():
     assert "5ecret" not in text
 
 
-def test_a_token_that_is_remembered_ends_when_it_says(served):
+def test_a_token_that_is_remembered_ends_when_it_says(served, clock):
     # the service remembers for seconds whom it let in
-    token = token_that(served, exp=int(time.time()) + 2)
-    end = jwt.decode(token, options={"verify_signature": False})["exp"]
+    token = token_that(served, exp=int(time.time()) + 3600)
     with client_of(served.url, token) as client:
         assert client.get(BYTES).status_code == 200
-        while time.time() < end:
-            time.sleep(0.05)
+        clock.ahead = 3600
         assert client.get(BYTES).status_code == 401
     answer = served.anyone.get(f"{BYTES}?token={token}")
     assert answer.status_code == 401
@@ -121,7 +136,8 @@ def test_a_token_of_a_machine_whose_clock_is_ahead_opens_at_once(served):
 
 
 def test_a_stream_of_events_ends_with_its_token(served):
-    token = token_that(served, exp=int(time.time()) + 2)
+    # long enough for a busy machine to begin the stream
+    token = token_that(served, exp=int(time.time()) + 6)
     end = jwt.decode(token, options={"verify_signature": False})["exp"]
     got = []
     with served.anyone.stream("GET", f"{API}/test/events/endless?token={token}") as answer:
@@ -138,14 +154,12 @@ def test_a_stream_of_events_ends_with_its_token(served):
     assert again.status_code == 401
 
 
-def test_a_download_that_began_in_time_is_sent_to_its_end(served):
-    token = token_that(served, exp=int(time.time()) + 2)
-    end = jwt.decode(token, options={"verify_signature": False})["exp"]
+def test_a_download_that_began_in_time_is_sent_to_its_end(served, clock):
+    token = token_that(served, exp=int(time.time()) + 3600)
     with served.anyone.stream("GET", f"{BYTES}?token={token}") as answer:
         pieces = answer.iter_raw(4096)
         got = [next(pieces)]
-        while time.time() < end:
-            time.sleep(0.05)
+        clock.ahead = 3600
         got += pieces
     assert b"".join(got) == DATA
     # each request is looked at for itself: the next range is not sent
