@@ -284,7 +284,7 @@ def test_drafts_that_nobody_will_finish_are_dropped(database, store, tenants):
     upload(database, tenants[0], "going-on")
     upload(database, tenants[0], "finished", completed_at=instant())
     upload(database, tenants[0], "old", created_at=LONG_AGO)
-    alive = instant() + timedelta(seconds=10)
+    alive = instant() + timedelta(hours=1)
     upload(database, tenants[0], "old-but-alive", created_at=LONG_AGO, lease_until=alive)
     assert blobs.sweep(database, store) == 3
     assert list(store.drafts()) == ["going-on", "old-but-alive"]
@@ -296,7 +296,7 @@ def test_drafts_that_nobody_will_finish_are_dropped(database, store, tenants):
 
 def test_a_draft_of_a_writer_who_takes_over_is_not_swept(database, store, tenants):
     """It is copied before the row names it; from then on the row says whose it is."""
-    soon = instant() + timedelta(seconds=1)
+    soon = instant() + timedelta(hours=1)
     upload(database, tenants[0], "held", lease_holder="me", lease_until=soon)
     upload(database, tenants[0], "named.1", lease_holder="me", lease_until=soon)
     upload(database, tenants[0], "left.2", lease_holder="me", lease_until=LONG_AGO)
