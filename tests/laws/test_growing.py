@@ -1,5 +1,8 @@
 """A file cut off anywhere gives what is complete; grown again, it gives everything."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -8,6 +11,8 @@ from fragdex.errors import FormatError
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing import native
 from fragdex.testing import made_movie
+from fragdex.testing.files import make_file
+from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov
 from laws import brute
 from strategies.files import files
@@ -65,6 +70,21 @@ def real_rows(track):
     columns = table.rows((table.flags & FragmentFlags.VIRTUAL) == 0).columns()
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("tracks", [1, 2])
+def test_a_fragment_after_its_media_data_outlasts_a_cut_in_that_of_the_next(tracks):
+    made = made_movie(3, tracks=tracks, samples=1)
+    parts = [replace(p, mdat_first=True) if isinstance(p, Fragment) else p for p in made.parts]
+    made = make_file(*parts)
+    whole = fragdex.index(made.data, exact=True)
+    for cut in range(made.truth.fragments[0].stop, len(made.data) + 1):
+        found = fragdex.index(made.data[:cut], exact=True)
+        for track in found.tracks:
+            expected = real_rows(whole.track(track.id))
+            done = [row for row in expected if row["offset"] + row["size"] <= cut]
+            assert real_rows(track) == done, cut
+        brute.same(found.extend(made.data), whole)
 
 
 @given(cut_files())

@@ -244,10 +244,13 @@ def _end(scan: Scan, size: int, partial: bool) -> _End:
     if moofs:
         layout = lay_out([tail])
         has_data = bool((tail["type"][tail["offset"] > layout.moof[-1]] == MDAT).any())
-        lacks = not has_data and scan.sections[-1].wants_data(moofs - 1, int(layout.moof[-1]))
+        is_cut = stop > size and bool(layout.stop[-1] > size)
+        lacks = (is_cut or not has_data) and scan.sections[-1].wants_data(
+            moofs - 1, int(layout.moof[-1])
+        )
         if whole and not lacks:
             return _End(True, size, moofs)
-        if (stop > size and layout.stop[-1] > size) or lacks:
+        if lacks:
             return _End(False, int(layout.start[-1]), moofs if partial else moofs - 1)
     # An unfinished box: continue there, or at the boxes that introduce its fragment.
     if stop > size and len(tail):
