@@ -49,7 +49,8 @@ def without_moov(
     samples = [(at, size, number) for number, of in good.truth.items() for at, size in of.items()]
     for at, size, number in sorted(samples):
         begin = len(ftyp) + 8 + len(media)
-        media += (sets if at in syncs else b"") + good.data[at : at + size]
+        sample = good.data[at : at + size]
+        media += (sets if at in syncs and sets not in sample else b"") + sample
         truth[number][begin] = len(ftyp) + 8 + len(media) - begin
     return ftyp + (len(media) + 8).to_bytes(4, "big") + b"mdat" + media, truth
 

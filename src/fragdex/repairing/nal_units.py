@@ -1,8 +1,8 @@
-"""Samples of AVC and HEVC: units after their lengths, and the pictures that they make.
+"""Samples of AVC, HEVC and VVC: units after their lengths, and the pictures that they make.
 
 A sample is an access unit (ISO/IEC 14496-15, 4.3.3): it ends where a unit begins the next picture,
 or where no unit begins. A unit proves itself by its length, its header, what its type requires, and
-by having no two zeros without a 3 after them, which neither codec allows inside of a unit.
+by having no two zeros without a 3 after them, which no codec of these allows inside of a unit.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class NalUnits(Syntax):
 
     @classmethod
     def type_of(cls, unit: bytes) -> int:
-        """The type of a unit, by its first byte."""
+        """The type of a unit, by its header."""
         bits = cls.type_bits
         return (unit[0] & bits) >> (bits & -bits).bit_length() - 1
 
@@ -208,7 +208,7 @@ class NalUnits(Syntax):
             if len(unit) < 2:
                 break
             size = int.from_bytes(head[: self.length_size], "big")
-            mark = unit[0] & self.type_bits
+            mark = self.type_of(unit)
             if self.kind_of(unit, size) == SLICE:
                 return mark, tuple(places)
             places.append(mark)

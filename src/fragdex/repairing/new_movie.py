@@ -9,10 +9,11 @@ from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.formats.clip_movie import traks_of
 from fragdex.indexing.codecs import CHANNELS, RATES
 from fragdex.indexing.making import index
-from fragdex.repairing import avc, hevc
+from fragdex.repairing import avc, hevc, vvc
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import AAC_FRAME, Pattern
+from fragdex.repairing.vvc import Vvc
 
 MOVIE_SCALE: Final = 1000
 LEAST_SCALE: Final = 10_000
@@ -30,7 +31,10 @@ def movie_of(
     """
     factor = -(-LEAST_SCALE // rate.numerator)
     timescale, duration = rate.numerator * factor, rate.denominator * factor
-    entry = _avc_entry(syntax) if isinstance(syntax, Avc) else _hevc_entry(syntax)
+    if isinstance(syntax, Vvc):
+        entry = _vvc_entry(syntax)
+    else:
+        entry = _avc_entry(syntax) if isinstance(syntax, Avc) else _hevc_entry(syntax)
     wide, high = int(entry["width"]) << 16, int(entry["height"]) << 16
     traks = [
         _trak(
@@ -123,6 +127,35 @@ def _hevc_entry(syntax: NalUnits) -> Box:
         data += bytes([wanted]) + len(units).to_bytes(2, "big")
         data += b"".join(len(unit).to_bytes(2, "big") + unit for unit in units)
     return _entry("hev1", "hvcC", data, sps.width, sps.height)
+
+
+def _vvc_entry(syntax: NalUnits) -> Box:
+    """A VvcDecoderConfigurationRecord of the parameter sets (ISO/IEC 14496-15, 11.2.4.2)."""
+    sps = next(one for one in syntax.sets.values() if isinstance(one, vvc.Sps))
+    profile = sps.profile
+    data = b"\0\0\0\0" + bytes([0xF8 | syntax.length_size - 1 << 1 | (profile is not None)])
+    if profile is not None:
+        value, bits = profile.constraints
+        data += (sps.sub_layers << 4 | sps.chroma).to_bytes(2, "big")
+        data += bytes([sps.depth - 8 << 5 | 31, bits + 2 >> 3])
+        data += profile.head + (profile.marks << bits | value).to_bytes(bits + 2 >> 3, "big")
+        if sps.sub_layers > 1:
+            there = "".join(str(int(level is not None)) for level in profile.levels)
+            data += bytes([int(there.ljust(8, "0"), 2)])
+        data += bytes(level for level in profile.levels if level is not None)
+        data += bytes([len(profile.parts)])
+        data += b"".join(part.to_bytes(4, "big") for part in profile.parts)
+        data += sps.width.to_bytes(2, "big") + sps.height.to_bytes(2, "big") + b"\0\0"
+    arrays = [
+        (wanted, [unit for (kind, _), unit in syntax.raw.items() if kind == wanted])
+        for wanted in (vvc.VPS, vvc.SPS, vvc.PPS)
+    ]
+    arrays = [(wanted, units) for wanted, units in arrays if units]
+    data += bytes([len(arrays)])
+    for wanted, units in arrays:
+        data += bytes([wanted]) + len(units).to_bytes(2, "big")
+        data += b"".join(len(unit).to_bytes(2, "big") + unit for unit in units)
+    return _entry("vvi1", "vvcC", data, sps.width, sps.height)
 
 
 def _entry(code: str, config: str, data: bytes, width: int, height: int) -> Box:

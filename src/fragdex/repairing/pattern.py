@@ -24,6 +24,7 @@ from fragdex.repairing.sound import Aac, Ac3, MpegAudio
 from fragdex.repairing.syntax import HOLE, Syntax, Window
 from fragdex.repairing.telemetry import Gpmf
 from fragdex.repairing.vp9 import HEAD, Vp9
+from fragdex.repairing.vvc import Vvc
 from fragdex.seeking.model import Track
 from fragdex.sources import Source
 
@@ -159,9 +160,9 @@ def _vp9(samples: SampleTable, source: Source) -> Syntax | str:
 
 def _video(track: Track, entries: Any) -> Syntax | None:
     family = family_of(track.info.format)
-    if family in ("avc", "hevc"):
-        kind = {"avc": Avc, "hevc": Hevc}[family]
-        syntax: NalUnits = kind(track.info.nal_length_size or 4)
+    kinds: dict[str, type[Avc | Hevc | Vvc]] = {"avc": Avc, "hevc": Hevc, "vvc": Vvc}
+    if family in kinds:
+        syntax = kinds[family](track.info.nal_length_size or 4)
         for entry in entries:
             for unit in parameter_sets(entry):
                 syntax.learn(unit)

@@ -12,7 +12,7 @@ import numpy as np
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
 from fragdex.indexing.codecs import RATES
-from fragdex.repairing import avc, hevc
+from fragdex.repairing import avc, hevc, vvc
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.media_data import Stretch
@@ -23,6 +23,7 @@ from fragdex.repairing.sound import DSE, ELEMENTS, END, FIL, Aac
 from fragdex.repairing.syntax import Found, Window
 from fragdex.repairing.telemetry import Gpmf, moments_in, rates_of
 from fragdex.repairing.timestamps import rate_of_stamps, stamps_of
+from fragdex.repairing.vvc import Vvc
 from fragdex.repairing.walk import Lane, Lost, Walk, broken_rows, order_begins
 from fragdex.sources import Source
 
@@ -39,6 +40,13 @@ _BANDS: Final = (4, 5, 6, 8, 0, 2, 11)
 _ALIKE: Final = {4: (3, 4), 6: (6, 7), 8: (8, 9, 10), 0: (0, 1), 11: (11, 12)}
 """Those that cannot be told apart by the syntax of frames."""
 _CONFIGURATIONS: Final = (1, 2, 3, 4, 5, 6, 7)
+
+_FIRST_SETS: Final[tuple[tuple[type[NalUnits], tuple[int, ...]], ...]] = (
+    (Avc, (avc.SPS,)),
+    (Hevc, (hevc.VPS, hevc.SPS)),
+    (Vvc, (vvc.VPS, vvc.SPS)),
+)
+"""Parameter sets with which a stream may begin."""
 
 
 @dataclass(slots=True)
@@ -90,17 +98,17 @@ class Stream:
 
 
 def stream_in(source: Source, stretches: Sequence[Stretch]) -> Stream | None:
-    """AVC or HEVC whose parameter sets stand among the samples; None: there are none."""
+    """AVC, HEVC or VVC whose parameter sets stand among the samples; None: there are none."""
     tried = 0
     for stretch in stretches:
         if stretch.kind not in ("mdat", ""):
             continue
         window = Window(source, stretch.stop, cut=stretch.cut)
         data = window.take(stretch.start, SEARCHED)
-        for kind, wanted in ((Avc, (avc.SPS,)), (Hevc, (hevc.VPS, hevc.SPS))):
+        for kind, wanted in _FIRST_SETS:
             for place in kind().starts(data):
-                head = data[place + 4 : place + 5]
-                if not head or kind.type_of(head) not in wanted:
+                head = data[place + 4 : place + 6]
+                if len(head) < 2 or kind.type_of(head) not in wanted:
                     continue
                 stream, at = Stream(kind()), stretch.start + place
                 first = stream.pictures.find(window, at, stretch.stop)
@@ -220,7 +228,7 @@ def rate_of_timestamps(source: Source, syntax: NalUnits, lane: Lane) -> Rate | N
 
 
 def _rate_of_sound(sound: Sound, lane: Lane, pictures: Int64) -> Rate | None:
-    """Pictures a second beside those of the rates of sound with which that is usual; or None."""
+    """Pictures a second at the one rate of sound with which that is usual; None: there is none."""
     offset = np.array(lane.offset, np.int64)
     before = offset[:-1] + np.array(lane.size, np.int64)[:-1]
     heads = np.append(0, np.flatnonzero(offset[1:] != before) + 1) if len(offset) else offset

@@ -3,7 +3,7 @@
 GoPro's GPMF: a payload is an item DEVC with items inside, each a key of four letters, a type, a
 size and a count, and values padded to 32 bits (github.com/gopro/gpmf-parser). Of the clocks in it,
 STMP counts microseconds of the recording, TICK milliseconds, and GPSU is the date and time of GPS.
-A payload tells of about a second: so many pictures lie between two of them.
+A payload covers about a second: so many pictures lie between two of them.
 """
 
 from __future__ import annotations
