@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from unittest.mock import patch
+
 import pytest
 from tests.repairing.broken import check_spans, film
+from tests.repairing.test_sound_found import without_moov
 
 import fragdex
 from fragdex.errors import Unprocessable
+from fragdex.repairing import telemetry
 
 SIZE = 1 << 16
 KINDS = {
@@ -40,6 +45,31 @@ def test_the_cost_grows_with_the_bytes(name: str, kind: str) -> None:
             assert repair.index(data).tracks
         assert source.bytes_read < 64 * len(data)
         assert source.requests < 64 + len(data) // 256
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "payloads in payloads", "payloads that are cut"])
+@pytest.mark.parametrize("name", ["moov-last.mp4", "hevc-aac.mp4", "vvc/idr.mp4"])
+def test_the_cost_grows_with_the_bytes_where_the_stream_alone_is_asked(
+    name: str, kind: str
+) -> None:
+    payloads = {
+        "payloads in payloads": b"AAAAc\1\0\x08DEVC\0\1\xff\xf0" * (SIZE // 8),
+        "payloads that are cut": b"DEVC\0\1\0\x18STRM\0\1\0\x30" * (SIZE // 16),
+    }
+    whole, truth = without_moov(name)
+    first = min(truth[1])
+    picture = whole[first : first + truth[1][first]]
+    data = whole[: whole.index(b"mdat") - 4] + bytes(4) + b"mdat"
+    data += picture * 4 + (KINDS | payloads)[kind]
+    with (
+        fragdex.open_source(data) as source,
+        patch.object(telemetry, "items", side_effect=telemetry.items) as read,
+    ):
+        with suppress(Unprocessable):
+            check_spans(data, fragdex.repair(source))
+        assert source.bytes_read < 64 * len(data)
+        assert source.requests < 64 + len(data) // 256
+    assert sum(len(call.args[0]) for call in read.mock_calls) < 64 * len(data)
 
 
 def test_what_is_no_film_is_refused() -> None:

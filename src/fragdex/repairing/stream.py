@@ -157,6 +157,7 @@ def _study(stream: Stream, source: Source, stretch: Stretch, at: int) -> None:
     for start, size in zip(lanes[0].offset, lanes[0].size, strict=True):
         if start in ends:
             stream.pictures.study(window, start, Found(start + size))
+    stream.telemetry = Gpmf()
     for lane in lanes:
         lane.syntax.interrupted()
         lane.syntax.spent = 0

@@ -28,6 +28,9 @@ _BEGIN: Final = DEVICE + b"\0\1"
 _CLOCKS: Final = {b"STMP": (b"J", 8, 1_000_000), b"TICK": (b"L", 4, 1000)}
 """Type and bytes of a clock, and how many of its ticks a second has."""
 GPS_TIME: Final = b"GPSU"
+FREE: Final = 1 << 18
+TIMES: Final = 8
+"""Bytes that are read as payloads: so many, and each byte so many times."""
 MOST_PAYLOADS: Final = 1024
 """Payloads whose clocks are read."""
 MOST_DEVICES: Final = 16
@@ -81,6 +84,9 @@ class Gpmf(Syntax):
     holes = True
     rare = True
 
+    def __init__(self) -> None:
+        self._left, self._reached = FREE, 0
+
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The payload that begins here."""
         end = at
@@ -90,10 +96,21 @@ class Gpmf(Syntax):
                 break
             size = 8 + int.from_bytes(head[6:], "big")
             size += -size % 4
-            if end + size > stop or not items(window.take(end + 8, size - 8)):
+            if end + size > stop or not self._may_read(end, size):
+                break
+            if not items(window.take(end + 8, size - 8)):
                 break
             end += size
         return Found(end) if end > at else None
+
+    def _may_read(self, at: int, size: int) -> bool:
+        """Whether bytes are read once more: payloads inside of each other could ask for it forever."""
+        self._left += TIMES * max(0, at + size - max(self._reached, at))
+        self._reached = max(self._reached, at + size)
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
 
     def starts(self, data: bytes) -> list[int]:
         """Places of the key of a device."""
