@@ -104,7 +104,7 @@ class Gpmf(Syntax):
         return Found(end) if end > at else None
 
     def _may_read(self, at: int, size: int) -> bool:
-        """Whether bytes are read once more: payloads inside of each other could ask for it forever."""
+        """Whether bytes are read once more, which payloads inside of each other ask for."""
         self._left += TIMES * max(0, at + size - max(self._reached, at))
         self._reached = max(self._reached, at + size)
         if size > self._left:
