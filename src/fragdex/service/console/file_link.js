@@ -3,7 +3,7 @@
 import { askJson } from "./api.js";
 import { h } from "./dom.js";
 
-// Each name is asked for once; of a file that is gone, its id is shown.
+// Each name is requested once; of a file that is gone, its id is shown.
 export function fileLinks(signal) {
   const names = new Map();
   return (id) => {
