@@ -81,7 +81,7 @@ def respond(
     answer = parse_range(wanted, size, max_ranges=1)
     fields |= answer.headers
     if answer.status == 416:
-        return _text(416, fields, f"{size} bytes")
+        return _text(416, fields, f"the range begins after the last of {size} bytes")
     fields["Content-Type"] = media_type
     if method == "HEAD":
         return Response(answer.status, fields)

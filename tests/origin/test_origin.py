@@ -123,6 +123,7 @@ def test_ranges_and_tags(client):
     refused = client.get(path, headers={"range": "bytes=99999999-"})
     assert refused.status_code == 416
     assert refused.headers["content-range"] == f"bytes */{len(whole.content)}"
+    assert refused.text == f"the range begins after the last of {len(whole.content)} bytes\n"
     head = client.head(path)
     assert (head.headers["content-length"], head.content) == (str(len(whole.content)), b"")
     assert whole.headers["cache-control"] == "public, max-age=3600"
@@ -133,12 +134,17 @@ def test_ranges_and_tags(client):
 @pytest.mark.parametrize(
     ("path", "status", "told"),
     [
-        ("/none.mp4/hls/master.m3u8", 404, "there is no file 'none.mp4'"),
+        ("/none.mp4/hls/master.m3u8", 404, "there is no file 'none.mp4'; the front page lists"),
         ("/none.mp4", 404, "there is no file"),
-        ("/faststart.mp4/hls/v9.m3u8", 404, "no v9.m3u8"),
+        ("/faststart.mp4/nothing", 404, "'faststart.mp4' has no 'nothing': expected hls/master"),
+        ("/two/low film.mp4/hls", 404, "'two/low film.mp4' has no 'hls'"),
+        ("/faststart.mp4/no/thing", 404, "'faststart.mp4' has no 'no/thing'"),
+        ("/faststart.mp4/hls/v9.m3u8", 404, "no v9.m3u8; hls/master.m3u8 names what it has"),
+        ("/faststart.mp4/dash/v9.m4s", 404, "no v9.m4s; dash/manifest.mpd names what it has"),
         ("/faststart.mp4/hls/v1/5.m4s", 404, "no v1/5.m4s"),
         ("/faststart.mp4/clip.mp4?start=x", 400, "start: 'x' is not a time"),
         ("/faststart.mp4/clip.mp4?start=2&end=1", 400, "must end"),
+        ("/faststart.mp4/clip.mp4?start=50&end=60", 422, "from 50 s to 60 s: it ends at 2 s"),
         ("/faststart.mp4/clip.mp4?tracks=x", 400, "tracks"),
         ("/faststart.mp4/clip.mp4?tracks=77", 404, "no track 77"),
         ("/encrypted.mp4/thumbnail.jpg", 422, "encrypted"),

@@ -183,7 +183,10 @@ def spans_of(
             spans.append(ClipSpan(track, hit.fragment, last, hit.sample, limit))
     if not spans:
         end = "the end" if stop == float("inf") else f"{float(stop):g} s"
-        raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}")
+        stops = [track.stop.fraction for track in period.tracks if track.stop is not None]
+        late = bool(stops) and start >= max(stops)
+        known = f": it ends at {float(max(stops)):g} s" if late else ""
+        raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}{known}")
     return spans
 
 

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -62,6 +62,11 @@ CORS: Final = {
 HEALTH: Final = "/healthz"
 GROWING_MAX_AGE: Final = 1
 """Seconds for which caches may keep what changes while a file grows: all but its segments."""
+_EXPECTED: Final = (
+    "expected hls/master.m3u8, dash/manifest.mpd, clip.mp4, fragmented.mp4, faststart.mp4, "
+    "thumbnail.jpg, storyboard.vtt, peaks.json or loudness.json"
+)
+"""What is below the address of a file."""
 _THREADS: Final = 32
 """Requests that are answered at a time; others wait."""
 
@@ -144,6 +149,7 @@ class Origin:
         self._previews = PreviewMaker()
         self._prepared: LRUCache[tuple[ServedFilm, int, PreparedSegment]] = LRUCache(PREPARED)
         self._buffer = memoryview(bytearray(2 * LARGEST))
+        self._lists = self._settings.listed and self._settings.secret is None
         self._lifespan = Starlette(lifespan=self._life)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -254,13 +260,14 @@ class Origin:
             except NotYet as error:
                 return _refusal(503, f"the file is still being written:  {error}", retry=True)
             except NotSigned:
-                return _refusal(403, "the address is not signed, or its time is over")
+                why = "the address is not signed, or its time is over; ask its sender for a new one"
+                return _refusal(403, why)
+            except SourceNotFound as error:
+                return _refusal(404, f"{error}; the front page lists all" if self._lists else error)
             except FragdexError as error:
                 return _refusal(_status(error), error)
             except (ValueError, IndexError) as error:
                 return _refusal(400, error)
-            except KeyError as error:
-                return _refusal(404, f"the file has no {error.args[0]}")
         raise AssertionError("two turns end in an answer")
 
     def _checked(self, path: str) -> str:
@@ -287,7 +294,13 @@ class Origin:
         path = self._checked(path)
         address = parse_address(path)
         if address is None:
-            self._titles.place(path)  # says where there is no such file
+            try:
+                self._titles.place(path)
+            except SourceNotFound:
+                above = self._film_above(path)
+                if above is None:
+                    raise
+                return _refusal(404, f"{above!r} has no {path[len(above) + 1 :]!r}: {_EXPECTED}")
             return _with_slash(request.scope)
         film = self._titles.open(address.names)
         try:
@@ -295,6 +308,18 @@ class Origin:
         except SourceChanged:
             self._titles.forget(film)
             raise
+
+    def _film_above(self, path: str) -> str | None:
+        """The file, or files with commas, that a path is below, by one or two names; or None."""
+        for _ in range(2):
+            path = path.rpartition("/")[0]
+            address = parse_address(f"{path}/")
+            if address is not None:
+                with suppress(SourceNotFound):
+                    for name in address.names:
+                        self._titles.place(name)
+                    return path
+        return None
 
     def _names_list(self, path: str) -> bool:
         """Whether a path is the signed address of the list: `UNTIL/SIGNATURE/`, of no file."""
@@ -321,9 +346,8 @@ class Origin:
     ) -> Response | tuple[ServedFilm, Address, Future[View]]:
         query = request.query_params
         if not address.action:
-            listed = self._settings.listed and self._settings.secret is None
             # from the folder that the page is
-            home = "../" * (address.film.count("/") + 1) if listed else None
+            home = "../" * (address.film.count("/") + 1) if self._lists else None
             page = player(address.film.rpartition("/")[2], home)
             return HTMLResponse(page, headers=CORS)
         numbers = [0]
@@ -334,7 +358,12 @@ class Origin:
                 return Response(status_code=304, headers=fields)
             return film, address, self._previews.view(preview, lambda: self._first(film))
         if address.action in ("hls", "dash"):
-            view = package_file(film.package, film.indexes[0], address.file)
+            try:
+                view = package_file(film.package, film.indexes[0], address.file)
+            except KeyError as error:
+                playlist = "hls/master.m3u8" if address.action == "hls" else "dash/manifest.mpd"
+                why = f"the file has no {error.args[0]}; {playlist} names what it has"
+                return _refusal(404, why)
             known = film.package.sources
             # a storyboard is of the first video as it is now
             numbers = [known.index(one) if one in known else 0 for one in view.sources]
