@@ -122,27 +122,27 @@ def measured(work: str, path: Path) -> dict[str, float | str]:
     child = os.fork()
     if child:
         os.close(writing)
-        with os.fdopen(reading) as told:
-            text = told.read()
+        with os.fdopen(reading) as pipe:
+            text = pipe.read()
         os.waitpid(child, 0)
         return json.loads(text) if text else {"s": math.nan, "mb": 0, "end": "died"}
     os.close(reading)
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
-    found: dict[str, float | str] = {"end": "done"}
+    result: dict[str, float | str] = {"end": "done"}
     before = start = 0.0
     try:
         index = fragdex.index(path) if indexed else None
         before, start = peak(resource.RUSAGE_SELF), time.process_time()
         do(index, path)
     except (fragdex.FragdexError, MemoryError) as error:
-        found["end"] = f"{type(error).__name__}: {error}"[:60]
+        result["end"] = f"{type(error).__name__}: {error}"[:60]
     if before:
-        found["s"] = time.process_time() - start
-        found["mb"] = peak(resource.RUSAGE_SELF) - before
+        result["s"] = time.process_time() - start
+        result["mb"] = peak(resource.RUSAGE_SELF) - before
     else:  # it could not be indexed
-        found |= {"s": 0.0, "mb": 0.0}
-    with os.fdopen(writing, "w") as told:
-        told.write(json.dumps(found))
+        result |= {"s": 0.0, "mb": 0.0}
+    with os.fdopen(writing, "w") as pipe:
+        pipe.write(json.dumps(result))
     os._exit(0)
 
 
@@ -186,18 +186,18 @@ def row(dimension: str, work: str, size: int) -> tuple[str, bool]:
         path = Path(folder) / "repeated.mp4"
         path.write_bytes(repeated(dimension, 1))
         least = measured(work, path)
-        found = []
+        points = []
         for step in STEPS:
             path.write_bytes(repeated_to(dimension, size * step))
-            found.append((path.stat().st_size / 1e6, measured(work, path)))
-    own = [max(float(one["s"]) - float(least["s"]), 1e-4) for _, one in found]
+            points.append((path.stat().st_size / 1e6, measured(work, path)))
+    own = [max(float(one["s"]) - float(least["s"]), 1e-4) for _, one in points]
     exponents = [
         math.log(after / before) / math.log(large / small)
         for before, after, (small, _), (large, _) in zip(
-            own, own[1:], found, found[1:], strict=False
+            own, own[1:], points, points[1:], strict=False
         )
     ]
-    large, last = found[-1]
+    large, last = points[-1]
     each, memory = own[-1] / large, float(last["mb"]) - float(least["mb"])
     over = own[-1] > FREE_SECONDS and (max(exponents) > MOST_EXPONENT or each > MOST_SECONDS)
     over |= math.isnan(own[-1]) or memory > max(MOST_MEMORY * large, FREE_MEMORY)

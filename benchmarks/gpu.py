@@ -121,17 +121,17 @@ def compared(film: Any, path: Path, device: str | None, skipped: list[str]) -> d
     """Frames of a film that differ, by what was made of them; printed."""
     from fragdex.errors import MissingExtra
 
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
     def noted(name: str, bad: int, count: int) -> None:
-        found[f"{name}: frames that differ"] = bad
+        counts[f"{name}: frames that differ"] = bad
         print(f"{film.height}p {name}: {bad} of {count} frames differ from the processor's")
 
     for look in LOOKS:
         name = " ".join(map(str, look.values()))
         noted(name, *wrong_frames(path, look, device, step=1 if device else 20))
     if device is None:
-        return found
+        return counts
     try:
         noted("rgb, CuPy", *wrong_frames(path, LOOKS[0], device, "cupy", 10))
         noted("rgb integer, CuPy", *wrong_frames(path, LOOKS[-1], device, "cupy", 10))
@@ -141,7 +141,7 @@ def compared(film: Any, path: Path, device: str | None, skipped: list[str]) -> d
         noted("rgb, JAX by DLPack", 12 * wrong_in_jax(path), 12)
     except (ImportError, RuntimeError) as error:
         skipped.append(f"JAX: {error}")
-    return found
+    return counts
 
 
 def contenders(film: Path, format: str) -> dict[str, Any]:
@@ -257,9 +257,9 @@ def _medians(works: dict[str, Callable[[], int]], torch: Any, rounds: int) -> di
     rates: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(rounds + 1):
         for name, work in works.items():
-            found = rate(work, torch)
+            speed = rate(work, torch)
             if turn:  # the first one opens decoders
-                rates[name].append(found)
+                rates[name].append(speed)
     return {name: statistics.median(each) for name, each in rates.items()}
 
 
@@ -292,8 +292,8 @@ def measured_rows(
     """Frames a second, and memory of the device for the larger film; printed."""
     rates = measured(path, torch, skipped, rounds)
     base = rates["windows, processor"]
-    for name, found in rates.items():
-        print(f"{film.height}p {name:28} {found:8.0f} frames/s  {found / base:5.2f} ×")
+    for name, speed in rates.items():
+        print(f"{film.height}p {name:28} {speed:8.0f} frames/s  {speed / base:5.2f} ×")
     rows: dict[str, Any] = dict(rates)
     if film.height == 1080:
         count, early, late = memory(path, torch, 30)

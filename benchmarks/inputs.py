@@ -178,7 +178,7 @@ def make(folder: Path = FOLDER) -> dict[str, tuple[Path, Counts]]:
     """Make what is missing in the folder and return path and counts of every input by key."""
     folder.mkdir(parents=True, exist_ok=True)
     packets: loop.Loop | None = None
-    made: dict[str, tuple[Path, Counts]] = {}
+    movies: dict[str, tuple[Path, Counts]] = {}
     for key, item in INPUTS.items():
         path = folder / item.name
         counts = count(path) if path.exists() else None
@@ -193,8 +193,8 @@ def make(folder: Path = FOLDER) -> dict[str, tuple[Path, Counts]]:
             unfinished.replace(path)
             print(f"{item.name}: made in {time.perf_counter() - began:.1f} s", flush=True)
         print(f"{item.name}: {item.what}: {json.dumps(asdict(counts))}", flush=True)
-        made[key] = (path, counts)
-    return made
+        movies[key] = (path, counts)
+    return movies
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def _processor() -> str:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return platform.processor() or platform.machine()
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1) if found else platform.machine()
+    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return match.group(1) if match else platform.machine()
 
 
 def _memory_gib() -> int | None:

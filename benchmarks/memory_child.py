@@ -48,7 +48,7 @@ def main() -> None:
         if track.has_samples:
             track.samples  # noqa: B018
     del warm
-    told = {
+    report = {
         "reset": reset_peak(),
         "rss_before": kib("VmRSS") << 10,
         "anon_before": kib("RssAnon") << 10,
@@ -61,15 +61,15 @@ def main() -> None:
         tables += track.fragments.nbytes + track.sync_samples.nbytes
         if work == "samples":
             tables += track.samples.nbytes
-    told["peak_rss"] = kib("VmHWM") << 10
-    told["anon_after"] = kib("RssAnon") << 10
+    report["peak_rss"] = kib("VmHWM") << 10
+    report["anon_after"] = kib("RssAnon") << 10
     # ru_maxrss is in KiB on Linux (getrusage(2)).
-    told["maxrss"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    told["tables"] = tables
+    report["maxrss"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    report["tables"] = tables
     if index:
-        told["mdat_bytes_read"] = index.how.mdat_bytes_read
-        told["bytes_read"] = index.how.bytes_read
-    print(json.dumps(told), flush=True)
+        report["mdat_bytes_read"] = index.how.mdat_bytes_read
+        report["bytes_read"] = index.how.bytes_read
+    print(json.dumps(report), flush=True)
     sys.stdin.readline()
 
 

@@ -60,8 +60,8 @@ def floor(path: Path) -> Contender | None:
         )
         if done.returncode:
             raise PeerFailed(done.stderr.strip())
-        told = json.loads(done.stdout)
-        return {name: told[times][-1] for name, times in FLOORS.items()}
+        answer = json.loads(done.stdout)
+        return {name: answer[times][-1] for name, times in FLOORS.items()}
 
     return Contender("floor", once, note="floor.c; the last of three runs in a fresh process")
 

@@ -33,12 +33,12 @@ for _ in range(int(sys.argv[2])):
 def copied(files: Files, folder: Path) -> Files:
     """The same files, written anew by a copy."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = {}
+    copies = {}
     for key, (path, counts) in files.items():
         target = folder / path.name
         shutil.copyfile(path, target)
-        made[key] = target, counts
-    return made
+        copies[key] = target, counts
+    return copies
 
 
 def read_in_order(path: Path) -> None:
@@ -71,7 +71,7 @@ def _counted(path: Path, times: int) -> int:
             env=environment,
             text=True,
         )
-    found = re.search(r"Collected : (\d+)", done.stderr)
-    if found is None:
+    match = re.search(r"Collected : (\d+)", done.stderr)
+    if match is None:
         raise SystemExit(f"valgrind told no count: {done.stderr[-300:]}")
-    return int(found[1])
+    return int(match[1])

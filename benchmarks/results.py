@@ -56,8 +56,8 @@ def merge(
         old = json.loads(path.read_text())
         kept = old["rows"] if old["machine"] == here else {}
     every = {**kept, **rows}
-    told = {key: every[key] for key in order if key in every}
-    return {"machine": here, "command": program, "rows": told}
+    chosen = {key: every[key] for key in order if key in every}
+    return {"machine": here, "command": program, "rows": chosen}
 
 
 def write(folder: Path, results: Results, text: str) -> None:
@@ -144,13 +144,13 @@ class Report:
             reached = amount(want.reached, want.unit)
             print(f"    {want.text:60} {reached:>16}  {VERDICT[want.ok].strip('*')}")
         print(f"    took {time.monotonic() - began:.0f} s", flush=True)
-        told = {
+        record = {
             **row.as_dict(),
             "figures": {name: one.as_dict() for name, one in amounts.items()},
             "revision": machine.revision(),
             "command": command(self.program),
         }
-        results = merge(self.folder, self.program, self.here, {key: told}, self.order)
+        results = merge(self.folder, self.program, self.here, {key: record}, self.order)
         write(self.folder, results, self.markdown(results))
         return sum(want.ok is False for want in row.wants)
 

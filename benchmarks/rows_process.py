@@ -105,14 +105,14 @@ def clips(setting: Setting) -> Row:
     folder = peers.BUILD / "clips"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    made = [
+    movies = [
         movie(seconds, samples=25, fps=25, tracks=2, fragmented=fragmented)
         for seconds in (8, 12, 16, 20)
         for fragmented in (True, False)
     ]
     paths = [folder / f"{number:03}.mp4" for number in range(CLIPS)]
     for number, path in enumerate(paths):
-        path.write_bytes(made[number % len(made)])
+        path.write_bytes(movies[number % len(movies)])
     written = peers.BUILD / "clips.parquet"
 
     def alone() -> None:
@@ -174,12 +174,12 @@ def start(setting: Setting) -> Row:
 
 def _packed_size() -> int:
     """Bytes of the package as a wheel packs it."""
-    folder, made = Path(fragdex.__file__).parent, io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    folder, packed = Path(fragdex.__file__).parent, io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in folder.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 archive.write(path)
-    return made.tell()
+    return packed.tell()
 
 
 def first_call(setting: Setting) -> Row:
@@ -190,10 +190,10 @@ def first_call(setting: Setting) -> Row:
     saved = peers.BUILD / "first-call.fidx"
     peers.BUILD.mkdir(exist_ok=True)
     fragdex.index(movie).save(saved)
-    numpy, made, opened = "import numpy", "fragdex.index", "open_index and seek"
+    numpy, indexed, opened = "import numpy", "fragdex.index", "open_index and seek"
     programs = {
         numpy: "import numpy",
-        made: f"import fragdex; fragdex.index({str(movie)!r})",
+        indexed: f"import fragdex; fragdex.index({str(movie)!r})",
         opened: f"import fragdex; fragdex.open_index({str(saved)!r}).track(1).seek(1)",
     }
     f = run(
@@ -210,7 +210,7 @@ def first_call(setting: Setting) -> Row:
         f"the first call of a process, {movie.stat().st_size / 1024:.0f} KiB of MP4",
         f,
         [
-            Want("index ≤ numpy's import + 100 ms", beyond(made), 100, at_most=True, unit="ms"),
+            Want("index ≤ numpy's import + 100 ms", beyond(indexed), 100, at_most=True, unit="ms"),
             Want("open and seek ≤ + 100 ms", beyond(opened), 100, at_most=True, unit="ms"),
         ],
     )

@@ -63,12 +63,12 @@ def view_range(setting: Setting) -> Row:
     path = str(setting.files["progressive"][0])
     index = fragdex.index(path, exact=True)
     places = random.Random(1)
-    made = 0
+    total = 0
     parts = Fragments.parts
 
     def counted(self: Fragments, number: int) -> Any:
-        nonlocal made
-        made += 1
+        nonlocal total
+        total += 1
         return parts(self, number)
 
     with fragdex.open_source(path) as source:
@@ -81,9 +81,9 @@ def view_range(setting: Setting) -> Row:
         Fragments.parts = counted  # type: ignore[method-assign]
         try:
             first()
-            touched = made
+            touched = total
             f = run([_wall("fragdex.view", first)], 200)
-            most = made - touched
+            most = total - touched
         finally:
             Fragments.parts = parts  # type: ignore[method-assign]
     reached = median(f, "fragdex.view")
@@ -147,7 +147,7 @@ def origin_segments(setting: Setting) -> Row:
             raise ProgramMissing(f"{program} is not installed")
     film = _wide_film()
     with tempfile.TemporaryDirectory() as folder, _nginx(Path(folder), film) as stored, \
-            _origin(film.parent) as made:  # fmt: skip
+            _origin(film.parent) as origin:  # fmt: skip
         names = _segments(film)
         script = Path(folder) / "paths.lua"
         script.write_text(WRK % ", ".join(f'"/{film.name}/hls/{name}"' for name in names))
@@ -160,14 +160,14 @@ def origin_segments(setting: Setting) -> Row:
                 ).stdout  # fmt: skip
                 if "Non-2xx" in out or "Socket errors" in out:
                     raise RuntimeError(out)
-                found = re.search(r"Requests/sec:\s+([\d.]+)", out)
-                assert found is not None
-                return {name: round(1e9 / float(found[1]))}
+                match = re.search(r"Requests/sec:\s+([\d.]+)", out)
+                assert match is not None
+                return {name: round(1e9 / float(match[1]))}
 
             return Contender(name, once, note="time a request")
 
         before = _bytes_below(film.parent)
-        f = run([load(NGINX, stored), load(ORIGIN, made)], setting.slowest)
+        f = run([load(NGINX, stored), load(ORIGIN, origin)], setting.slowest)
         stored_now = 100 * (_bytes_below(film.parent) - before) / before
     return Row(
         "origin-segments",

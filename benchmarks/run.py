@@ -73,11 +73,11 @@ def _arguments() -> argparse.Namespace:
 
 def _say(row: Row) -> None:
     for name, figure in row.figures.items():
-        told = report.duration(figure.median_ns) if figure.runs_ns else "failed"
-        print(f"    {name:34} {told:>10}  {len(figure.runs_ns):3} runs")
+        shown = report.duration(figure.median_ns) if figure.runs_ns else "failed"
+        print(f"    {name:34} {shown:>10}  {len(figure.runs_ns):3} runs")
     for want in row.wants:
-        told = "–" if want.reached is None else f"{want.reached:.4g} {want.unit}"
-        print(f"    {want.text:62} {told:>16}  {results.VERDICT[want.ok].strip('*')}", flush=True)
+        shown = "–" if want.reached is None else f"{want.reached:.4g} {want.unit}"
+        print(f"    {want.text:62} {shown:>16}  {results.VERDICT[want.ok].strip('*')}", flush=True)
 
 
 def main() -> int:

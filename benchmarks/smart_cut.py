@@ -77,13 +77,13 @@ def film(codec: str, path: Path) -> None:
         (stream,) = source.streams.video
         packets = [packet for packet in source.demux(stream) if packet.size]
         data = [(bytes(p), p.pts, p.dts, p.duration, p.is_keyframe) for p in packets]
-        made = container.add_stream_from_template(stream, opaque=True)
+        out = container.add_stream_from_template(stream, opaque=True)
         for turn in range(REPEATS):
             late = round(turn * SECONDS / stream.time_base)
             for content, pts, dts, duration, is_key in data:
                 packet = av.Packet(content)
                 packet.pts, packet.dts, packet.duration = pts + late, dts + late, duration
-                packet.time_base, packet.stream, packet.is_keyframe = stream.time_base, made, is_key
+                packet.time_base, packet.stream, packet.is_keyframe = stream.time_base, out, is_key
                 container.mux_one(packet)
 
 

@@ -65,11 +65,11 @@ def files(orders: Orders) -> tuple[list[str], list[str]]:
     lost, wrong = [], []
     for id, path in orders.files.items():
         try:
-            found = _bytes(orders, id, path)
+            data = _bytes(orders, id, path)
         except NotFound:
             lost.append(path.name)
             continue
-        if md5_of(found) != md5_of(_wanted(path)):
+        if md5_of(data) != md5_of(_wanted(path)):
             wrong.append(path.name)
     return lost, wrong
 

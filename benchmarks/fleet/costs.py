@@ -19,7 +19,7 @@ sys.path.insert(1, str(HERE.parent))
 sys.path.append(str(HERE.parent / "service"))
 
 import checking  # noqa: E402
-import told  # noqa: E402
+import outcome  # noqa: E402
 from members import Fleet, fleet  # noqa: E402
 from orders import KINDS, SPEECH, Orders, first_seconds, make_files  # noqa: E402
 from results import Report, Results, amount, head  # noqa: E402
@@ -52,25 +52,25 @@ STORED = text("SELECT coalesce(sum(stored_bytes), 0) FROM fragdex_blobs")
 METHODS = re.compile(r"(GET|HEAD|PUT|POST|DELETE) (/\S*)")
 
 
-def _counts(made: Fleet) -> Counter[str]:
+def _counts(running: Fleet) -> Counter[str]:
     """Everything that grows, as one number each."""
-    engine = create_engine(made.database_url, poolclass=pool.NullPool)
-    found: Counter[str] = Counter()
+    engine = create_engine(running.database_url, poolclass=pool.NullPool)
+    counts: Counter[str] = Counter()
     with engine.connect() as connection:
         connection.execution_options(isolation_level="AUTOCOMMIT")
         connection.exec_driver_sql("VACUUM ANALYZE")
         for row in connection.execute(TABLES):
             passing = "passing " if row.name in PASSING else ""
-            found[f"{passing}rows"] += row.rows
-            found[f"{passing}bytes"] += row.bytes
-        found["stored bytes"] = int(connection.scalar(STORED) or 0)
-    for method, path in METHODS.findall((made.folder / "s3.log").read_text()):
+            counts[f"{passing}rows"] += row.rows
+            counts[f"{passing}bytes"] += row.bytes
+        counts["stored bytes"] = int(connection.scalar(STORED) or 0)
+    for method, path in METHODS.findall((running.folder / "s3.log").read_text()):
         if "list-type" not in path:
-            found[f"{method} requests"] += 1
-    return found
+            counts[f"{method} requests"] += 1
+    return counts
 
 
-def _order(made: Fleet, orders: Orders, kind: str, count: int, folder: Path) -> None:
+def _order(running: Fleet, orders: Orders, kind: str, count: int, folder: Path) -> None:
     if kind == "render":
         for n in range(count):
             orders.render(n, 2000, 1000)
@@ -95,15 +95,15 @@ def made_kind(path: Path) -> int:
     return int(re.findall(r"\d+", path.stem)[0]) % len(KINDS)
 
 
-def measure(made: Fleet, kind: str, count: int, folder: Path) -> Measured:
+def measure(running: Fleet, kind: str, count: int, folder: Path) -> Measured:
     """One kind: what grew, by the number of objects."""
-    before = _counts(made)
-    orders = Orders(made.urls, made.key)
+    before = _counts(running)
+    orders = Orders(running.urls, running.key)
     try:
-        _order(made, orders, kind, count, folder)
+        _order(running, orders, kind, count, folder)
     finally:
         orders.close()
-    after = _counts(made)
+    after = _counts(running)
     row = Row(kind, WORDS[kind])
     row.facts = {"objects": count}
     row.facts |= {name: round((after[name] - before[name]) / count, 2) for name in sorted(after)}
@@ -144,16 +144,16 @@ def main() -> int:
         "--only", action="append", choices=WORDS, metavar="KIND", help=str([*WORDS])
     )
     asked = parser.parse_args()
-    report = Report(HERE / "costs", COMMAND, told.surroundings(), list(WORDS), markdown)
+    report = Report(HERE / "costs", COMMAND, outcome.surroundings(), list(WORDS), markdown)
     with tempfile.TemporaryDirectory(prefix="fragdex-costs-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with fleet(folder, apis=1, workers=1) as made:
+        with fleet(folder, apis=1, workers=1) as running:
             for kind in asked.only or WORDS:
                 count = asked.objects if kind in KINDS else asked.jobs
 
                 def work(kind: str = kind, count: int = count) -> Measured:
-                    return measure(made, kind, count, folder)
+                    return measure(running, kind, count, folder)
 
                 report.measure(kind, work)
     return report.end(0)

@@ -14,7 +14,7 @@ PANELS = {
 WAITING, RUNNING, KILL = "#b8b8b8", "#1b6ca8", "#b02a2a"
 
 
-def draw(folder: Path, found: dict[str, Any]) -> Path | None:
+def draw(folder: Path, results: dict[str, Any]) -> Path | None:
     """Draw what was sampled; None where matplotlib is missing."""
     try:
         import matplotlib as mpl
@@ -25,7 +25,7 @@ def draw(folder: Path, found: dict[str, Any]) -> Path | None:
     mpl.rcParams["svg.hashsalt"] = "fragdex"
     from matplotlib import pyplot as plt
 
-    samples = found["samples"]
+    samples = results["samples"]
     figure, axes = plt.subplots(len(PANELS), 1, figsize=(9, 6), sharex=True, layout="constrained")
     seconds = [one["at"] for one in samples]
     for axis, (queue, title) in zip(axes, PANELS.items(), strict=True):
@@ -35,14 +35,14 @@ def draw(folder: Path, found: dict[str, Any]) -> Path | None:
             seconds, running, waiting, colors=(RUNNING, WAITING), step="post",
             labels=("running", "waiting"),
         )  # fmt: skip
-        for kill in found["kills"]:
+        for kill in results["kills"]:
             axis.axvline(kill["at"], color=KILL, linewidth=0.8)
         axis.set_title(title, loc="left", fontsize=10)
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
         axis.set_ylim(bottom=0)
         axis.margins(x=0)
-    for kill in found["kills"]:
+    for kill in results["kills"]:
         axes[0].annotate(
             kill["name"], (kill["at"], 1), xycoords=("data", "axes fraction"), rotation=45,
             fontsize=7, color=KILL,

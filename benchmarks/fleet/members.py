@@ -40,11 +40,11 @@ def until(true: Callable[[], Any], what: str, seconds: float = PATIENCE_S) -> An
         NotReady: it was not within the time.
     """
     deadline = time.monotonic() + seconds
-    while not (found := true()):
+    while not (value := true()):
         if time.monotonic() > deadline:
             raise NotReady(what)
         time.sleep(0.05)
-    return found
+    return value
 
 
 @dataclass
@@ -248,7 +248,7 @@ def nginx_conf(folder: Path, port: int, apis: Sequence[int]) -> str:
     Raises:
         SystemExit: the file in deploy/ has changed, and this does not know where.
     """
-    told = NGINX_CONF.read_text("utf-8")
+    conf = NGINX_CONF.read_text("utf-8")
     servers = "\n    ".join(f"server 127.0.0.1:{one};" for one in apis)
     for here, there in (
         ("resolver 127.0.0.11 valid=5s;", ""),
@@ -257,13 +257,13 @@ def nginx_conf(folder: Path, port: int, apis: Sequence[int]) -> str:
         ("/var/log/nginx/access.log", str(folder / "access.log")),
         ("/srv/store/", f"{folder}/store/"),
     ):
-        if here not in told:
+        if here not in conf:
             raise SystemExit(f"{NGINX_CONF.name} has no {here!r}")
-        told = told.replace(here, there)
+        conf = conf.replace(here, there)
     # the switch of the template would come twice
     text = NGINX.replace("  access_log off;\n", "")
     user = "user root;" if os.geteuid() == 0 else ""
-    return text.format(user=user, folder=folder, told=told)
+    return text.format(user=user, folder=folder, conf=conf)
 
 
 def _nginx(folder: Path, port: int, apis: Sequence[int]) -> Member:
@@ -328,12 +328,12 @@ def fleet(
             store_options=json.dumps(options), data=str(folder / "own"),
             forwarded_allow_ips="*", **(settings or {}),
         )  # fmt: skip
-        made = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "fragdex", "key", "create", "--tenant", "fleet"],
             env=common, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if made.returncode:
-            raise NotReady(made.stderr)
+        if done.returncode:
+            raise NotReady(done.stderr)
         ports = [free_port() for _ in range(apis)]
         for number, port in enumerate(ports, 1):
             more = {"FRAGDEX_PORT": str(port), "FRAGDEX_DATA": str(folder / f"api-{number}")}
@@ -355,4 +355,4 @@ def fleet(
             port = free_port()
             add(_nginx(folder / "nginx", port, ports))
             urls = [f"http://127.0.0.1:{port}"]
-        yield Fleet(folder, members, urls, made.stdout.split()[-1], database.url, common)
+        yield Fleet(folder, members, urls, done.stdout.split()[-1], database.url, common)

@@ -66,7 +66,7 @@ def make_files(folder: Path, count: int) -> list[Path]:
     film.make(recording, RECORDING_BYTES)
     bases = {"film": (FIXTURES / "faststart.mp4").read_bytes(), "recording": recording.read_bytes()}
     recording.unlink()
-    made = []
+    paths = []
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         if kind == "image":
@@ -77,8 +77,8 @@ def make_files(folder: Path, count: int) -> list[Path]:
         else:
             name, data = f"{kind}-{number}.mp4", salted(bases[kind], f"{number}")
         (folder / name).write_bytes(data)
-        made.append(folder / name)
-    return made
+        paths.append(folder / name)
+    return paths
 
 
 def page(number: int) -> str:
@@ -88,14 +88,14 @@ def page(number: int) -> str:
 
 def frame_numbers(data: bytes) -> list[int]:
     """The numbers that the frames of a film show, by the page's clock."""
-    found = []
+    numbers = []
     with av.open(io.BytesIO(data)) as container:
         for frame in container.decode(video=0):
             plane = frame.planes[0]
             rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
             bits = rows[10, 5:320:10] > 128
-            found.append(int("".join("1" if bit else "0" for bit in bits), 2))
-    return found
+            numbers.append(int("".join("1" if bit else "0" for bit in bits), 2))
+    return numbers
 
 
 def words_of(document: Any) -> list[tuple[str, int, int]]:

@@ -25,7 +25,7 @@ sys.path.append(str(HERE.parent / "service"))
 
 import checking  # noqa: E402
 import drawn  # noqa: E402
-import told  # noqa: E402
+import outcome  # noqa: E402
 from members import (  # noqa: E402
     API,
     DATABASE,
@@ -107,25 +107,25 @@ class Trial:
     def kill(self, member: Member, down: float) -> None:
         """Kill -9, and start it again."""
         at = self.watch.at()
-        told: dict[str, Any] = {"name": member.name, "at": round(at, 2), "slices": 0, "jobs": 0}
+        row: dict[str, Any] = {"name": member.name, "at": round(at, 2), "slices": 0, "jobs": 0}
         if member.kind == WORKER:
             executor = member.executor
             until(lambda: self._at_work(executor), "slices to run", 15) if self._waits() else None
             member.freeze()
             mine = self.watch.running(executor)
-            told["at"] = round(self.watch.at(), 2)
+            row["at"] = round(self.watch.at(), 2)
             self.watch.lost(executor, mine)
-            told["slices"] = sum(queue == SLICES for _, queue, _ in mine)
-            told["jobs"] = len(mine) - told["slices"]
+            row["slices"] = sum(queue == SLICES for _, queue, _ in mine)
+            row["jobs"] = len(mine) - row["slices"]
         member.kill()
-        print(f"    {told['at']:6.1f} s  kill -9 {member.name}, "
-              f"{told['slices']} slices and {told['jobs']} jobs running", flush=True)  # fmt: skip
+        print(f"    {row['at']:6.1f} s  kill -9 {member.name}, "
+              f"{row['slices']} slices and {row['jobs']} jobs running", flush=True)  # fmt: skip
         time.sleep(down)
         member.start()
-        told["again"] = round(self.watch.at(), 2)
+        row["again"] = round(self.watch.at(), 2)
         if member.kind == WORKER:
             self.watch.live.add(member.executor)
-        self.kills.append(told)
+        self.kills.append(row)
 
     def _waits(self) -> bool:
         """Whether any slice is in the queue, or runs."""
@@ -168,30 +168,30 @@ class Trial:
 
 def measure(asked: argparse.Namespace, folder: Path) -> tuple[Measured, dict[str, Any]]:
     """The whole trial; the row, and what was sampled."""
-    with fleet(folder, settings=WORKERS_SLOTS) as made:
-        slots = {name: int(WORKERS_SLOTS[f"{one}_workers"]) for name, one in told.QUEUES.items()}
-        watch = Watch(made.database_url, slots)
-        watch.live = {one.executor for one in made.of(WORKER)}
-        trial = Trial(asked, made, watch)
+    with fleet(folder, settings=WORKERS_SLOTS) as running:
+        slots = {name: int(WORKERS_SLOTS[f"{one}_workers"]) for name, one in outcome.QUEUES.items()}
+        watch = Watch(running.database_url, slots)
+        watch.live = {one.executor for one in running.of(WORKER)}
+        trial = Trial(asked, running, watch)
         try:
             watch.start()
             # after the last kill all workers go on for a share
-            speech = trial.prepare(folder, parts=len(made.members) + 1)
+            speech = trial.prepare(folder, parts=len(running.members) + 1)
             words = [(w.text, w.start_ms, w.end_ms) for w in transcribe(speech).words]
-            by = "by nginx" if made.of(PROXY) else "without nginx, which is not installed"
-            print(f"    {watch.at():6.1f} s  {len(made.members)} processes, clients {by}")
+            by = "by nginx" if running.of(PROXY) else "without nginx, which is not installed"
+            print(f"    {watch.at():6.1f} s  {len(running.members)} processes, clients {by}")
             trial.under_load()
             checking.wait_for_all(trial.orders)
             print(f"    {watch.at():6.1f} s  all done", flush=True)
             (speech_id,) = (id for id, p in trial.orders.files.items() if p.name == "speech.mp4")
             for number in range(asked.idle_kills):
                 trial.idle(number, speech_id)
-            row = told.Outcome(
-                asked, made, trial.orders, watch, trial.kills,
+            row = outcome.Outcome(
+                asked, running, trial.orders, watch, trial.kills,
                 files=checking.files(trial.orders),
                 renders=checking.renders(trial.orders, RENDER_MS),
                 transcriptions=checking.transcriptions(trial.orders, words),
-                store=checking.store(made),
+                store=checking.store(running),
             ).row()  # fmt: skip
         finally:
             trial.orders.close()
@@ -208,15 +208,15 @@ def main() -> int:
     asked = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     output = asked.output or (HERE.parent / "build" / "fleet" if asked.quick else HERE)
-    report = Report(output, told.COMMAND, told.surroundings(), [ROW], told.markdown)
+    report = Report(output, outcome.COMMAND, outcome.surroundings(), [ROW], outcome.markdown)
     sampled: dict[str, Any] = {}
 
     def work() -> Measured:
         # of a user of its own, who has to reach it
         with tempfile.TemporaryDirectory(prefix="fragdex-fleet-") as name:
             Path(name).chmod(0o755)
-            measured, found = measure(asked, Path(name))
-        sampled.update(found)
+            measured, samples = measure(asked, Path(name))
+        sampled.update(samples)
         return measured
 
     try:

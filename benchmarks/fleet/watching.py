@@ -52,8 +52,8 @@ class Loss:
 
     def as_dict(self) -> dict[str, Any]:
         """For the results."""
-        told = {"queued": self.queued, "begun": self.begun, "full": self.full}
-        rounded = {name: None if s is None else round(s, 2) for name, s in told.items()}
+        seconds = {"queued": self.queued, "begun": self.begun, "full": self.full}
+        rounded = {name: None if s is None else round(s, 2) for name, s in seconds.items()}
         return {"id": self.id, "queue": self.queue, **rounded}
 
 
@@ -101,8 +101,8 @@ class Watch:
         with self._engine.connect() as connection:
             rows = connection.execute(WORKFLOWS).all()
             mine = {r.id: r.queue for r in rows if r.executor == executor and r.status == "PENDING"}
-            found = connection.execute(ATTEMPTS, {"ids": list(mine)}).all()
-        return [(row.id, mine[row.id], row.attempt) for row in found]
+            attempts = connection.execute(ATTEMPTS, {"ids": list(mine)}).all()
+        return [(row.id, mine[row.id], row.attempt) for row in attempts]
 
     def attempts(self) -> list[Any]:
         """Id, name and attempt of every job and slice."""
@@ -145,14 +145,14 @@ class Watch:
             open_ = [one for one in self.losses if one.begun is None]
         rows = connection.execute(WORKFLOWS).all()
         ids = [one.id for one in open_]
-        found = connection.execute(ATTEMPTS, {"ids": ids}).all() if ids else ()
+        attempts = connection.execute(ATTEMPTS, {"ids": ids}).all() if ids else ()
         now = time.monotonic()
         counts = Counter((row.queue, row.status) for row in rows)
-        told = {f"{queue} {status}": count for (queue, status), count in sorted(counts.items())}
-        self.samples.append({"at": round(now - self.began, 2), **told})
+        states = {f"{queue} {status}": count for (queue, status), count in sorted(counts.items())}
+        self.samples.append({"at": round(now - self.began, 2), **states})
         if len(self.samples) % 20 == 0:
             self.connections = max(self.connections, connection.scalar(CONNECTIONS) or 0)
-        self._follow(open_, rows, {row.id: row.attempt for row in found}, now)
+        self._follow(open_, rows, {row.id: row.attempt for row in attempts}, now)
         self._last = now
 
     def _follow(self, open_: list[Loss], rows: Any, attempts: dict[str, int], now: float) -> None:

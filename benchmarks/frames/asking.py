@@ -49,9 +49,9 @@ def _plain_names(python: Path) -> str:
     folder = environment / "plain-names"
     folder.mkdir(exist_ok=True)
     for path in libraries.iterdir():
-        found = re.fullmatch(r"(lib(?:av|sw)\w+)-\w+(\.so\.\d+)[\d.]*", path.name)
-        if found:
-            name = folder / (found[1] + found[2])
+        match = re.fullmatch(r"(lib(?:av|sw)\w+)-\w+(\.so\.\d+)[\d.]*", path.name)
+        if match:
+            name = folder / (match[1] + match[2])
             name.unlink(missing_ok=True)
             name.symlink_to(path)
     return f"{folder}:{libraries}"
@@ -89,17 +89,17 @@ def truth_of(film: Path) -> list[int]:
     kept = film.with_suffix(".sums.json")
     if not kept.exists():
         kept.write_text(json.dumps(ask("truth", what=str(film), frames=films.LOOP)["sums"]))
-    found: list[int] = json.loads(kept.read_text())
-    return found
+    sums: list[int] = json.loads(kept.read_text())
+    return sums
 
 
 def wrong_of(answer: Mapping[str, Any], truth: Sequence[int]) -> int:
     """Frames whose pixels or times are not those of linear decode."""
     wrong = len(answer["numbers"]) - len(answer["sums"])
-    for number, found, shown in zip(
+    for number, checksum, shown in zip(
         answer["numbers"], answer["sums"], answer["times"], strict=False
     ):
-        right = found == truth[number % len(truth)]
+        right = checksum == truth[number % len(truth)]
         wrong += not (right and abs(shown - number / films.RATE) < 0.5 / films.RATE)
     return wrong
 
@@ -112,20 +112,20 @@ def raced(
 
     Returns: seconds, opening of the film included, and processor time; wrong frames.
     """
-    found: Amounts = {}
+    amounts: Amounts = {}
     wrong = dict.fromkeys(contenders, 0)
     for name in contenders:
-        found[name], found[f"{name}, processor"] = Amount("s"), Amount("s")
+        amounts[name], amounts[f"{name}, processor"] = Amount("s"), Amount("s")
     opens: dict[str, list[float]] = {name: [] for name in contenders}
 
     def run(name: str, number: int) -> None:
         answer = ask(task, **{**jobs[number % len(jobs)], **contenders[name]})
-        found[name].runs.append(answer["seconds"])
-        found[f"{name}, processor"].runs.append(answer["cpu"])
+        amounts[name].runs.append(answer["seconds"])
+        amounts[f"{name}, processor"].runs.append(answer["cpu"])
         opens[name].append(answer["open"])
         wrong[name] += wrong_of(answer, truth)
 
     in_turns(setting, setting.rounds, list(contenders), run)
     for name, runs in opens.items():
-        found[name].note = f"opening {sorted(runs)[len(runs) // 2]:.2f} s; {wrong[name]} wrong"
-    return found, wrong
+        amounts[name].note = f"opening {sorted(runs)[len(runs) // 2]:.2f} s; {wrong[name]} wrong"
+    return amounts, wrong

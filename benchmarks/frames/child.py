@@ -89,12 +89,12 @@ def windows(job: Job) -> Answer:
     times: list[float] = []
     taken, used = 0.0, time.process_time() - used
     if isinstance(reader, WindowsAhead):
-        found = reader.windows(job["starts"], count)
+        batches = reader.windows(job["starts"], count)
     else:
-        found = (reader.window(start, count) for start in job["starts"])
+        batches = (reader.window(start, count) for start in job["starts"])
     for start in job["starts"]:
         cpu, before = time.process_time(), time.perf_counter()
-        pixels, shown = next(found)
+        pixels, shown = next(batches)
         taken += time.perf_counter() - before
         used += time.process_time() - cpu
         numbers += range(start, start + count)

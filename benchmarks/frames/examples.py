@@ -36,13 +36,13 @@ def blocks(page: Path) -> list[str]:
 
 def values(code: str, names: Names) -> list[Any]:
     """Run an example; what its bare expressions give."""
-    found = []
+    results = []
     for part in ast.parse(code).body:
         if isinstance(part, ast.Expr):
-            found.append(eval(compile(ast.Expression(part.value), "page", "eval"), names))  # noqa: S307
+            results.append(eval(compile(ast.Expression(part.value), "page", "eval"), names))  # noqa: S307
         else:
             exec(compile(ast.Module([part], []), "page", "exec"), names)
-    return found
+    return results
 
 
 def frames(page: Path) -> None:
@@ -51,10 +51,10 @@ def frames(page: Path) -> None:
         if 'device="cuda"' in code:
             continue  # ./dev bench-gpu compares these pixels
         names: Names = {"fragdex": fragdex, "torch": torch}
-        found = [one for one in values(code, names) if isinstance(one, torch.Tensor)]
-        half = len(found) // 2
+        tensors = [one for one in values(code, names) if isinstance(one, torch.Tensor)]
+        half = len(tensors) // 2
         assert half, code
-        for before, after in zip(found[:half], found[half:], strict=True):
+        for before, after in zip(tensors[:half], tensors[half:], strict=True):
             assert torch.equal(before, after), code
         print(f"{page.name}: {half} answers are the same tensors")
 
@@ -73,13 +73,13 @@ def training(page: Path) -> None:
     seen: list[Counter[int]] = []
     for code in blocks(page)[:3]:
         values(code, names)
-        found: Counter[int] = Counter()
+        sums: Counter[int] = Counter()
         for batch in names["loader"]:
             clips = batch
             if isinstance(batch, dict):
                 clips = batch["frames"].permute(0, 1, 4, 2, 3)
-            found += _sums(clips)
-        seen.append(found)
+            sums += _sums(clips)
+        seen.append(sums)
         if len(seen) == 2:
             names["stream"] = WindowStream(names["windows"], batch=8)
     assert seen[0] == seen[1] == seen[2]
@@ -88,11 +88,11 @@ def training(page: Path) -> None:
 
 def _made(path: Path) -> None:
     packets = loop.encode(loop.Shape(width=128, height=72))
-    with av.open(str(path), "w") as made:
-        streams = [made.add_stream_from_template(one) for one in (packets.video, packets.audio)]
+    with av.open(str(path), "w") as out:
+        streams = [out.add_stream_from_template(one) for one in (packets.video, packets.audio)]
         for number, packet in packets.packets(loop.SECONDS):
             packet.stream = streams[number]
-            made.mux_one(packet)
+            out.mux_one(packet)
 
 
 def main() -> None:

@@ -106,8 +106,8 @@ def loader(job: dict[str, Any]) -> dict[str, Any]:
 
 def _planes(batch: Any) -> list[np.ndarray]:
     """The pixels of a batch of tensors or arrays."""
-    found = batch if isinstance(batch, torch.Tensor) else batch["frames"]
-    return [np.asarray(one) for one in (found if isinstance(found, tuple | list) else [found])]
+    frames = batch if isinstance(batch, torch.Tensor) else batch["frames"]
+    return [np.asarray(one) for one in (frames if isinstance(frames, tuple | list) else [frames])]
 
 
 def memory(job: dict[str, Any]) -> dict[str, Any]:

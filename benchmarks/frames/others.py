@@ -33,11 +33,11 @@ def episodes(job: Job) -> Answer:
     order = chance.permutation(len(data))[: job["batches"] * job["batch"]].tolist()
     sums = []
     for batch in torch.utils.data.DataLoader(data, batch_size=job["batch"], sampler=order):
-        found = 0
+        checksum = 0
         for name in sorted(batch):
             if isinstance(batch[name], torch.Tensor):
-                found = zlib.crc32(np.ascontiguousarray(batch[name].numpy()), found)
-        sums.append(found)
+                checksum = zlib.crc32(np.ascontiguousarray(batch[name].numpy()), checksum)
+        sums.append(checksum)
     return {
         "seconds": time.perf_counter() - clock, "open": opened,
         "cpu": time.process_time() - used, "sums": sums,
@@ -52,14 +52,14 @@ def _lerobot(root: str, address: str) -> Any:
         """Opens videos as its StreamingLeRobotDataset does: by a URL, through fsspec."""
 
         def _query_videos(self, times: dict[str, list[float]], episode: int) -> dict[str, Any]:
-            rows, found = self.meta.episodes[episode], {}
+            rows, videos = self.meta.episodes[episode], {}
             for key, asked in times.items():
                 begin = rows[f"videos/{key}/from_timestamp"]
                 path = f"{address}/{self.meta.get_video_file_path(episode, key)}"
                 shifted = [begin + one for one in asked]
                 pictures = decode_video_frames(path, shifted, self.tolerance_s, self.video_backend)
-                found[key] = pictures.squeeze(0)
-            return found
+                videos[key] = pictures.squeeze(0)
+            return videos
 
     owner = FromAddress if address else LeRobotDataset
     return owner("some/set", root=root, video_backend="torchcodec")
@@ -197,12 +197,12 @@ def nodes(job: Job) -> Answer:
 
 def _processor_seconds(processes: Iterable[int]) -> dict[int, float]:
     """What these processes have used, without those that have ended."""
-    found, tick = {}, os.sysconf("SC_CLK_TCK")
+    seconds, tick = {}, os.sysconf("SC_CLK_TCK")
     for one in processes:
         with suppress(OSError):
             fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-            found[one] = (int(fields[11]) + int(fields[12])) / tick
-    return found
+            seconds[one] = (int(fields[11]) + int(fields[12])) / tick
+    return seconds
 
 
 TASKS: dict[str, Callable[[Job], Answer]] = {

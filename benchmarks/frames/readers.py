@@ -129,8 +129,8 @@ class Pyav:
         self.tick = 1 / (self.stream.average_rate * self.stream.time_base)
 
     def frames(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = [self.window(int(number), 1) for number in numbers]
-        return np.concatenate([one[0] for one in found]), np.concatenate([one[1] for one in found])
+        parts = [self.window(int(number), 1) for number in numbers]
+        return np.concatenate([one[0] for one in parts]), np.concatenate([one[1] for one in parts])
 
     def window(self, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         first = int(start * self.tick)

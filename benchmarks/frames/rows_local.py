@@ -60,11 +60,11 @@ def _factor(amounts: Amounts, peer: str, ours: str, text: str, limit: float) -> 
 
 def _processor(row: Row, amounts: Amounts) -> None:
     """A busy machine gives two threads twice as much of itself as one; work stays work."""
-    told = ", ".join(
+    ratios = ", ".join(
         f"{compared(amounts, f'{peer}, processor', 'fragdex, processor'):.2f} ({peer})"
         for peer in ("torchcodec", "decord")
     )
-    row.facts["notes"] = [f"processor time by ours: {told}"]
+    row.facts["notes"] = [f"processor time by ours: {ratios}"]
 
 
 def frames(setting: Setting, height: int, group: int) -> Measured:

@@ -107,7 +107,7 @@ def _write_episodes(root: Path, film: Path, what: films.Film) -> None:
         (root / folder / "chunk-000").mkdir(parents=True)
         parquet.write_table(rows, root / folder / "chunk-000" / "file-000.parquet")
     pd.DataFrame({"task_index": [0]}, index=["move"]).to_parquet(root / "meta" / "tasks.parquet")
-    told: dict[str, Any] = {
+    info: dict[str, Any] = {
         "codebase_version": "v3.0", "robot_type": None, "total_episodes": count,
         "total_frames": each * count, "total_tasks": 1, "chunks_size": 1000, "fps": films.RATE,
         "splits": {"train": f"0:{count}"}, "features": features,
@@ -115,7 +115,7 @@ def _write_episodes(root: Path, film: Path, what: films.Film) -> None:
         "data_path": "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet",
         "video_path": "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4",
     }  # fmt: skip
-    (root / "meta" / "info.json").write_text(json.dumps(told))
+    (root / "meta" / "info.json").write_text(json.dumps(info))
     folder = root / "videos" / CAMERA / "chunk-000"
     folder.mkdir(parents=True)
     (folder / "file-000.mp4").hardlink_to(film)

@@ -28,7 +28,7 @@ import rows_loader  # noqa: E402
 import rows_local  # noqa: E402
 import rows_others  # noqa: E402
 import rows_remote  # noqa: E402
-import told  # noqa: E402
+import texts  # noqa: E402
 from asking import BRIDGES, PYTHON, Setting, run_examples  # noqa: E402
 from results import Report  # noqa: E402
 from rounds import Measured  # noqa: E402
@@ -83,8 +83,8 @@ def _surroundings() -> dict[str, Any]:
         "import json; from importlib.metadata import version as v;"
         "print(json.dumps({n: v(n) for n in ('torch', 'torchcodec', 'eva-decord', 'av')}))"
     )
-    said = subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True, check=True)
-    peers = json.loads(said.stdout)
+    done = subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True, check=True)
+    peers = json.loads(done.stdout)
     peers["PyAV"] = peers.pop("av")
     own = {name: described["versions"][name] for name in ("python", "numpy", "fragdex")}
     return {**described, "versions": {**own, **peers}}
@@ -98,7 +98,7 @@ def main() -> int:
     if asked.docs:
         return max(map(run_examples, ("frames.md", "training.md")))
     output = asked.output or (HERE.parent / "build" / "frames" if asked.quick else HERE)
-    report = Report(output, told.COMMAND, _surroundings(), list(ROWS), told.markdown)
+    report = Report(output, texts.COMMAND, _surroundings(), list(ROWS), texts.markdown)
     missed = 0
     lacking = () if BRIDGES.exists() else rows_others.BESIDE
     if set(asked.only or ()) & set(lacking):

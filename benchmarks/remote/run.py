@@ -76,20 +76,20 @@ def process(name: str) -> Callable[[str], object]:
     return lambda url: subprocess.run([*command, url], check=True, capture_output=True)
 
 
-def line(what: str, found: Figures, beside: Figures | None = None) -> str:
+def line(what: str, figures: Figures, beside: Figures | None = None) -> str:
     """One row of the table."""
     ratios = ["", "", ""]
     if beside is not None:
         ratios = [
             f"{mine / theirs:.2f} ×"
             for mine, theirs in (
-                (found.seconds, beside.seconds),
-                (found.requests, beside.requests),
-                (found.bytes, beside.bytes),
+                (figures.seconds, beside.seconds),
+                (figures.requests, beside.requests),
+                (figures.bytes, beside.bytes),
             )
         ]
-    row = f"| {what} | {found.seconds:.2f} s | {found.requests:,} | {found.bytes:,} | "
-    row += " | ".join([str(found.at_once), *ratios])
+    row = f"| {what} | {figures.seconds:.2f} s | {figures.requests:,} | {figures.bytes:,} | "
+    row += " | ".join([str(figures.at_once), *ratios])
     print(row + " |", flush=True)
     return row + " |\n"
 
@@ -102,8 +102,8 @@ HEAD = (
 
 def main() -> None:
     """Measure, and write the table."""
-    made = inputs.make(inputs.FOLDER)
-    path, counts = made["2h"]
+    movies = inputs.make(inputs.FOLDER)
+    path, counts = movies["2h"]
     cut = counts.bytes // 10
     text = "# Remote files\n\n`python benchmarks/remote/run.py`: every answer of the server comes "
     text += f"{LATENCY_S * 1000:.0f} ms late. Ratios are to the first row of each table.\n\n"
@@ -125,12 +125,12 @@ def main() -> None:
         text += line("a server that answers several ranges", measured(server, exact()))
     with serving(path, single_ranges=True) as server:
         text += line("one range a request", measured(server, exact()))
-    frames, _ = made["frames"]
+    frames, _ = movies["frames"]
     with serving(frames) as server:
         text += line("30 min, a fragment for each frame", measured(server, exact()))
     for key, what in (("sidx", "2 h, sidx at the front"), ("progressive", "2 h, progressive")):
         text += f"\nA first process, imports included, until the first seek: {what}:\n\n" + HEAD
-        with serving(made[key][0]) as server:
+        with serving(movies[key][0]) as server:
             peer = measured(server, process("PyAV"), 5)
             text += line("PyAV", peer)
             text += line("fragdex", measured(server, process("fragdex"), 5), peer)

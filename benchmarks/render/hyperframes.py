@@ -112,5 +112,5 @@ class Hyperframes:
 
 
 def _major(node: str) -> int:
-    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    return int(told.lstrip("v").split(".")[0]) if told.startswith("v") else 0
+    text = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    return int(text.lstrip("v").split(".")[0]) if text.startswith("v") else 0

@@ -36,18 +36,18 @@ def alternate(
     setting: Setting, contenders: Mapping[str, Callable[[], Cost]], notes: Mapping[str, str]
 ) -> Amounts:
     """Every contender in every round, each round beginning with the next one."""
-    found: Amounts = {}
+    amounts: Amounts = {}
     for name in contenders:
-        found[name] = Amount("s", notes.get(name, ""))
-        found[f"{name}, processor"] = Amount("s")
+        amounts[name] = Amount("s", notes.get(name, ""))
+        amounts[f"{name}, processor"] = Amount("s")
 
     def run(name: str, _: int) -> None:
         cost = contenders[name]()
-        found[name].runs.append(cost.wall)
-        found[f"{name}, processor"].runs.append(cost.cpu)
+        amounts[name].runs.append(cost.wall)
+        amounts[f"{name}, processor"].runs.append(cost.cpu)
 
     in_turns(setting, setting.rounds, list(contenders), run)
-    return found
+    return amounts
 
 
 def fragdex_render(page: str | Path, out: Path, *more: str, memory: bool = False) -> Cost:

@@ -46,7 +46,7 @@ def asked(setting: Setting) -> Measured:
         data = setting.folder / "asked.json"
         fragdex_render(site, out, "--slices", str(slices), "--data", str(data))
         numbers = list(_numbers(out))
-        wrong += sum(found != i for i, found in enumerate(numbers))
+        wrong += sum(number != i for i, number in enumerate(numbers))
         wrong += abs(len(numbers) - seconds * FPS)
         sound = max(sound, _difference(out, seconds))
     row.wants.append(

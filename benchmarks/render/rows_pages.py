@@ -59,7 +59,7 @@ class _Page:
 def pages(setting: Setting) -> Measured:
     """What each frame shows, alone and in slices."""
     row = Row("pages", "pages of libraries, of what browsers bring, and of what pages keep")
-    found: Counter[int] = Counter()
+    differing: Counter[int] = Counter()
     frames = 0
     chosen = _pages(setting)
     notes = _missing()
@@ -68,16 +68,16 @@ def pages(setting: Setting) -> Measured:
         alone = setting.folder / "1.mkv"
         for slices, jobs in _PARTS:
             out = setting.folder / f"{slices}.mkv"
-            made = render(page.site, page.wanted, out, slices=slices, jobs=jobs)
+            rendered = render(page.site, page.wanted, out, slices=slices, jobs=jobs)
             wrong = set() if page.by_chance and slices > 1 else page.wrong(out, alone)
-            found[slices] += len(wrong)
+            differing[slices] += len(wrong)
             if wrong:
                 notes.append(f"{name} in {slices} slices: frames {sorted(wrong)}")
-        frames += made.frames
+        frames += rendered.frames
     for slices, _ in _PARTS:
         text = "alone" if slices == 1 else f"in {slices} slices"
         row.wants.append(
-            Want(f"{text}: wrong frames: 0", found[slices], 0, at_most=True,
+            Want(f"{text}: wrong frames: 0", differing[slices], 0, at_most=True,
                  unit=f"of {frames:,}")
         )  # fmt: skip
     chance = [name for name, page in chosen.items() if page.by_chance]
@@ -108,8 +108,8 @@ def again(setting: Setting) -> Measured:
             linted = lint(PageSource("", page.site, watched=True), page.wanted)
             kinds = sorted({one.kind for one in linted.findings} & {"varies", "differs"})
             unnamed += 0 if kinds else different
-            said = f"--check says {' and '.join(kinds)}" if kinds else "--check says nothing"
-            notes.append(f"{name}: {different} of {len(runs)} runs differ; {said}")
+            verdict = f"--check says {' and '.join(kinds)}" if kinds else "--check says nothing"
+            notes.append(f"{name}: {different} of {len(runs)} runs differ; {verdict}")
     row.wants.append(
         Want("runs that differ, and not by what `--check` names: 0", unnamed, 0, at_most=True,
              unit=f"of {len(runs) * len(chosen)}")
@@ -148,24 +148,24 @@ def _missing() -> list[str]:
 def _pages(setting: Setting) -> Mapping[str, _Page]:
     """All of them, or a few."""
     groups = (moments.TWEENS, moments.COMPONENTS, moments.CANVASES, moments.OWN)
-    found = {
+    by_name = {
         ", ".join(names): _Page(Lanes(*names), _LANES, _of_lanes(names))
         for names in groups
         if LIBRARIES.exists() or names is moments.OWN
     }
-    found["view-transition"] = _Page(
+    by_name["view-transition"] = _Page(
         Lanes("view-transition"), _LANES, _of_lanes(["view-transition"])
     )
-    found |= {name: _Page(looking.Moving(name), _SMALL, _of_square) for name in looking.MOVING}
-    found |= {
+    by_name |= {name: _Page(looking.Moving(name), _SMALL, _of_square) for name in looking.MOVING}
+    by_name |= {
         f"stateful {name}": _Page(
             looking.Stateful(name), _SMALL, _of_alone, name in looking.BY_CHANCE
         )
         for name in looking.STATEFUL
     }
-    names = [*found]
+    names = [*by_name]
     chosen = names[3:5] + names[5::8] if setting.quick else names
-    return {name: found[name] for name in chosen}
+    return {name: by_name[name] for name in chosen}
 
 
 def _of_lanes(names: Any) -> Wrong:
@@ -179,9 +179,9 @@ def _of_square(film: Path, alone: Path) -> set[int]:
     """Frames whose square stands elsewhere, or that are not those of one browser."""
     wrong = _of_alone(film, alone)
     for number, pixels in enumerate(_pictures(film)):
-        found = looking.red_square_of(pixels)
+        corner = looking.red_square_of(pixels)
         left = 100 * number / float(_SMALL.fps)
-        if found is None or abs(found[0] - left) > 1 or abs(found[1] - 40) > 1:
+        if corner is None or abs(corner[0] - left) > 1 or abs(corner[1] - 40) > 1:
             wrong.add(number)
     return wrong
 

@@ -33,10 +33,10 @@ def quality(setting: Setting) -> Measured:
                 page, films[-1], "--size", "1280x720", "--duration",
                 str(1 if setting.quick else seconds), "--slices", "1", *more,
             )  # fmt: skip
-        found, planes = _ssim(*films)
-        amounts[page] = Amount("", "SSIM of luma, frame by frame", found)
+        values, planes = _ssim(*films)
+        amounts[page] = Amount("", "SSIM of luma, frame by frame", values)
         size = films[0].stat().st_size
-        ssim = statistics.mean(found)
+        ssim = statistics.mean(values)
         row.wants.append(Want(f"{page}: SSIM ≥ {_WANTED}", ssim, _WANTED, at_most=False, unit=""))
         if not setting.quick:
             share = 100 * size / most
@@ -44,7 +44,7 @@ def quality(setting: Setting) -> Measured:
                 Want(f"{page}: no more bytes than before", share, 100, at_most=True, unit="%")
             )
         row.facts.setdefault("notes", []).append(
-            f"the {page} page: mean {ssim:.6f}, least {min(found):.6f}; all planes "
+            f"the {page} page: mean {ssim:.6f}, least {min(values):.6f}; all planes "
             f"{statistics.mean(planes):.6f}; {size:,} bytes"
         )
     return row, amounts
@@ -72,7 +72,7 @@ def _ssim(film: Path, frames: Path) -> tuple[list[float], list[float]]:
             for source, picture in zip(sources, pair, strict=True):
                 picture.pts, picture.time_base = number, _TICK
                 source.push(picture)
-            told = sink.pull().metadata
-            luma.append(float(told["lavfi.ssim.Y"]))
-            planes.append(float(told["lavfi.ssim.All"]))
+            metadata = sink.pull().metadata
+            luma.append(float(metadata["lavfi.ssim.Y"]))
+            planes.append(float(metadata["lavfi.ssim.All"]))
     return luma, planes

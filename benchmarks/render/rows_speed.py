@@ -124,14 +124,14 @@ def two_workers(setting: Setting) -> Measured:
                 "--jobs", jobs, "--slices", jobs,
             )  # fmt: skip
 
-        found = alternate(
+        times = alternate(
             setting,
             {f"{page}, one": lambda r=render: r("1"), f"{page}, two": lambda r=render: r("2")},
             {},
         )
-        reached = compared(found, f"{page}, one", f"{page}, two")
-        busy = compared(found, f"{page}, one, processor", f"{page}, one")
-        more = compared(found, f"{page}, two, processor", f"{page}, one, processor")
+        reached = compared(times, f"{page}, one", f"{page}, two")
+        busy = compared(times, f"{page}, one, processor", f"{page}, one")
+        more = compared(times, f"{page}, two, processor", f"{page}, one, processor")
         assert reached is not None
         assert busy is not None
         assert more is not None
@@ -144,7 +144,7 @@ def two_workers(setting: Setting) -> Measured:
             f"the {page} page: two are {reached:.2f} times as fast as one, which keeps {busy:.2f} "
             f"processors busy; they take {more:.2f} times its processor time"
         )
-        amounts |= found
+        amounts |= times
     return row, amounts
 
 
@@ -171,24 +171,24 @@ def pictures(setting: Setting) -> Measured:
         site = Page((PAGES / f"{page}.html").read_text("utf-8"))
         with Stage(site, view, sandbox=False) as stage:
             pngs = [png for i in range(12) if (png := stage.frame(i)) is not None]
-        found = {
+        figures = {
             f"{page}, {name}": Amount("ms", "processor time of one thread")
             for name in ("fragdex", "FFmpeg")
         }
 
-        def run(name: str, _: int, pngs: list[bytes] = pngs, found: Any = found) -> None:
+        def run(name: str, _: int, pngs: list[bytes] = pngs, figures: Any = figures) -> None:
             with _ffmpeg_alone() if name.endswith("FFmpeg") else nullcontext():
-                made = Pictures(view)
-                made.picture(pngs[0])
+                converter = Pictures(view)
+                converter.picture(pngs[0])
                 began = time.thread_time()
                 for png in pngs:
-                    made.picture(png)
-            found[name].runs.append(1000 * (time.thread_time() - began) / len(pngs))
+                    converter.picture(png)
+            figures[name].runs.append(1000 * (time.thread_time() - began) / len(pngs))
 
-        in_turns(setting, 3 * setting.rounds, list(found), run)
-        reached = compared(found, f"{page}, FFmpeg", f"{page}, fragdex")
+        in_turns(setting, 3 * setting.rounds, list(figures), run)
+        reached = compared(figures, f"{page}, FFmpeg", f"{page}, fragdex")
         row.wants.append(Want(f"{page}: ≥ {factor:g} × FFmpeg", reached, factor, at_most=False))
-        amounts |= found
+        amounts |= figures
     return row, amounts
 
 

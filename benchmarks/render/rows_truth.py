@@ -47,7 +47,7 @@ def determinism(setting: Setting) -> Measured:
     """Runs again, in other numbers of slices, and while the machine is busy."""
     row = Row("determinism", "the simple page, 5 s, again and in slices")
     seconds = "2" if setting.quick else "5"
-    made: dict[str, Path] = {}
+    outputs: dict[str, Path] = {}
     stop = multiprocessing.Event()
     load = [multiprocessing.Process(target=_spin, args=(stop,), daemon=True) for _ in range(4)]
     for name, slices, busy in (
@@ -57,19 +57,19 @@ def determinism(setting: Setting) -> Measured:
         if busy and not load[0].is_alive() and not stop.is_set():
             for one in load:
                 one.start()
-        made[name] = setting.folder / f"{name.replace(' ', '-')}.mp4"
+        outputs[name] = setting.folder / f"{name.replace(' ', '-')}.mp4"
         fragdex_render(
-            "simple", made[name], "--size", "1280x720", "--duration", seconds, "--slices",
+            "simple", outputs[name], "--size", "1280x720", "--duration", seconds, "--slices",
             str(slices),
         )  # fmt: skip
     stop.set()
     for one in load:
         one.join()
-    bytes_of = {name: hashlib.sha256(path.read_bytes()).digest() for name, path in made.items()}
+    bytes_of = {name: hashlib.sha256(path.read_bytes()).digest() for name, path in outputs.items()}
     pairs = (("1", "1 again"), ("1", "1 busy"), ("3", "3 busy"), ("7", "7 busy"))
     different = sum(bytes_of[one] != bytes_of[other] for one, other in pairs)
     row.wants.append(Want("runs that differ: 0", different, 0, at_most=True, unit="of 4"))
-    worst = max(_difference(made["1"], made[name]) for name in ("3", "7"))
+    worst = max(_difference(outputs["1"], outputs[name]) for name in ("3", "7"))
     row.wants.append(
         Want("3 and 7 slices: mean luma of any frame within 1", worst, 1, at_most=True, unit="/255")
     )
@@ -78,11 +78,11 @@ def determinism(setting: Setting) -> Measured:
 
 def _rows_of(picture: np.ndarray[Any, Any]) -> list[int]:
     """The four numbers of pages/numbers.html."""
-    found = []
+    numbers = []
     for top in (0, 40, 80, 120):
         bits = picture[top + 10, 5:320:10] > 128
-        found.append(int("".join("1" if bit else "0" for bit in bits), 2))
-    return found
+        numbers.append(int("".join("1" if bit else "0" for bit in bits), 2))
+    return numbers
 
 
 def accuracy(setting: Setting) -> Measured:
@@ -100,9 +100,9 @@ def accuracy(setting: Setting) -> Measured:
         )
         wrong = frames = 0
         for i, picture in enumerate(_luma(out)):
-            frame, at, told, calls = _rows_of(picture)
+            frame, at, clock, calls = _rows_of(picture)
             exact = i * 10_000 / fps
-            right = frame == i == calls and at == told and 0 <= at - exact < 2
+            right = frame == i == calls and at == clock and 0 <= at - exact < 2
             wrong += not right
             frames += 1
         wrong += abs(frames - round(seconds * fps))
@@ -130,8 +130,8 @@ def _video(setting: Setting, row: Row, seconds: int) -> None:
         fragdex_render(
             site, out, "--size", "320x180", "--fps", str(fps), "--duration", str(seconds)
         )
-        found = [_rows_of(picture)[0] for picture in _luma(out)]
-        wrong = sum(number != i for i, number in enumerate(found)) + abs(len(found) - count)
+        numbers = [_rows_of(picture)[0] for picture in _luma(out)]
+        wrong = sum(number != i for i, number in enumerate(numbers)) + abs(len(numbers) - count)
         row.wants.append(
             Want(f"<video> at {float(fps):.5g} fps: wrong frames: 0", wrong, 0, at_most=True,
                  unit=f"of {count:,}")
@@ -177,7 +177,7 @@ def sync(setting: Setting) -> Measured:
 
 def _onsets(path: Path) -> dict[int, float]:
     """Second → where the beep next to it begins, in seconds."""
-    found: dict[int, float] = {}
+    onsets: dict[int, float] = {}
     quiet_until = -1.0
     with av.open(str(path)) as film:
         if not film.streams.audio:
@@ -188,6 +188,6 @@ def _onsets(path: Path) -> dict[int, float]:
             loud = np.flatnonzero(samples > 0.1)
             for sample in loud[:1] if at > quiet_until else ():
                 onset = at + int(sample) / frame.sample_rate
-                found[round(onset)] = onset
+                onsets[round(onset)] = onset
                 quiet_until = onset + 0.3
-    return found
+    return onsets

@@ -25,7 +25,7 @@ import rows_pages  # noqa: E402
 import rows_quality  # noqa: E402
 import rows_speed  # noqa: E402
 import rows_truth  # noqa: E402
-import told  # noqa: E402
+import texts  # noqa: E402
 from measure import BUILD, Measured, Setting  # noqa: E402
 from remotion import Remotion  # noqa: E402
 from results import JSON, Report  # noqa: E402
@@ -73,7 +73,7 @@ def main() -> int:
     compileall.compile_dir(Path(fragdex.__file__).parent, quiet=2)
     peer = Remotion(BUILD / "remotion", browser())
     output = asked.output or (BUILD / "render" if asked.quick else HERE)
-    report = Report(output, told.COMMAND, surroundings(peer), list(ROWS), told.markdown)
+    report = Report(output, texts.COMMAND, surroundings(peer), list(ROWS), texts.markdown)
     missed = 0
     for key in asked.only or ROWS:
         with tempfile.TemporaryDirectory(prefix="render-") as folder:
@@ -82,7 +82,7 @@ def main() -> int:
             setting.wait()
             missed += report.measure(key, partial(ROWS[key], setting))
     if output == HERE:
-        told.tell_readme(json.loads((HERE / JSON).read_text()))
+        texts.tell_readme(json.loads((HERE / JSON).read_text()))
     return report.end(missed)
 
 

@@ -22,10 +22,10 @@ def browser() -> str:
 def surroundings(peer: Remotion) -> dict[str, Any]:
     """What stands at the head of the results."""
     described = machine.describe()
-    told = subprocess.run([browser(), "--version"], capture_output=True, text=True, check=False)
+    done = subprocess.run([browser(), "--version"], capture_output=True, text=True, check=False)
     versions = {
         "fragdex": version("fragdex"),
-        "Chromium": next((word for word in told.stdout.split() if word[0].isdigit()), "?"),
+        "Chromium": next((word for word in done.stdout.split() if word[0].isdigit()), "?"),
         "PyAV": version("av"),
         "python": described["versions"]["python"],
     }

@@ -51,19 +51,19 @@ def watched(
     watch = _Watch(process.pid, memory=memory)
     watch.start()
     try:
-        said, errors = process.communicate(timeout=timeout)
+        output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         process.kill()
-        said, errors = process.communicate()
+        output, errors = process.communicate()
         raise Failed(f"no end after {timeout:g} s") from None
     finally:
         wall = time.monotonic() - began
         watch.over.set()
         watch.join()
     if process.returncode:
-        lines = [line for line in (errors or said).splitlines() if line.strip()]
+        lines = [line for line in (errors or output).splitlines() if line.strip()]
         raise Failed(lines[-1] if lines else f"exit code {process.returncode}")
-    return Cost(wall, sum(watch.cpu.values()), watch.peak, said)
+    return Cost(wall, sum(watch.cpu.values()), watch.peak, output)
 
 
 class _Watch(threading.Thread):
@@ -88,13 +88,13 @@ class _Watch(threading.Thread):
                 self.peak = max(self.peak, sum(map(_pss, alive)))
 
     def _find(self) -> None:
-        seen = {int(name): told for name in os.listdir("/proc") if (told := _stat(name))}
+        seen = {int(name): fields for name in os.listdir("/proc") if (fields := _stat(name))}
         grown = True
         while grown:
             grown = False
-            for pid, told in seen.items():
+            for pid, fields in seen.items():
                 if pid not in self._ours and (
-                    int(told[1]) in self._ours or told[3] in self._sessions
+                    int(fields[1]) in self._ours or fields[3] in self._sessions
                 ):
                     self._ours.add(pid)
                     grown = True
@@ -103,10 +103,10 @@ class _Watch(threading.Thread):
                 self._sessions.add(seen[pid][3])
 
     def _count(self, pid: int) -> bool:
-        told = _stat(str(pid))
-        if told:
-            self.cpu[pid, told[19]] = (int(told[11]) + int(told[12])) / _TICK
-        return bool(told)
+        fields = _stat(str(pid))
+        if fields:
+            self.cpu[pid, fields[19]] = (int(fields[11]) + int(fields[12])) / _TICK
+        return bool(fields)
 
 
 def _stat(pid: str) -> list[str]:

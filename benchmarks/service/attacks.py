@@ -65,7 +65,7 @@ class Attack:
 
     async def structures(self) -> None:
         """Upload files that repeat one thing, as a tenant who may."""
-        made = [repeated_to(name, 2 * MIB) for name in STRUCTURES]
+        bodies = [repeated_to(name, 2 * MIB) for name in STRUCTURES]
         headers = {"Authorization": f"Bearer {self.key}"}
         async with httpx.AsyncClient(
             base_url=self.url + API, headers=headers, timeout=60, trust_env=False
@@ -73,7 +73,7 @@ class Attack:
             while time.monotonic() < self.deadline:
                 self.tried["structures"] += 1
                 with suppress(httpx.HTTPError):
-                    await self._upload(client, random.choice(made) + uuid4().bytes)
+                    await self._upload(client, random.choice(bodies) + uuid4().bytes)
 
     async def _upload(self, client: httpx.AsyncClient, data: bytes) -> None:
         body = {"md5": hashlib.md5(data).hexdigest(), "filename": "film.mp4"}
@@ -88,9 +88,9 @@ def kinds(attack: Attack) -> dict[str, list[Callable[[], Awaitable[None]]]]:
     """Each kind of attack as so many connections."""
 
     def raw(count: int, pause: float, name: str, pieces: Callable[[int], bytes]) -> None:
-        made[name] = [lambda: attack.raw(name, pieces, pause) for _ in range(count)]
+        by_name[name] = [lambda: attack.raw(name, pieces, pause) for _ in range(count)]
 
-    made: dict[str, list[Callable[[], Awaitable[None]]]] = {
+    by_name: dict[str, list[Callable[[], Awaitable[None]]]] = {
         "structures": [attack.structures for _ in range(2)]
     }
     begin = "GET /healthz HTTP/1.1\r\nHost: x\r\n"
@@ -105,14 +105,14 @@ def kinds(attack: Attack) -> dict[str, list[Callable[[], Awaitable[None]]]]:
     late = f"{POST}Transfer-Encoding: chunked\r\nTrailer: Authorization\r\n\r\n".encode()
     end = f"2\r\n{{}}\r\n0\r\nAuthorization: Bearer {attack.key}\r\n\r\n".encode()
     raw(4, 0.2, "the key in a trailer", lambda n: late + end)
-    return made
+    return by_name
 
 
 async def main(url: str, key: str, seconds: float, *names: str) -> None:
     """All kinds at once, or those named."""
     attack = Attack(url, key, seconds)
-    found = kinds(attack)
-    chosen = [one for name in names or found for one in found[name]]
+    known = kinds(attack)
+    chosen = [one for name in names or known for one in known[name]]
     await asyncio.gather(*(one() for one in chosen))
     print(json.dumps(dict(attack.tried)))
 

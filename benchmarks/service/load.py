@@ -72,9 +72,9 @@ def _wrk(target: Target, seconds: float, connections: int) -> Told:
         command = ["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout=20"]
         command += ["-s", script.name, *headers, target.url]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = re.search(r"Requests/sec:\s*([\d.]+)", text)
+    rate = re.search(r"Requests/sec:\s*([\d.]+)", text)
     total = re.search(r"(\d+) requests in", text)
-    if not (found and total):
+    if not (rate and total):
         raise SystemExit(f"wrk said: {text}")
     wrong = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
     errors = re.search(
@@ -82,7 +82,7 @@ def _wrk(target: Target, seconds: float, connections: int) -> Told:
     )
     failed = int(wrong[1]) if wrong else 0
     failed += sum(map(int, errors.groups())) if errors else 0
-    return Told(float(found[1]), int(total[1]), failed, "wrk")
+    return Told(float(rate[1]), int(total[1]), failed, "wrk")
 
 
 async def _one(target: Target, until: float, counts: list[int]) -> None:

@@ -52,10 +52,10 @@ def loaded(
         if not warm:
             load.ask(target, 1)
             warm.append(True)
-        told = load.ask(target, setting.seconds)
-        if told.wrong:
-            raise SystemExit(f"{target.path}: {told.wrong} of {told.requests} were not answered")
-        return told.per_second
+        done = load.ask(target, setting.seconds)
+        if done.wrong:
+            raise SystemExit(f"{target.path}: {done.wrong} of {done.requests} were not answered")
+        return done.per_second
 
     return Amount("/s", note), work
 
@@ -67,9 +67,9 @@ def by_processor(
 
     def work(number: int) -> float:
         before = server.busy_s()
-        told = load.ask(target, setting.seconds)
-        if told.wrong:
-            raise SystemExit(f"{target.path}: {told.wrong} of {told.requests} were not answered")
-        return told.requests / (server.busy_s() - before)
+        done = load.ask(target, setting.seconds)
+        if done.wrong:
+            raise SystemExit(f"{target.path}: {done.wrong} of {done.requests} were not answered")
+        return done.requests / (server.busy_s() - before)
 
     return Amount("/s of processor", note), work

@@ -53,11 +53,11 @@ class Server:
     def busy_s(self) -> float:
         """Processor time so far, in seconds; 0 where the system does not tell."""
         try:
-            told = Path(f"/proc/{self.pid}/stat").read_text()
+            text = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
             return 0.0
         # user and system time, counted behind the name in brackets (proc(5))
-        user, system = told.rpartition(")")[2].split()[11:13]
+        user, system = text.rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def _status(self, name: str) -> float | None:
@@ -65,8 +65,8 @@ class Server:
             text = Path(f"/proc/{self.pid}/status").read_text()
         except OSError:
             return None
-        found = re.search(rf"{name}:\s+(\d+) kB", text)
-        return int(found[1]) * 1024 / 1e6 if found else None
+        match = re.search(rf"{name}:\s+(\d+) kB", text)
+        return int(match[1]) * 1024 / 1e6 if match else None
 
     def forget_peak(self) -> None:
         """Let the peak begin anew, where the system can."""
@@ -128,14 +128,14 @@ def another_key(server: Server, tenant: str) -> str:
 
 
 def _new_key(folder: Path, *more: str, **settings: str) -> str:
-    made = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "fragdex", "key", "create", "--data", str(folder), *more],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
         env={**_environment(), **settings},
     )
-    return made.stdout.split()[-1]
+    return done.stdout.split()[-1]
 
 
 @contextmanager
@@ -162,26 +162,26 @@ http {{
   fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
-  {told}
+  {conf}
 }}
 """
 
 
-def _as_told(port: int, upstream: str, store: Path, file: Path) -> str:
+def _of_docs(port: int, upstream: str, store: Path, file: Path) -> str:
     """The servers that docs/operations.md gives nginx, and a file of its own beside them."""
     page = HERE.parents[1] / "docs" / "operations.md"
     blocks = re.findall(r"^```nginx\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    (told,) = (block for block in blocks if "internal;" in block)
+    (server,) = (block for block in blocks if "internal;" in block)
     for here, there in (
         ("127.0.0.1:8000", upstream),
         ("listen 80;", f"listen 127.0.0.1:{port};\n    location = /file {{ alias {file}; }}"),
         ("/srv/fragdex/store/", f"{store}/"),
         ("keepalive 32;", "keepalive 32; keepalive_requests 1000000;"),
     ):
-        if here not in told:
+        if here not in server:
             raise SystemExit(f"{page.name} gives nginx no {here!r}")
-        told = told.replace(here, there)
-    return told
+        server = server.replace(here, there)
+    return server
 
 
 def free_port() -> int:
@@ -204,7 +204,7 @@ def nginx(file: Path, behind: Server) -> Iterator[Server | None]:
             # as root, nginx would read as a user who may not
             user="user root;" if os.geteuid() == 0 else "",
             folder=folder,
-            told=_as_told(port, behind.url.removeprefix("http://"), behind.folder / "store", file),
+            conf=_of_docs(port, behind.url.removeprefix("http://"), behind.folder / "store", file),
         )
         (folder / "nginx.conf").write_text(text)
         child = subprocess.Popen(

@@ -62,7 +62,7 @@ def _attacked(server: Server, seconds: float) -> Iterator[dict[str, int]]:
     """Others attack meanwhile; what they tried is known at the end."""
     key = another_key(server, "harm")
     # It stands for machines elsewhere: it must not take the server's processors.
-    nice = [] if (found := shutil.which("nice")) is None else [found, "-n", "10"]
+    nice = [] if (program := shutil.which("nice")) is None else [program, "-n", "10"]
     command = [sys.executable, str(HERE / "attacks.py"), server.url, key, str(seconds)]
     tried: dict[str, int] = {}
     child = subprocess.Popen([*nice, *command], stdout=subprocess.PIPE, text=True)

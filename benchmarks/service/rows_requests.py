@@ -92,8 +92,8 @@ def ranges(setting: Setting, folder: Path, film: Path, send: object) -> Measured
             return Target(where.url, path, where.headers, 0, PART, size, 206)
 
         def track(of: Server, through: Server) -> str:
-            told = send(film, of, "ranges")  # type: ignore[operator]
-            path = f"/api/v1/isobmff_tracks/{told['isobmff']}/1"
+            ids = send(film, of, "ranges")  # type: ignore[operator]
+            path = f"/api/v1/isobmff_tracks/{ids['isobmff']}/1"
             # uploads go past the cache; the film that the others send is in it
             url = f"{through.url}{path}"
             with of.client() as client, client.stream("GET", url) as answer:

@@ -35,10 +35,10 @@ def send(film: Path, server: Server, salt: str, chunk: int = CHUNK) -> dict[str,
         text=True,
         check=True,
     )
-    told: dict[str, Any] = json.loads(done.stdout)
-    if not (told["complete"] and told["isobmff"]):
-        raise SystemExit(f"the upload came to a bad end: {told}")
-    return told
+    ids: dict[str, Any] = json.loads(done.stdout)
+    if not (ids["complete"] and ids["isobmff"]):
+        raise SystemExit(f"the upload came to a bad end: {ids}")
+    return ids
 
 
 def _hash(film: Path) -> float:
@@ -68,12 +68,12 @@ def upload(setting: Setting, server: Server, film: Path) -> Measured:
     size = film.stat().st_size
 
     def run(number: int) -> float:
-        told = send(film, server, f"{time.time_ns()}")
+        ids = send(film, server, f"{time.time_ns()}")
         with server.client() as client:
             # another file each time: its bytes go away by and by, beside the next run
-            client.delete(f"/unprocessed_files/{told['unprocessed']}").raise_for_status()
-            client.delete(f"/isobmff_files/{told['isobmff']}").raise_for_status()
-        return size / 2**20 / (told["ns"] / 1e9)
+            client.delete(f"/unprocessed_files/{ids['unprocessed']}").raise_for_status()
+            client.delete(f"/isobmff_files/{ids['isobmff']}").raise_for_status()
+        return size / 2**20 / (ids["ns"] / 1e9)
 
     begins = server.now_mb()
     amounts = alternate(
@@ -118,14 +118,14 @@ def _push(film: Path, server: Server, hash_first: bool, busy: dict[str, float]) 
         text=True,
         check=True,
     )
-    told: dict[str, Any] = json.loads(done.stdout)
+    report: dict[str, Any] = json.loads(done.stdout)
     busy["server"] = server.busy_s() - before
-    busy["client"] = told["busy_ns"] / 1e9
+    busy["client"] = report["busy_ns"] / 1e9
     with server.client() as client, film.open("rb") as file:
-        if told["md5"] != hashlib.file_digest(file, "md5").hexdigest():
-            raise SystemExit(f"the push came to a bad end: {told}")
-        client.delete(f"/files/{told['id']}").raise_for_status()
-    return film.stat().st_size / 2**20 / (told["ns"] / 1e9)
+        if report["md5"] != hashlib.file_digest(file, "md5").hexdigest():
+            raise SystemExit(f"the push came to a bad end: {report}")
+        client.delete(f"/files/{report['id']}").raise_for_status()
+    return film.stat().st_size / 2**20 / (report["ns"] / 1e9)
 
 
 def _busy_hashing(film: Path, name: str) -> float:
@@ -187,11 +187,11 @@ def chunks(setting: Setting, server: Server, film: Path) -> Measured:
 
     def run(chunk: int) -> float:
         before = server.busy_s()
-        told = send(film, server, f"{time.time_ns()}", chunk)
+        ids = send(film, server, f"{time.time_ns()}", chunk)
         busy = server.busy_s() - before
         with server.client() as client:
-            client.delete(f"/unprocessed_files/{told['unprocessed']}").raise_for_status()
-            client.delete(f"/isobmff_files/{told['isobmff']}").raise_for_status()
+            client.delete(f"/unprocessed_files/{ids['unprocessed']}").raise_for_status()
+            client.delete(f"/isobmff_files/{ids['isobmff']}").raise_for_status()
         return size / busy
 
     def hashed(number: int) -> float:
@@ -223,8 +223,8 @@ async def _exchange(
     text = await reader.readexactly(length)
     if not answer.startswith("http/1.1 20"):
         raise SystemExit(f"{head.splitlines()[0]}: {answer.splitlines()[0]} {text.decode()}")
-    told: dict[str, Any] = json.loads(text)
-    return told
+    fields: dict[str, Any] = json.loads(text)
+    return fields
 
 
 async def _one(server: Server, number: int, gate: asyncio.Barrier) -> bool:

@@ -26,7 +26,7 @@ import rows_console  # noqa: E402
 import rows_requests  # noqa: E402
 import rows_uploads  # noqa: E402
 import rows_workers  # noqa: E402
-import told  # noqa: E402
+import texts  # noqa: E402
 from measure import Measured, Setting  # noqa: E402
 from processes import Server  # noqa: E402
 from results import Report  # noqa: E402
@@ -102,7 +102,7 @@ def main() -> int:
     small = 30 if asked.quick else asked.small_files
     setting = Setting(asked.data, size, rounds, seconds, small_files=small, pause=asked.pause)
     output = asked.output or (HERE.parent / "build" / "service" if asked.quick else HERE)
-    report = Report(output, told.COMMAND, told.surroundings(), ROWS, told.markdown)
+    report = Report(output, texts.COMMAND, texts.surroundings(), ROWS, texts.markdown)
     missed = 0
     for key in asked.only or ROWS:
         setting.wait()

@@ -36,8 +36,8 @@ class Talk:
         text = answer.read()
         if answer.status >= 300:
             raise SystemExit(f"{path}: {answer.status} {text.decode()}")
-        told: dict[str, Any] = json.loads(text)
-        return told
+        result: dict[str, Any] = json.loads(text)
+        return result
 
 
 def send(path: str, salt: str, chunk: int, url: str, key: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def send(path: str, salt: str, chunk: int, url: str, key: str) -> dict[str, Any]
             )
             part.release()
         uploaded = time.perf_counter_ns()
-        made = talk.ask(f"/unprocessed_files/{record['id']}/process", "")
+        process = talk.ask(f"/unprocessed_files/{record['id']}/process", "")
         ended = time.perf_counter_ns()
         view.release()
     return {
@@ -71,12 +71,12 @@ def send(path: str, salt: str, chunk: int, url: str, key: str) -> dict[str, Any]
         "process_ns": ended - uploaded,
         "complete": record["complete"] and record["md5"].replace("-", "") == digest,
         "unprocessed": record["id"],
-        "isobmff": made["isobmff_file_id"],
-        "failed": made["failed_at"],
+        "isobmff": process["isobmff_file_id"],
+        "failed": process["failed_at"],
     }
 
 
 if __name__ == "__main__":
     where = os.environ
-    told = send(sys.argv[1], sys.argv[2], int(sys.argv[3]), where["SERVICE_URL"], where["KEY"])
-    print(json.dumps(told))
+    report = send(sys.argv[1], sys.argv[2], int(sys.argv[3]), where["SERVICE_URL"], where["KEY"])
+    print(json.dumps(report))

@@ -177,8 +177,8 @@ def at_once(path: Path) -> list[Word]:
 def peak(pid: int) -> int:
     """Bytes of memory that a process had at its highest."""
     text = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", text)
-    return int(found[1]) * 1024 if found else 0
+    match = re.search(r"VmHWM:\s+(\d+) kB", text)
+    return int(match[1]) * 1024 if match else 0
 
 
 def processor_seconds(pid: int) -> float:
@@ -189,24 +189,24 @@ def processor_seconds(pid: int) -> float:
 
 def resident(pid: int) -> int:
     """Bytes of memory that a process has now."""
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) * 1024 if found else 0
+    match = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(match[1]) * 1024 if match else 0
 
 
-def aligned(said: Sequence[str], heard: Sequence[str]) -> tuple[int, list[tuple[int, int]]]:
+def aligned(reference: Sequence[str], heard: Sequence[str]) -> tuple[int, list[tuple[int, int]]]:
     """Least insertions, deletions and changes between two texts, and the words they share."""
-    rows, columns = len(said) + 1, len(heard) + 1
+    rows, columns = len(reference) + 1, len(heard) + 1
     cost = np.zeros((rows, columns), int)
     cost[:, 0], cost[0] = np.arange(rows), np.arange(columns)
     for i in range(1, rows):
         for j in range(1, columns):
-            same = said[i - 1] == heard[j - 1]
+            same = reference[i - 1] == heard[j - 1]
             cost[i, j] = min(
                 cost[i - 1, j] + 1, cost[i, j - 1] + 1, cost[i - 1, j - 1] + (not same)
             )
     i, j, pairs = rows - 1, columns - 1, []
     while i and j:
-        same = said[i - 1] == heard[j - 1]
+        same = reference[i - 1] == heard[j - 1]
         if cost[i, j] == cost[i - 1, j - 1] + (not same):
             if same:
                 pairs.append((i - 1, j - 1))
@@ -218,9 +218,9 @@ def aligned(said: Sequence[str], heard: Sequence[str]) -> tuple[int, list[tuple[
     return int(cost[-1, -1]), pairs[::-1]
 
 
-def error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
+def error_rate(reference: Sequence[str], heard: Sequence[str]) -> float:
     """Wrong words of a hundred."""
-    return 100 * aligned(said, heard)[0] / max(1, len(said))
+    return 100 * aligned(reference, heard)[0] / max(1, len(reference))
 
 
 def differing(one: Sequence[Any], other: Sequence[Any]) -> float:

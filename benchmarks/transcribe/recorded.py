@@ -59,12 +59,12 @@ class Recording:
 
 def recordings(data: Path) -> list[Recording]:
     """Those that can be had here."""
-    found = []
+    joined = []
     for name, read in (("Austen", _austen), ("Dickens", _dickens), ("prompts", _prompts)):
         parts = read(data)
         if parts:
-            found.append(_together(name, parts))
-    return found
+            joined.append(_together(name, parts))
+    return joined
 
 
 def conditions() -> dict[str, Callable[[Sound], Sound]]:
@@ -103,14 +103,14 @@ def bare(words: list[Word]) -> tuple[list[str], list[int]]:
 def _together(name: str, parts: list[tuple[Sound, str]]) -> Recording:
     aligner = Aligner()
     hiss = np.random.default_rng(0).normal(0, 6, _BETWEEN).astype(np.int16)
-    sounds, said, onsets, at = [], [], [], 0
+    sounds, spoken, onsets, at = [], [], [], 0
     for sound, text in parts:
         words = spoken_text(text)
         onsets += [at * 1000 // RATE + word.start_ms for word in aligner.words(sound, words)]
-        said += words
+        spoken += words
         sounds += [sound, hiss]
         at += len(sound) + len(hiss)
-    return Recording(name, np.concatenate(sounds), said, onsets)
+    return Recording(name, np.concatenate(sounds), spoken, onsets)
 
 
 def spoken_text(text: str) -> list[str]:
@@ -122,8 +122,8 @@ def _austen(data: Path) -> list[tuple[Sound, str]]:
 
 
 def _dickens(data: Path) -> list[tuple[Sound, str]]:
-    found = find_spec("moonshine_voice")
-    for place in (found.submodule_search_locations or ()) if found else ():
+    spec = find_spec("moonshine_voice")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(place, "assets", "two_cities.wav")
         if path.is_file():
             return [(_decoded(path), _TALE)]
@@ -142,15 +142,15 @@ def _prompts(data: Path) -> list[tuple[Sound, str]]:
     texts = next(folder.rglob("core-sounds-en.txt.gz"), None)
     if texts is None:
         return []
-    found = []
+    prompts = []
     with gzip.open(texts, "rt", encoding="utf-8") as lines:
         for line in lines:
             name, _, text = line.strip().partition(": ")
             plain = not set("[];0123456789") & set(text)
             path = next(folder.rglob(f"{name}.g722"), None) if plain and text else None
             if path is not None and len(spoken_text(text)) >= _LEAST_WORDS:
-                found.append((path, text))
-    return [(_decoded(path, "g722"), text) for path, text in found[::_EVERY]]
+                prompts.append((path, text))
+    return [(_decoded(path, "g722"), text) for path, text in prompts[::_EVERY]]
 
 
 def _decoded(path: Path, form: str | None = None) -> Sound:
@@ -160,8 +160,8 @@ def _decoded(path: Path, form: str | None = None) -> Sound:
     with av.open(str(path), format=form) as file:
         resampler = av.AudioResampler("s16", "mono", RATE)
         for frame in file.decode(audio=0):
-            parts += [made.to_ndarray()[0] for made in resampler.resample(frame)]
-        parts += [made.to_ndarray()[0] for made in resampler.resample(None)]
+            parts += [block.to_ndarray()[0] for block in resampler.resample(frame)]
+        parts += [block.to_ndarray()[0] for block in resampler.resample(None)]
     return np.concatenate(parts)
 
 

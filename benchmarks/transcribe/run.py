@@ -99,7 +99,7 @@ def slices(work: Work) -> Row:
 def ordinary(work: Work) -> Row:
     """Slices where bits differ between decodes, and where nobody pauses."""
     row = Row("ordinary", "slices against the whole")
-    for name, told, most in (
+    for name, label, most in (
         ("ordinary", "ordinary AAC", 1.0),
         ("even", "no pauses, ordinary AAC", 2.5),
         ("others", "no pauses, two other voices", 2.5),
@@ -108,14 +108,14 @@ def ordinary(work: Work) -> Row:
         for size in (10, 30):
             parts = work.heard(name, size * 1000)
             rate = hearing.differing(whole.words, parts.words)
-            row.wants.append(Want(f"{told}: words that differ, {size} s", rate, most, True, "%"))
+            row.wants.append(Want(f"{label}: words that differ, {size} s", rate, most, True, "%"))
     # All of a minute at once: what an engine makes of it without any cut, and how sure it is of it.
     for name in ("even", "others"):
-        said = [word for word, *_ in work.truth(name)]
+        truth = [word for word, *_ in work.truth(name)]
         cut, at_once = work.heard(name, WHOLE).words, hearing.at_once(work.path(name))
-        row.facts[f"{name}: WER"] = hearing.error_rate(said, [w.text for w in cut])
+        row.facts[f"{name}: WER"] = hearing.error_rate(truth, [w.text for w in cut])
         row.facts[f"{name} in one utterance: WER"] = hearing.error_rate(
-            said, [w.text for w in at_once]
+            truth, [w.text for w in at_once]
         )
         row.facts[f"{name}: words that one utterance changes, %"] = hearing.differing(at_once, cut)
     return row
@@ -126,10 +126,10 @@ def truth(work: Work) -> Row:
     row = Row("truth", "pocketsphinx against what was said")
     errors: list[float] = []
     for voice in ("rms", "slt"):
-        said, words = work.truth(voice), work.heard(voice, 30_000, 2).words
-        rate = hearing.error_rate([w for w, *_ in said], [w.text for w in words])
+        expected, words = work.truth(voice), work.heard(voice, 30_000, 2).words
+        rate = hearing.error_rate([w for w, *_ in expected], [w.text for w in words])
         row.wants.append(Want(f"WER, flite's voice {voice}", rate, 26, True, "%"))
-        errors += hearing.start_errors(said, words)
+        errors += hearing.start_errors(expected, words)
     clips = tracks.clips(work.data)
     rate = None
     if clips is not None:
@@ -160,9 +160,9 @@ def cost(work: Work) -> Row:
     row.wants.append(Want("memory of a worker", memory, 250, True, "MiB"))
     path = work.folder / "ten-minutes.mp4"
     tracks.long_file(path, work.path("pauses"), 1 / 6)
-    for told, apart in (("one worker", False), ("each slice on a machine of its own", True)):
+    for label, apart in (("one worker", False), ("each slice on a machine of its own", True)):
         read, _ = hearing.without_engine(path, 30_000, apart=apart)
-        row.wants.append(Want(f"bytes read of ten minutes, {told}", read, 1.4, True, "×"))
+        row.wants.append(Want(f"bytes read of ten minutes, {label}", read, 1.4, True, "×"))
     row.facts["audio seconds"] = one.audio_seconds
     _, spent = hearing.without_engine(path, 30_000, apart=False)
     row.facts["processor time for a second, ms"] = 1000 * one.processor / one.audio_seconds

@@ -78,7 +78,7 @@ def librivox(data: Path) -> list[tuple[Sound, str]]:
         package = next(iter(sorted(data.glob("pocketsphinx-*.tar.gz"))), None)
     if package is None:
         return []
-    found = []
+    pairs = []
     with tarfile.open(package) as archive:
         names = sorted(n for n in archive.getnames() if "/librivox/" in n and n.endswith(".wav"))
         for name in names:
@@ -88,8 +88,8 @@ def librivox(data: Path) -> list[tuple[Sound, str]]:
                 continue
             with wave.open(io.BytesIO(sound.read())) as file:
                 samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
-            found.append((samples, text.read().decode()))
-    return found
+            pairs.append((samples, text.read().decode()))
+    return pairs
 
 
 def no_speech() -> dict[str, Sound]:

@@ -22,8 +22,8 @@ def tell_readme(results: Results) -> None:
     """Bring the README to the results, once both pages are measured beside the peer."""
     rows = results["rows"]
     if all(key in rows and rows[key]["wants"][0]["reached"] for key in ("heavy", "slides")):
-        text, found = _TOLD.subn(sentence(results), README.read_text("utf-8"))
-        assert found == 1
+        text, count = _TOLD.subn(sentence(results), README.read_text("utf-8"))
+        assert count == 1
         README.write_text(text, "utf-8")
 
 

@@ -19,10 +19,10 @@ def markdown(results: Results) -> str:
     if wrong:
         wrong.append("|---|---|" + "---|" * len(_names(results)))
     for row in rows:
-        told = row["facts"].get("wrong frames")
-        if told:
-            cells = [str(told.get(name, "–")) for name in _names(results)]
-            wrong.append(f"| {row['work']} | {told['of']:,} | " + " | ".join(cells) + " |")
+        mistakes = row["facts"].get("wrong frames")
+        if mistakes:
+            cells = [str(mistakes.get(name, "–")) for name in _names(results)]
+            wrong.append(f"| {row['work']} | {mistakes['of']:,} | " + " | ".join(cells) + " |")
     body = [
         *head("Benchmarks of frames", results),
         "Every reader works in a process of its own, in one environment, and torchcodec, PyAV and "
@@ -45,7 +45,7 @@ def markdown(results: Results) -> str:
 
 
 def _names(results: Results) -> list[str]:
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for row in results["rows"].values():
-        found |= dict.fromkeys(row["facts"].get("wrong frames", {}))
-    return [name for name in found if name != "of"]
+        names |= dict.fromkeys(row["facts"].get("wrong frames", {}))
+    return [name for name in names if name != "of"]

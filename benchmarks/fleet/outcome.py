@@ -62,9 +62,9 @@ class Outcome:
             "renders": len(orders.renders),
             "transcriptions": len(orders.transcriptions),
         }
-        found = (self.files, self.renders, self.transcriptions)
-        lost = [one for part, _ in found for one in part]
-        wrong = [one for _, part in found for one in part]
+        parts = (self.files, self.renders, self.transcriptions)
+        lost = [one for part, _ in parts for one in part]
+        wrong = [one for _, part in parts for one in part]
         attempts = self.watch.attempts()
         is_slice = _slices_of(attempts)
         twice = sum(one.attempt - 1 for one in attempts if one.attempt > 1 and is_slice(one.id))
@@ -126,8 +126,8 @@ def _slices_of(attempts: Sequence[Any]) -> Any:
 
 def _work(counts: dict[str, int], fleet: Fleet) -> str:
     kinds = Counter(one.kind for one in fleet.members.values())
-    told = ", ".join(f"{n} {kind}" + ("s" if n > 1 else "") for kind, n in kinds.items())
-    return ", ".join(f"{n} {what}" for what, n in counts.items()) + f"; {told}"
+    text = ", ".join(f"{n} {kind}" + ("s" if n > 1 else "") for kind, n in kinds.items())
+    return ", ".join(f"{n} {what}" for what, n in counts.items()) + f"; {text}"
 
 
 def queues(samples: Sequence[dict[str, Any]]) -> dict[str, int]:
@@ -142,8 +142,8 @@ def queues(samples: Sequence[dict[str, Any]]) -> dict[str, int]:
 
 def requests(log: str) -> dict[str, int]:
     """How often the S3 server was asked, by method."""
-    found = re.findall(r"(GET|HEAD|PUT|POST|DELETE) /", log)
-    return dict(sorted(Counter(found).items()))
+    methods = re.findall(r"(GET|HEAD|PUT|POST|DELETE) /", log)
+    return dict(sorted(Counter(methods).items()))
 
 
 def _kills(facts: dict[str, Any]) -> list[str]:
