@@ -30,7 +30,7 @@ document.querySelector("pre").textContent =
 def browser() -> str | None:
     """The program that FRAGDEX_CHROMIUM names, or the first Chromium on the path."""
     named = os.environ.get("FRAGDEX_CHROMIUM")
-    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
+    return named or next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 def supported(program: str, types: Sequence[str], folder: Path) -> list[bool]:
@@ -44,7 +44,7 @@ def supported(program: str, types: Sequence[str], folder: Path) -> list[bool]:
         text=True,
         timeout=120,
     )
-    said = re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)
-    assert said is not None, done.stderr
-    answers: list[bool] = json.loads(html.unescape(said[1]))
+    match = re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)
+    assert match is not None, done.stderr
+    answers: list[bool] = json.loads(html.unescape(match[1]))
     return answers

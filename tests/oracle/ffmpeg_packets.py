@@ -69,16 +69,16 @@ def packets(
     where FFmpeg cannot open the file.
     """
     data = io.BytesIO(init + Path(path).read_bytes())
-    found: dict[int, list[Packet]] = {}
+    by_track: dict[int, list[Packet]] = {}
     with av.open(data, "r", format="mp4", options=dict(options)) as container:
         streams = [s for s in container.streams if Disposition.attached_pic not in s.disposition]
         for stream in streams:
-            found.setdefault(stream.id, [])
+            by_track.setdefault(stream.id, [])
         for packet in container.demux(streams):
             # demux ends with an empty packet a stream, which flushes decoders
             if packet.size == 0 and packet.dts is None:
                 continue
-            found[packet.stream.id].append(
+            by_track[packet.stream.id].append(
                 Packet(
                     None if packet.pos is None else packet.pos - len(init),
                     packet.size,
@@ -88,4 +88,4 @@ def packets(
                     packet.is_keyframe,
                 )
             )
-    return found
+    return by_track

@@ -30,18 +30,20 @@ Rows = list[list[int]]
 Said = Mapping[str, Any]
 
 
-def by_the_standard(said: Said) -> tuple[dict[int, Rows], Counter[str]]:
+def by_the_standard(dump: Said) -> tuple[dict[int, Rows], Counter[str]]:
     """MP4Box.js's samples of each track_ID with its habits undone.
 
     Returns:
         The rows of each track, and how many samples each habit moved (`ends`, `tfdt`,
         `runs`, `bases`).
     """
-    rows = {int(track): [list(row) for row in found] for track, found in said["samples"].items()}
+    rows = {
+        int(track): [list(row) for row in samples] for track, samples in dump["samples"].items()
+    }
     undone: Counter[str] = Counter()
-    _undo_last_durations(said, rows, undone)
-    _undo_counting_on(said, rows, undone)
-    _undo_positions(said, rows, undone)
+    _undo_last_durations(dump, rows, undone)
+    _undo_counting_on(dump, rows, undone)
+    _undo_positions(dump, rows, undone)
     return rows, undone
 
 
@@ -60,30 +62,30 @@ def disagreements(samples: fragdex.tables.SampleTable, rows: Rows) -> set[str]:
     return {name for name, mine, its in zip(COLUMNS, ours, theirs, strict=False) if mine != its}
 
 
-def _first_in_fragments(said: Said, rows: dict[int, Rows]) -> dict[int, int]:
+def _first_in_fragments(dump: Said, rows: dict[int, Rows]) -> dict[int, int]:
     """Where in each track's rows the samples of fragments begin, behind those of the moov."""
-    at = {track: len(found) for track, found in rows.items()}
-    for moof in said["fragments"]:
+    at = {track: len(samples) for track, samples in rows.items()}
+    for moof in dump["fragments"]:
         for traf in moof["trafs"]:
             at[traf["track"]] -= sum(count for _, count in traf["runs"])
     return at
 
 
-def _undo_last_durations(said: Said, rows: dict[int, Rows], undone: Counter[str]) -> None:
-    for track, count in _first_in_fragments(said, rows).items():
-        whole, delta = said["ends"][str(track)]
+def _undo_last_durations(dump: Said, rows: dict[int, Rows], undone: Counter[str]) -> None:
+    for track, count in _first_in_fragments(dump, rows).items():
+        whole, delta = dump["ends"][str(track)]
         last = rows[track][count - 1] if count > 0 else None
         if last and delta is not None and last[DURATION] == whole - last[DTS] != delta:
             last[DURATION] = delta
             undone["ends"] += 1
 
 
-def _undo_counting_on(said: Said, rows: dict[int, Rows], undone: Counter[str]) -> None:
-    at = _first_in_fragments(said, rows)
+def _undo_counting_on(dump: Said, rows: dict[int, Rows], undone: Counter[str]) -> None:
+    at = _first_in_fragments(dump, rows)
     begun: set[int] = set()
     said_before: dict[int, int] = {}
     shift: dict[int, int] = {}
-    for moof in said["fragments"]:
+    for moof in dump["fragments"]:
         for traf in moof["trafs"]:
             track = traf["track"]
             count = sum(count for _, count in traf["runs"])
@@ -103,10 +105,10 @@ def _undo_counting_on(said: Said, rows: dict[int, Rows], undone: Counter[str]) -
                 row[CTS] += move
 
 
-def _undo_positions(said: Said, rows: dict[int, Rows], undone: Counter[str]) -> None:
-    at = _first_in_fragments(said, rows)
+def _undo_positions(dump: Said, rows: dict[int, Rows], undone: Counter[str]) -> None:
+    at = _first_in_fragments(dump, rows)
     listed = None  # where the sample that it listed last ends, by its own count
-    for moof in said["fragments"]:
+    for moof in dump["fragments"]:
         end = None  # where the data of the traf before ends, by the standard
         for traf in moof["trafs"]:
             track, its_base = traf["track"], traf["base"]

@@ -36,10 +36,10 @@ Rows = npt.NDArray[np.int64]
 
 def samples_by_track(index: fragdex.Index) -> dict[int, fragdex.tables.SampleTable]:
     """The samples of each track_ID, all periods together."""
-    found: dict[int, list[fragdex.tables.SampleTable]] = {}
+    tables: dict[int, list[fragdex.tables.SampleTable]] = {}
     for track in index.tracks:
-        found.setdefault(track.id, []).append(track.samples)
-    return {key: fragdex.tables.SampleTable.concat(tables) for key, tables in found.items()}
+        tables.setdefault(track.id, []).append(track.samples)
+    return {key: fragdex.tables.SampleTable.concat(tables) for key, tables in tables.items()}
 
 
 def disagreements(

@@ -12,15 +12,15 @@ import fragdex
 
 def length_sizes(init: bytes) -> dict[int, int]:
     """track_ID → bytes of a NAL unit's length, of clear tracks (ISO/IEC 14496-15, 5.3.3, 8.3.3)."""
-    found = {}
+    sizes = {}
     for moov in fragdex.boxes.parse(init):
         for trak in moov.find_all("trak") if moov.type == "moov" else ():
             header, stsd = trak.find("tkhd"), trak.find("mdia/minf/stbl/stsd")
             for entry in stsd or ():
                 configuration = entry.find("avcC") or entry.find("hvcC")
                 if header and configuration and entry.type != "encv":
-                    found[header["track_ID"]] = configuration["lengthSizeMinusOne"] + 1
-    return found
+                    sizes[header["track_ID"]] = configuration["lengthSizeMinusOne"] + 1
+    return sizes
 
 
 def nal_units_add_up(sample: bytes, length_size: int) -> bool:

@@ -97,12 +97,12 @@ def leaf(code, data, offset, size, header_size):
         for key, value in parsed.items()
         if key not in ("type", "offset", "end") and not private(key)
     }
-    said = {"fields": fields}
+    node = {"fields": fields}
     # `end` is where its declaration stopped, the box itself may go on.
     unread = 8 + len(body) - parsed["end"]
     if unread > 0:
-        said["unread"] = unread
-    return said
+        node["unread"] = unread
+    return node
 
 
 def tree(data, offset, end):
@@ -119,13 +119,13 @@ def tree(data, offset, end):
 
 
 def children(data, start, end):
-    found = []
+    boxes = []
     while start < end:
         if data[start:end].strip(b"\0") == b"":
             break  # QuickTime may end a container with four zero bytes
-        found.append(tree(data, start, end))
-        start += found[-1]["size"]
-    return found
+        boxes.append(tree(data, start, end))
+        start += boxes[-1]["size"]
+    return boxes
 
 
 def dump(name, out):

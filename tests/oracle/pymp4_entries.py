@@ -21,25 +21,25 @@ def comparable(box: Box, theirs: Fields) -> tuple[Fields, Fields]:
         return in_pymp4_words(box), theirs
     ours = plain(box) | {"entries": [sample_entry(entry) for entry in box.children[:1]]}
     theirs = theirs | {"entries": placeless(theirs["entries"][:1])}
-    for entry, said in zip(ours["entries"], theirs["entries"], strict=True):
-        if "sample_info" in said:
-            entry["sample_info"] = entry["sample_info"][: len(said["sample_info"])]
+    for entry, other in zip(ours["entries"], theirs["entries"], strict=True):
+        if "sample_info" in other:
+            entry["sample_info"] = entry["sample_info"][: len(other["sample_info"])]
     return ours, theirs
 
 
 def sample_entry(entry: Box) -> Fields:
     # Six reserved bytes and the index stand first in every entry (8.5.2.2), also in opaque ones.
-    said: Fields = {
+    fields: Fields = {
         "format": letters(entry.type),
         "data_reference_index": int(body(entry)[12:16], 16),
     }
     if entry.type in ("mp4a", "enca", "ec-3"):
-        return said | audio(entry)
+        return fields | audio(entry)
     if entry.type in ("avc1", "encv"):
-        return said | video(entry)
+        return fields | video(entry)
     if entry.type == "wvtt":
-        return said | {"children": [nested(child) for child in entry]}
-    return said | {"data": body(entry)[16:]}
+        return fields | {"children": [nested(child) for child in entry]}
+    return fields | {"data": body(entry)[16:]}
 
 
 def nested(box: Box) -> Fields:

@@ -83,12 +83,12 @@ def flag_words(box: Box, bits: dict[str, int]) -> Fields:
 def sample_flags(value: int | None) -> Fields | None:
     if value is None:
         return None
-    said: Fields = {}
+    fields: Fields = {}
     for name, (shift, mask, words) in SAMPLE_FLAGS.items():
         number = int(value) >> shift & mask
-        said[name] = words[number] if words else number
-    said["sample_is_non_sync_sample"] = bool(said["sample_is_non_sync_sample"])
-    return said
+        fields[name] = words[number] if words else number
+    fields["sample_is_non_sync_sample"] = bool(fields["sample_is_non_sync_sample"])
+    return fields
 
 
 def columns(rows: Any, **words: str) -> dict[str, list[Any]]:
@@ -140,19 +140,19 @@ def trun(box: Box) -> Fields:
 
 
 def trex(box: Box) -> Fields:
-    said = plain(
+    fields = plain(
         box,
         "track_ID",
         "default_sample_description_index",
         "default_sample_duration",
         "default_sample_size",
     )
-    return said | {"default_sample_flags": sample_flags(box["default_sample_flags"])}
+    return fields | {"default_sample_flags": sample_flags(box["default_sample_flags"])}
 
 
 def sidx(box: Box) -> Fields:
     rows = box["references"]
-    said = columns(
+    fields = columns(
         rows,
         reference_type="reference_type",
         referenced_size="referenced_size",
@@ -161,9 +161,9 @@ def sidx(box: Box) -> Fields:
         SAP_type="SAP_type",
         SAP_delta_time="SAP_delta_time",
     )
-    if said:
-        said["reference_type"] = [("MEDIA", "INDEX")[kind] for kind in said["reference_type"]]
-        said["starts_with_SAP"] = [bool(starts) for starts in said["starts_with_SAP"]]
+    if fields:
+        fields["reference_type"] = [("MEDIA", "INDEX")[kind] for kind in fields["reference_type"]]
+        fields["starts_with_SAP"] = [bool(starts) for starts in fields["starts_with_SAP"]]
     return {
         **plain(
             box,
@@ -173,15 +173,15 @@ def sidx(box: Box) -> Fields:
             "first_offset",
             "reference_count",
         ),
-        "references": said,
+        "references": fields,
     }
 
 
 def mdhd(box: Box) -> Fields:
     packed = box["language"]
     code = (chr((packed >> shift & 31) + 0x60) for shift in (10, 5, 0))
-    said = plain(box, "creation_time", "modification_time", "timescale", "duration")
-    return said | {"language": "".join(code)}
+    fields = plain(box, "creation_time", "modification_time", "timescale", "duration")
+    return fields | {"language": "".join(code)}
 
 
 def hdlr(box: Box) -> Fields:
@@ -195,7 +195,7 @@ def vmhd(box: Box) -> Fields:
 
 
 def dref(box: Box) -> Fields:
-    said = [
+    entries = [
         {
             "type": entry.type.encode("latin-1").hex(),
             "version": entry["version"],
@@ -204,7 +204,7 @@ def dref(box: Box) -> Fields:
         }
         for entry in box
     ]
-    return plain(box) | {"data_entries": said}
+    return plain(box) | {"data_entries": entries}
 
 
 def stsz(box: Box) -> Fields:
@@ -230,8 +230,8 @@ def auxiliary(box: Box) -> Fields:
 
 def saiz(box: Box) -> Fields:
     each = box["entries"]["sample_info_size"].tolist() if "entries" in box.fields else None
-    said = {"default_sample_info_size": box["default_sample_info_size"]}
-    return auxiliary(box) | said | {"sample_count": box["sample_count"], "sample_info_sizes": each}
+    sizes = {"default_sample_info_size": box["default_sample_info_size"]}
+    return auxiliary(box) | sizes | {"sample_count": box["sample_count"], "sample_info_sizes": each}
 
 
 def saio(box: Box) -> Fields:

@@ -59,7 +59,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bool]:
 
 def ours() -> dict[str, str]:
     """Codec string of each track of sound or pictures in the fixtures → its kind."""
-    found = {}
+    kinds = {}
     for path in fixture_files().values():
         try:
             index = fragdex.index(path)
@@ -67,8 +67,8 @@ def ours() -> dict[str, str]:
             continue
         for track in index.tracks:
             if track.codec and track.kind in ("audio", "video"):
-                found[track.codec] = track.kind
-    return found
+                kinds[track.codec] = track.kind
+    return kinds
 
 
 def test_it_can_say_no(said: dict[str, bool]) -> None:
@@ -82,9 +82,9 @@ def test_it_says_yes_to_what_every_build_has(said: dict[str, bool]) -> None:
 def test_our_strings_are_taken_wherever_the_codec_is_known(said: dict[str, bool]) -> None:
     families = {codec: family(codec) for codec in ours()}
     assert set(families.values()) >= KNOWN.keys() - {"mp4a.69"}
-    told = {codec: said[codec] for codec, name in families.items() if name}
+    answers = {codec: said[codec] for codec, name in families.items() if name}
     known = {codec: said[KNOWN[name]] for codec, name in families.items() if name}
-    assert told == known
+    assert answers == known
     assert [said[codec] for codec in HE_AAC] == [said[KNOWN["mp4a.40"]]] * len(HE_AAC)
 
 

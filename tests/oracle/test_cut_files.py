@@ -28,8 +28,8 @@ NAMES = (
 
 def rows(samples: fragdex.tables.SampleTable) -> list[list[int]]:
     table = [samples.offset, samples.size, samples.dts, samples.cts, samples.sync]
-    found: list[list[int]] = np.stack(table, axis=1).tolist()
-    return found
+    lists: list[list[int]] = np.stack(table, axis=1).tolist()
+    return lists
 
 
 @pytest.mark.parametrize("name", NAMES)

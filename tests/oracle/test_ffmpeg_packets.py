@@ -137,14 +137,14 @@ def test_packets_and_samples_agree(name: str, tmp_path: Path) -> None:
     theirs = packets(path, init=init_of(name))
     ours = samples_by_track(index)
     for track_id, samples in ours.items():
-        found = disagreements(
+        differences = disagreements(
             samples,
             theirs.get(track_id, []),
             size=path.stat().st_size,
             fragmented="boxes" in index.how.method,
         )
         expected = EXCEPTIONS.get((name, track_id))
-        assert found == (expected.what if expected else set()), f"track {track_id}"
+        assert differences == (expected.what if expected else set()), f"track {track_id}"
     items = {track_id for track_id in theirs if track_id not in ours}
     # An AVIF's still picture is a stream for FFmpeg; no file has a track that we overlook.
     assert not items or name == "still.avif"

@@ -62,10 +62,10 @@ def index_of(path: Path, init: bytes) -> fragdex.Index:
     return fragdex.index(path, exact=True, strict=True, partial=True, init=init or None)
 
 
-def compared(path: Path, init: bytes, said: Said) -> tuple[dict[int, set[str]], Counter[str]]:
+def compared(path: Path, init: bytes, dump: Said) -> tuple[dict[int, set[str]], Counter[str]]:
     """The columns of each track that differ, and how many tracks and samples were compared."""
     ours = samples_by_track(index_of(path, init))
-    theirs, counts = by_the_standard(said)
+    theirs, counts = by_the_standard(dump)
     for row in (row for rows in theirs.values() for row in rows):
         if row[0] is not None:
             row[0] -= len(init)
@@ -93,8 +93,8 @@ def said(ask_mp4box: Asked, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 @pytest.mark.parametrize("name", sorted(FILES.keys() - NOT_OPENED - NOT_OPENED_AND_REFUSED))
 def test_samples_agree(name: str, said: dict[str, Said]) -> None:
     assert said[name]["opened"]
-    found, _ = compared(FILES[name], init_of(name), said[name])
-    for track, columns in found.items():
+    differing, _ = compared(FILES[name], init_of(name), said[name])
+    for track, columns in differing.items():
         assert columns == set(EXCEPTIONS.get((name, track), "").split()), f"track {track}"
 
 
@@ -138,14 +138,14 @@ def test_samples_of_the_corpus_agree(corpus: Path, ask_mp4box: Asked, tmp_path: 
             init = an_init_for(corpus / "fq__dash_video_init.mp4", ids) if ids else b""
             files[path.name] = (path, init)
     answers = asked(ask_mp4box, files, tmp_path)
-    found = {}
+    differing = {}
     counts: Counter[str] = Counter()
     for name, (path, init) in files.items():
         assert answers[name]["opened"] == (name not in CORPUS_NOT_OPENED)
         columns, more = compared(path, init, answers[name])
-        found |= {(name, track): one for track, one in columns.items() if one}
+        differing |= {(name, track): one for track, one in columns.items() if one}
         counts += more
-    assert found == {key: set(what.split()) for key, what in CORPUS_EXCEPTIONS.items()}
+    assert differing == {key: set(what.split()) for key, what in CORPUS_EXCEPTIONS.items()}
     assert counts["samples"] > 4_000
 
 

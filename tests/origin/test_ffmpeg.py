@@ -30,14 +30,14 @@ def packets(what, *streams):
     for stream in streams:
         asked += ["-map", f"0:{stream}"]
     asked += ["-c", "copy", "-f", "framemd5", "-"]
-    made = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=120)
-    assert made.returncode == 0, (what, made.stderr)
-    found = {}
-    for line in made.stdout.splitlines():
+    done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, (what, done.stderr)
+    digests = {}
+    for line in done.stdout.splitlines():
         if line[:1] != "#":
             stream, _, _, _, _, digest, *_ = (part.strip() for part in line.split(","))
-            found.setdefault(stream, []).append(digest)
-    return [found[stream] for stream in sorted(found)]
+            digests.setdefault(stream, []).append(digest)
+    return [digests[stream] for stream in sorted(digests)]
 
 
 def each(what, count):
@@ -50,12 +50,12 @@ def packets_by_pyav(what):
     av = pytest.importorskip("av")
     with av.open(str(what)) as container:
         kept = [one for one in container.streams if one.type in ("video", "audio")]
-        found = {one.index: [] for one in kept}
+        digests = {one.index: [] for one in kept}
         for packet in container.demux(kept):
             if packet.size:
-                found[packet.stream.index].append(hashlib.md5(bytes(packet)).hexdigest())
+                digests[packet.stream.index].append(hashlib.md5(bytes(packet)).hexdigest())
     # renditions are opened in an order of their own
-    return sorted(found.values())
+    return sorted(digests.values())
 
 
 def addresses(client, path):

@@ -55,23 +55,23 @@ def client(request, folder, bucket):
 
 def pages(client, limit, address="/"):
     """All films, by the addresses of the next pages."""
-    found = client.get(f"{address}?limit={limit}", headers=JSON)
+    answer = client.get(f"{address}?limit={limit}", headers=JSON)
     while True:
-        assert found.status_code == 200, found.text
-        told = found.json()
-        assert len(told["films"]) <= limit
-        yield told["films"]
-        if told["next"] is None:
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        assert len(page["films"]) <= limit
+        yield page["films"]
+        if page["next"] is None:
             return
-        found = client.get(found.url.join(told["next"]), headers=JSON)
+        answer = client.get(answer.url.join(page["next"]), headers=JSON)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 4, len(FILMS), 1000])
 def test_every_film_is_on_one_page(client, limit):
-    found = list(pages(client, limit))
-    assert [one["name"] for films in found for one in films] == FILMS
-    assert len(found) == -(-len(FILMS) // limit)
-    for one in (one for films in found for one in films):
+    listed = list(pages(client, limit))
+    assert [one["name"] for films in listed for one in films] == FILMS
+    assert len(listed) == -(-len(FILMS) // limit)
+    for one in (one for films in listed for one in films):
         assert one["bytes"] == len(FILM)
         written = datetime.fromisoformat(one["modified"]).timestamp()
         assert abs(time.time() - written) < 3600
@@ -91,9 +91,9 @@ def test_the_addresses_of_the_list_play(client):
 
 def test_films_are_looked_for_in_bounded_steps(client, monkeypatch):
     monkeypatch.setattr(film_list, "_LOOKED_AT", 3)
-    found = list(pages(client, 100))
-    assert [one["name"] for films in found for one in films] == FILMS
-    assert len(found) > 3
+    listed = list(pages(client, 100))
+    assert [one["name"] for films in listed for one in films] == FILMS
+    assert len(listed) > 3
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "after=" + 1025 * "a"])
@@ -105,11 +105,11 @@ def test_the_list_of_signed_films_is_signed(folder):
     until = int(time.time()) + 60
     with serving(Titles(folder), OriginSettings(secret="secret")) as client:
         address = f"/{signed('secret', '', until)}/"
-        found = [one for films in pages(client, 2, address) for one in films]
-        assert [one["name"] for one in found] == FILMS
+        listed = [one for films in pages(client, 2, address) for one in films]
+        assert [one["name"] for one in listed] == FILMS
         at = client.get(address)
         assert at.headers["cache-control"].startswith("private")
-        for one in found:
+        for one in listed:
             film = client.get(at.url.join(one["url"]))
             assert film.status_code == 200
             assert "All videos" not in film.text
@@ -127,8 +127,8 @@ def test_the_list_of_signed_films_is_signed(folder):
 
 def test_what_has_no_list(monkeypatch):
     with serving(Titles("https://127.0.0.1:1/films")) as client:
-        found = client.get("/")
-        assert (found.status_code, "by their names" in found.text) == (404, True)
+        answer = client.get("/")
+        assert (answer.status_code, "by their names" in answer.text) == (404, True)
     keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
     keys |= {"AWS_ENDPOINT": "http://127.0.0.1:1", "AWS_ALLOW_HTTP": "true"}
     for name, value in keys.items():

@@ -53,7 +53,7 @@ def named(client):
     """The segments and initialization segments that the HLS playlists name."""
     master = client.get("/live.mp4/hls/master.m3u8")
     assert master.headers["cache-control"] == "public, max-age=1"
-    found = {}
+    segments = {}
     for name in set(re.findall(r"\b[av]\d\.m3u8", master.text)):
         text = client.get(f"/live.mp4/hls/{name}").text
         assert "#EXT-X-PLAYLIST-TYPE:EVENT" in text
@@ -61,8 +61,8 @@ def named(client):
         for segment in re.findall(r"[av]\d/\w+\.m(?:4s|p4)", text):
             answer = client.get(f"/live.mp4/hls/{segment}")
             assert answer.status_code == 200
-            found[segment] = answer.content, answer.headers["etag"]
-    return found
+            segments[segment] = answer.content, answer.headers["etag"]
+    return segments
 
 
 def manifest(client):
@@ -96,8 +96,8 @@ def test_what_is_announced_stays_until_the_end(tmp_path):
             answer = client.get(f"/live.mp4/hls/{segment}", headers={"if-none-match": tag})
             assert answer.status_code == 304
             assert client.get(f"/live.mp4/dash/{segment}").content == content
-    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
-    assert {segment: made[segment].read() for segment in seen} == {
+    package = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
+    assert {segment: package[segment].read() for segment in seen} == {
         segment: content for segment, (content, _) in seen.items()
     }
 
@@ -132,8 +132,8 @@ def test_another_film_of_the_same_name_is_indexed_anew(tmp_path):
         # larger, in place, and of the same moov
         path.write_bytes(movie(9, samples=6, fps=6))
         second = named(client)
-    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
-    assert {name: made[name].read() for name in second} == {n: c for n, (c, _) in second.items()}
+    package = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
+    assert {name: package[name].read() for name in second} == {n: c for n, (c, _) in second.items()}
     (one, tag), (other, new) = first["v1/0.m4s"], second["v1/0.m4s"]
     assert one != other
     assert tag != new
@@ -192,8 +192,8 @@ def test_a_classic_file_has_what_is_there(tmp_path):
                 "mdat",
             ]
             known = fragdex.index(whole[:size], exact=True, partial=True)
-            made = fragdex.index(answer.content, exact=True)
-            for old, new in zip(known.tracks, made.tracks, strict=True):
+            index = fragdex.index(answer.content, exact=True)
+            for old, new in zip(known.tracks, index.tracks, strict=True):
                 assert len(old.samples) == len(new.samples)
                 assert bytes_of(answer.content, new) == bytes_of(whole, old)
     assert len(tags) == 3

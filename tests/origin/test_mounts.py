@@ -102,14 +102,14 @@ def test_it_answers_as_by_itself(films, around):
     # Django's handler has no lifespan: no `with`
     one, other = TestClient(make_app(films)), TestClient(around(films))
     for path in PATHS:
-        expected, found = one.get(f"/{path}"), other.get(f"/a/media/{path}")
-        assert (found.status_code, found.content) == (expected.status_code, expected.content)
-        assert found.headers.get("etag") == expected.headers.get("etag")
+        expected, answer = one.get(f"/{path}"), other.get(f"/a/media/{path}")
+        assert (answer.status_code, answer.content) == (expected.status_code, expected.content)
+        assert answer.headers.get("etag") == expected.headers.get("etag")
     playlist = other.get(f"/a/media/{FILM}/hls/v1.m3u8").text
     segment = next(line for line in playlist.splitlines() if line.endswith(".m4s"))
     for _ in range(2):  # the second time from what is prepared
-        found = other.get(f"/a/media/{FILM}/hls/{segment}")
-        assert found.content == one.get(f"/{FILM}/hls/{segment}").content
+        answer = other.get(f"/a/media/{FILM}/hls/{segment}")
+        assert answer.content == one.get(f"/{FILM}/hls/{segment}").content
     for name in (FILM, "a%20b/c:d%3F.mp4"):
         moved = other.get(f"/a/media/{name}?x=1", follow_redirects=False)
         assert moved.status_code == 308
@@ -126,11 +126,11 @@ def test_it_answers_as_by_itself(films, around):
 
 @pytest.mark.parametrize("around", [starlette, fastapi, django])
 def test_the_place_of_the_mount_without_a_slash_leads_to_the_list(films, around):
-    found = TestClient(around(films)).get("/a/media", headers={"Accept": "application/json"})
-    assert found.url.path == "/a/media/"
-    names = [one["name"] for one in found.json()["films"]]
+    answer = TestClient(around(films)).get("/a/media", headers={"Accept": "application/json"})
+    assert answer.url.path == "/a/media/"
+    names = [one["name"] for one in answer.json()["films"]]
     assert names == ["a b/c:d?.mp4", FILM]
-    for one in found.json()["films"]:
+    for one in answer.json()["films"]:
         assert TestClient(around(films)).get(f"/a/media/{one['url']}").status_code == 200
 
 

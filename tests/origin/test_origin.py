@@ -58,48 +58,48 @@ def test_what_is_served_is_what_the_library_makes(client, folder):
     index = fragdex.index(path, exact=True)
     package = fragdex.package(index, segment_duration=1)
     for name in package:
-        found = client.get(f"/faststart.mp4/hls/{name}")
+        first = client.get(f"/faststart.mp4/hls/{name}")
         for _ in range(2):  # the second time without a change of thread
             again = client.get(f"/faststart.mp4/hls/{name}")
-            assert (again.content, again.headers["etag"]) == (found.content, found.headers["etag"])
+            assert (again.content, again.headers["etag"]) == (first.content, first.headers["etag"])
         if name not in ("master.m3u8", "manifest.mpd"):  # these name the storyboard as well
-            assert found.headers["etag"] == package[name].etag
-            assert found.content == package[name].read()
+            assert first.headers["etag"] == package[name].etag
+            assert first.content == package[name].read()
         assert (
-            found.headers["content-type"].partition(";")[0]
+            first.headers["content-type"].partition(";")[0]
             == package[name].media_type.partition(";")[0]
         )
-        assert client.get(f"/faststart.mp4/dash/{name}").content == found.content
+        assert client.get(f"/faststart.mp4/dash/{name}").content == first.content
     for kind in ("fragmented", "faststart"):
-        made = described(index, kind, segment_duration=1).read()
-        assert client.get(f"/faststart.mp4/{kind}.mp4").content == made
+        data = described(index, kind, segment_duration=1).read()
+        assert client.get(f"/faststart.mp4/{kind}.mp4").content == data
     clip = client.get("/faststart.mp4/clip.mp4?start=0.5&end=1.25").content
     assert clip == fragdex.clip(index, start=0.5, stop=1.25).read()
     assert float(fragdex.index(clip, exact=True).track(1).stop) == 0.75
     assert "X-Findings" not in client.get("/faststart.mp4/clip.mp4").headers
-    told = client.get("/rtp-hints.mp4/clip.mp4?start=1").headers["X-Findings"]
-    assert told.split("; ")[0].startswith("track 3 (hint) is left out: ")
+    findings = client.get("/rtp-hints.mp4/clip.mp4?start=1").headers["X-Findings"]
+    assert findings.split("; ")[0].startswith("track 3 (hint) is left out: ")
 
 
 def test_thousands_of_tracks_that_are_left_out_are_no_header_that_proxies_refuse():
-    told = [f"track {n} (hint) is left out: \u2603\n" for n in range(4000)]
-    view = View("video/mp4", (), "recipe", [1], lambda _: [b"a"], told)
-    found = answer(view, Headers(), "HEAD", None, {}).headers["X-Findings"].split("; ")
-    assert sum(map(len, found)) < 1024
-    assert found[0] == "track 0 (hint) is left out: ??"
-    assert found[-1] == f"and {4001 - len(found)} more"
+    findings = [f"track {n} (hint) is left out: \u2603\n" for n in range(4000)]
+    view = View("video/mp4", (), "recipe", [1], lambda _: [b"a"], findings)
+    shown = answer(view, Headers(), "HEAD", None, {}).headers["X-Findings"].split("; ")
+    assert sum(map(len, shown)) < 1024
+    assert shown[0] == "track 0 (hint) is left out: ??"
+    assert shown[-1] == f"and {4001 - len(shown)} more"
 
 
 def test_addresses_in_playlists_lead_to_files(client):
     def followed(path, seen):
         if path in seen:
             return
-        found = client.get(path)
-        assert found.status_code == 200, path
+        answer = client.get(path)
+        assert answer.status_code == 200, path
         seen.add(path)
         if path.endswith(".m3u8"):
-            names = re.findall(r'URI="(.*?)"', found.text)
-            names += [line for line in found.text.splitlines() if line and line[0] != "#"]
+            names = re.findall(r'URI="(.*?)"', answer.text)
+            names += [line for line in answer.text.splitlines() if line and line[0] != "#"]
             for name in names:
                 followed(f"{path.rpartition('/')[0]}/{name}", seen)
 
@@ -132,7 +132,7 @@ def test_ranges_and_tags(client):
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "told"),
+    ("path", "status", "message"),
     [
         ("/none.mp4/hls/master.m3u8", 404, "there is no file 'none.mp4'; the front page lists"),
         ("/none.mp4", 404, "there is no file"),
@@ -156,20 +156,20 @@ def test_ranges_and_tags(client):
         ("/" + "a," * 99 + "/hls/x", 404, "there is no file"),
     ],
 )
-def test_what_is_not_there_is_told(client, path, status, told):
-    found = client.get(path)
-    assert found.status_code == status
-    assert told in found.text
-    assert found.headers["cache-control"] == "no-store"
+def test_what_is_not_there_is_told(client, path, status, message):
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert message in answer.text
+    assert answer.headers["cache-control"] == "no-store"
 
 
 def test_the_pages(client):
     listing = client.get("/").text
     assert "two/low%20film.mp4/" in listing
     assert "notes" not in listing
-    found = client.get("/two/low film.mp4")
-    assert found.status_code == 308
-    page = client.get(urljoin(str(found.url), found.headers["location"])).text
+    answer = client.get("/two/low film.mp4")
+    assert answer.status_code == 308
+    page = client.get(urljoin(str(answer.url), answer.headers["location"])).text
     assert 'src="fragmented.mp4"' in page
 
 
@@ -215,20 +215,20 @@ def test_indexes_are_kept(tmp_path):
     path = tmp_path / "films" / "film.mp4"
     path.write_bytes(movie(5, tracks=2))
     cache = tmp_path / "cache"
-    made = playlist()
+    text = playlist()
     (kept,) = cache.iterdir()
-    assert playlist() == made
+    assert playlist() == text
     kept.write_bytes(kept.read_bytes()[:-9])  # damaged: made anew
     assert (
         Titles(tmp_path / "films", indexes=IndexFiles(cache))
         .open(("film.mp4",))
         .package["v1.m3u8"]
         .read()
-        == made
+        == text
     )
     path.write_bytes(movie(7))
     os.utime(path, ns=(1, 1))
-    assert playlist() != made
+    assert playlist() != text
 
 
 def test_indexes_beside_films(tmp_path):
@@ -243,8 +243,8 @@ def test_indexes_beside_films(tmp_path):
     assert Titles(tmp_path).open(("film.mp4",)).indexes[0].file == index.file
     path.write_bytes(movie(7, tracks=2))
     os.utime(path, ns=(1, 1))
-    made = Titles(tmp_path).open(("film.mp4",)).indexes[0]
-    assert made.file.size == path.stat().st_size
+    opened = Titles(tmp_path).open(("film.mp4",)).indexes[0]
+    assert opened.file.size == path.stat().st_size
 
 
 def test_segments_that_change_while_they_are_ready(tmp_path):
@@ -320,11 +320,11 @@ def test_segments_of_a_bucket(tmp_path, monkeypatch):
             for name in [one for one in package if one.endswith(".m4s")]:
                 with titles.sources(titles.open(("film.mp4",))) as (source,):
                     before = source.requests, source.bytes_read
-                found = origin.get(f"/film.mp4/hls/{name}").content
-                assert found == local[name].read(source=whole)
+                segment = origin.get(f"/film.mp4/hls/{name}").content
+                assert segment == local[name].read(source=whole)
                 # one read of the samples' bytes, and of no others
                 assert source.requests - before[0] == 1
-                assert source.bytes_read - before[1] <= len(found)
+                assert source.bytes_read - before[1] <= len(segment)
     finally:
         server.stop()
 
@@ -341,9 +341,9 @@ def test_the_access_log(folder, json_lines):
         assert client.get("/none.mp4/clip.mp4").status_code == 404
     assert len(lines) == 5
     if json_lines:
-        found = json.loads(lines[0])
-        assert found["target"] == "/faststart.mp4/hls/master.m3u8?a=b%0a"
-        assert (found["method"], found["status"], found["bytes"]) == ("GET", 200, size)
+        line = json.loads(lines[0])
+        assert line["target"] == "/faststart.mp4/hls/master.m3u8?a=b%0a"
+        assert (line["method"], line["status"], line["bytes"]) == ("GET", 200, size)
         assert json.loads(lines[4])["status"] == 404
     else:
         assert f"127.0.0.1 GET /faststart.mp4/hls/master.m3u8?a=b%0a 200 {size} " in lines[0]
@@ -355,9 +355,9 @@ def test_signed_addresses(folder):
         assert client.get("/").status_code == 404
         assert client.get("/faststart.mp4/hls/master.m3u8").status_code == 403
         good = signed("secret", "faststart.mp4", int(time.time()) + 60)
-        found = client.get(f"/{good}/faststart.mp4/hls/master.m3u8")
-        assert found.status_code == 200
-        assert found.headers["cache-control"].startswith("private")
+        answer = client.get(f"/{good}/faststart.mp4/hls/master.m3u8")
+        assert answer.status_code == 200
+        assert answer.headers["cache-control"].startswith("private")
         assert client.get(f"/{good}/faststart.mp4/hls/v1/init.mp4").status_code == 200
         assert client.get(f"/{good}/three-audio.mp4/hls/master.m3u8").status_code == 403
         late = signed("secret", "faststart.mp4", int(time.time()) - 1)
@@ -371,8 +371,8 @@ def test_films_of_another_server(folder):
     with RangeServer({"films/film.mp4": path.read_bytes()}) as far:
         titles = Titles(far.at("films"), segment_duration=1)
         with serving(titles) as client:
-            found = client.get("/film.mp4/hls/v1/0.m4s")
-            assert found.content == package["v1/0.m4s"].read()
+            answer = client.get("/film.mp4/hls/v1/0.m4s")
+            assert answer.content == package["v1/0.m4s"].read()
             assert client.get("/none.mp4/hls/v1.m3u8").status_code == 404
 
 
@@ -414,11 +414,11 @@ def test_faststart_of_a_fragmented_film_is_a_classic_file(tmp_path):
     """It was the input itself, fragments and all: its moov stands in front already."""
     shutil.copy(FIXTURES / "frag-cmaf.mp4", tmp_path)
     with TestClient(Origin(Titles(str(tmp_path)))) as client:
-        made = client.get("/frag-cmaf.mp4/faststart.mp4").content
-    codes = [box.type for box in fragdex.boxes.parse(made)]
+        data = client.get("/frag-cmaf.mp4/faststart.mp4").content
+    codes = [box.type for box in fragdex.boxes.parse(data)]
     assert "moof" not in codes
     assert codes.index("moov") < codes.index("mdat")
-    was, now = fragdex.index(tmp_path / "frag-cmaf.mp4"), fragdex.index(made)
+    was, now = fragdex.index(tmp_path / "frag-cmaf.mp4"), fragdex.index(data)
     assert now.how.method == "stbl"
     assert [len(t.samples) for t in now.tracks] == [len(t.samples) for t in was.tracks]
 

@@ -45,20 +45,20 @@ def client(folder):
 
 def test_thumbnails(client):
     address = "/faststart.mp4/thumbnail.png?t=1.2&w=32"
-    found = client.get(address)
-    assert (found.status_code, found.headers["content-type"]) == (200, "image/png")
-    assert Image.open(io.BytesIO(found.content)).width == 32
-    tag = {"if-none-match": found.headers["etag"]}
+    answer = client.get(address)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
+    assert Image.open(io.BytesIO(answer.content)).width == 32
+    tag = {"if-none-match": answer.headers["etag"]}
     assert client.get(address, headers=tag).status_code == 304
     part = client.get(address, headers={"range": "bytes=1-3"})
     assert (part.status_code, part.content) == (206, b"PNG")
     # what the query does not decide is not part of the tag
-    assert client.get(f"{address}&other=1").headers["etag"] == found.headers["etag"]
+    assert client.get(f"{address}&other=1").headers["etag"] == answer.headers["etag"]
     exact = client.get("/faststart.mp4/thumbnail.jpg?t=0.52&exact=true")
-    made = fragdex.decoding.thumbnail(
+    picture = fragdex.decoding.thumbnail(
         fragdex.index(FIXTURES / "faststart.mp4"), FIXTURES / "faststart.mp4", 0.52, at="frame"
     )
-    assert exact.content == made.data
+    assert exact.content == picture.data
 
 
 def test_storyboards(client):
@@ -70,9 +70,9 @@ def test_storyboards(client):
         fragdex.index(path), path, every=0.5, width=64, columns=2, rows=1
     ) as board:
         for name, sheet in zip(names, board.sheets(), strict=True):
-            found = client.get(f"/faststart.mp4/{name}")
-            assert found.headers["content-type"] == "image/jpeg"
-            assert found.content == sheet.data
+            answer = client.get(f"/faststart.mp4/{name}")
+            assert answer.headers["content-type"] == "image/jpeg"
+            assert answer.content == sheet.data
     assert client.get(f"/faststart.mp4/{names[0].replace('-0', '-99')}").status_code == 404
 
 
@@ -100,13 +100,13 @@ def test_playlists_name_the_storyboard(client):
 def test_waveforms_and_loudness(client):
     path = FIXTURES / "aac.m4a"
     index = fragdex.index(path)
-    made = fragdex.decoding.peaks(index, path, samples_per_pixel=1024, bits=16)
+    waveform = fragdex.decoding.peaks(index, path, samples_per_pixel=1024, bits=16)
     query = "samples_per_pixel=1024&bits=16"
-    assert client.get(f"/aac.m4a/peaks.json?{query}").content == made.json()
-    assert client.get(f"/aac.m4a/peaks.dat?{query}").content == made.dat()
+    assert client.get(f"/aac.m4a/peaks.json?{query}").content == waveform.json()
+    assert client.get(f"/aac.m4a/peaks.dat?{query}").content == waveform.dat()
     assert json.loads(client.get("/aac.m4a/peaks.json").content)["samples_per_pixel"] == 256
-    found = client.get("/aac.m4a/loudness.json").json()
-    assert found["integrated"] == fragdex.decoding.loudness(index, path).integrated
+    loudness = client.get("/aac.m4a/loudness.json").json()
+    assert loudness["integrated"] == fragdex.decoding.loudness(index, path).integrated
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_waveforms_and_loudness(client):
     ],
 )
 def test_queries_that_ask_for_too_much(client, address, status, why):
-    found = client.get(f"/{address}")
-    assert (found.status_code, why in found.text) == (status, True), found.text
-    assert found.headers["cache-control"] == "no-store"
+    answer = client.get(f"/{address}")
+    assert (answer.status_code, why in answer.text) == (status, True), answer.text
+    assert answer.headers["cache-control"] == "no-store"
 
 
 def test_a_waveform_is_as_fine_as_it_may_be():
@@ -183,8 +183,8 @@ def test_a_preview_of_another_film_is_refused():
 
 def test_many_ask_for_one_thumbnail(client):
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(
+        pictures = list(threads.map(
             lambda _: client.get("/faststart.mp4/thumbnail.webp?t=1&w=48").content, range(16)
         ))  # fmt: skip
-    assert len(set(found)) == 1
-    assert Fraction(*Image.open(io.BytesIO(found[0])).size) == Fraction(4, 3)
+    assert len(set(pictures)) == 1
+    assert Fraction(*Image.open(io.BytesIO(pictures[0])).size) == Fraction(4, 3)

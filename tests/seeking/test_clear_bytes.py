@@ -43,11 +43,11 @@ def moof(*trafs: Box) -> bytes:
 
 
 def clear_offsets(entries: Entries) -> set[int]:
-    found, at = set(), 0
+    offsets, at = set(), 0
     for clear, hidden in entries:
-        found |= set(range(at, at + clear))
+        offsets |= set(range(at, at + clear))
         at += clear + hidden
-    return found
+    return offsets
 
 
 subsamples = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 300)), max_size=5)
@@ -57,10 +57,10 @@ subsamples = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 300)), max_si
 def test_each_sample_is_clear_where_its_subsamples_say_so(samples, vector):
     clear = ClearBytes(moof(traf(1, len(samples), senc(samples, vector))), 1, vector)
     for number, entries in enumerate(samples):
-        found = clear.of(number)
-        assert {at for start, stop in found for at in range(start, stop)} == clear_offsets(entries)
-        assert all(start < stop for start, stop in found)
-        assert all(before[1] < after[0] for before, after in pairwise(found))
+        spans = clear.of(number)
+        assert {at for start, stop in spans for at in range(start, stop)} == clear_offsets(entries)
+        assert all(start < stop for start, stop in spans)
+        assert all(before[1] < after[0] for before, after in pairwise(spans))
 
 
 def test_clear_bytes_behind_clear_bytes_are_one_range():

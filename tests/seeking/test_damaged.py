@@ -80,12 +80,12 @@ def test_a_wrong_row_is_never_answered(name: str, row: int, number: int):
     wrong = Seeker(track.fragments, SyncTable.of(columns))
     for target in sorted({int(c) for c in track.sync_samples.cts} | {-1, 1 << 40}):
         try:
-            found = wrong.find(target)
+            hit = wrong.find(target)
             many = wrong.find_many(np.array([target]))
         except DamagedIndex:
             continue
-        assert found == right.find(target)
-        assert many.fragment[0] == found[0]
+        assert hit == right.find(target)
+        assert many.fragment[0] == hit[0]
 
 
 def test_verify_names_what_the_seek_would_stumble_over():

@@ -128,13 +128,13 @@ def test_an_index_that_is_not_exact_may_tell_fragments_as_one():
 
 
 @pytest.mark.parametrize(
-    ("rows", "found"),
+    ("rows", "code"),
     [([0, 1, 2, 4, 5], "missing"), ([0, 1, 2, 3, 4, 5, 3], "twice"), ([1, 2, 3, 4, 5], "missing")],
 )
 @pytest.mark.parametrize("exact", [True, False])
-def test_each_fragment_is_reported_once(rows, found, exact):
+def test_each_fragment_is_reported_once(rows, code, exact):
     (finding,) = differences(claim(ROWS.rows(np.array(rows)), exact=exact), TRUE)
-    assert (finding.code, finding.count) == (found, 1)
+    assert (finding.code, finding.count) == (code, 1)
     wrong = 3 if 3 not in rows or rows.count(3) > 1 else 0
     assert finding.offset == ROWS.offset[wrong]
 
@@ -172,9 +172,9 @@ def test_an_mfra_names_moofs_alone(name):
     assert codes(claimed, true) == set()
     track = claimed.tracks[0]
     rows = track.fragments
-    for name, by, found in (("offset", 1, "offset"), ("size", -1 << 10, "stop")):
+    for name, by, code in (("offset", 1, "offset"), ("size", -1 << 10, "stop")):
         track.fragments = table(FragmentTable, rows, 1, **{name: by})
-        assert found in codes(claimed, true)
+        assert code in codes(claimed, true)
 
 
 @pytest.mark.parametrize(
@@ -200,10 +200,12 @@ def test_a_sync_sample_at_another_time_is_found():
     assert (finding.code, finding.offset) == ("sync", ROWS.offset[0])
 
 
-@pytest.mark.parametrize(("by", "found"), [(-2, {"sync"}), (-1, set()), (1, set()), (2, {"sync"})])
-def test_a_rescaled_sync_sample_may_be_off_by_one_tick(by, found):
+@pytest.mark.parametrize(
+    ("by", "expected"), [(-2, {"sync"}), (-1, set()), (1, set()), (2, {"sync"})]
+)
+def test_a_rescaled_sync_sample_may_be_off_by_one_tick(by, expected):
     sync = table(SyncTable, TRACK.sync_samples, slice(None), cts=by)
-    assert codes(claim(sync=sync, exact=False)) == found
+    assert codes(claim(sync=sync, exact=False)) == expected
     assert codes(claim(sync=sync)) == {"sync"}
 
 

@@ -50,9 +50,9 @@ def test_a_track_spans_what_is_presented(name: str, seconds: list, saved: bool) 
         pairs = zip(index.tracks, firsts, strict=True)
         assert all(track.start == track.presentation(first) for track, first in pairs)
         return
-    found = [(track.start.fraction, track.stop.fraction) for track in index.tracks]
-    assert found == seconds
-    assert index.duration == float(max(b for _, b in found) - min(a for a, _ in found))
+    spans = [(track.start.fraction, track.stop.fraction) for track in index.tracks]
+    assert spans == seconds
+    assert index.duration == float(max(b for _, b in spans) - min(a for a, _ in spans))
 
 
 def test_an_edit_that_ends_early_hides_the_rest() -> None:

@@ -20,16 +20,16 @@ def alone(data, span):
 
 
 def samples(data, index):
-    found = {}
+    by_track = {}
     for track in index.tracks:
         table = track.samples
         places = zip(table.offset.tolist(), table.size.tolist(), strict=True)
         times = zip(table.dts.tolist(), table.cts.tolist(), strict=True)
-        found[track.id] = [
+        by_track[track.id] = [
             (*time, hashlib.md5(data[at : at + size]).hexdigest())
             for time, (at, size) in zip(times, places, strict=True)
         ]
-    return found
+    return by_track
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -50,10 +50,10 @@ def test_what_is_said_to_play_has_its_samples_and_times(path):
         )
         return
     part = alone(data, span)
-    found, known = samples(part, fragdex.index(part, exact=True)), samples(data, index)
-    for track, rows in found.items():
+    part_samples, known = samples(part, fragdex.index(part, exact=True)), samples(data, index)
+    for track, rows in part_samples.items():
         assert not rows or set(rows) <= set(known[track])
-    assert any(found.values())
+    assert any(part_samples.values())
 
 
 @pytest.mark.parametrize("name", ["frag-cmaf", "frag-av1-opus", "faststart", "hybrid"])

@@ -24,9 +24,9 @@ HYBRID = Path(__file__).resolve().parents[2] / "fixtures" / "hybrid.mp4"
     ids=["moofs", "moov", "both"],
 )
 def test_any_rows_have_the_samples_of_the_whole_file(data: bytes) -> None:
-    made = fragdex.index(data, exact=True)
-    saved = fragdex.open_index(made.export("fidx", samples=False))
-    for known, bare in zip(made.tracks, saved.tracks, strict=True):
+    index = fragdex.index(data, exact=True)
+    saved = fragdex.open_index(index.export("fidx", samples=False))
+    for known, bare in zip(index.tracks, saved.tracks, strict=True):
         home = bare.home
         rows = RowSamples(bare, fragdex.open_source(data), home.init, home.defaults)
         for start, stop in combinations(range(len(bare.fragments) + 1), 2):

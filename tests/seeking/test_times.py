@@ -61,12 +61,12 @@ def test_a_clock_and_its_seconds_are_one_time(seconds):
 
 @given(st.text(alphabet="0123456789:.-s eE+infa٣", max_size=60))
 def test_any_text_is_a_time_or_a_value_error_of_one_sentence(text):
-    said = ""
+    message = ""
     try:
-        found = parse_time(text)
+        time = parse_time(text)
     except ValueError as error:
-        found, said = None, str(error)
-    assert isinstance(found, Fraction) or (" is not a time: " in said and len(said) < 200)
+        time, message = None, str(error)
+    assert isinstance(time, Fraction) or (" is not a time: " in message and len(message) < 200)
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ NUMBERS = (
 @given(TIMES, NUMBERS)
 def test_times_are_reckoned_with_as_exact_numbers(time, other):
     number = exact_time(other)
-    made = (time + other, other + time, time - other, other - time)
+    results = (time + other, other + time, time - other, other - time)
     exact = time.fraction
-    assert made == (exact + number, exact + number, exact - number, number - exact)
-    assert {type(one) for one in made} == {Time}
+    assert results == (exact + number, exact + number, exact - number, number - exact)
+    assert {type(one) for one in results} == {Time}
     assert (time < other, time >= other, time == other) == (
         exact < number, exact >= number, exact == number,
     )  # fmt: skip

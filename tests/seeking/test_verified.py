@@ -33,13 +33,13 @@ PICTURES = (
 
 def truth(data: bytes, track: Any) -> list[tuple[Fraction, int]]:
     """Presentation time and number of each sample marked sync that a decoder can start at."""
-    table, info, found = track.samples, track.info, []
+    table, info, moments = track.samples, track.info, []
     for number in range(len(table)):
         start, size = int(table.offset[number]), int(table.size[number])
         sample = SampleBytes.of(data[start : start + size])
         if table.sync[number] and access_of(sample, info.format, info.codec, info.nal_length_size):
-            found.append((track.presentation(int(table.cts[number])).fraction, number))
-    return sorted(found)
+            moments.append((track.presentation(int(table.cts[number])).fraction, number))
+    return sorted(moments)
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -67,11 +67,11 @@ def test_it_equals_a_search_through_all_samples(name: str) -> None:
 def test_a_saved_index_asks_the_file_it_was_made_of(name: str, tmp_path: Path) -> None:
     media = tmp_path / name
     media.write_bytes(FIXTURES.joinpath(name).read_bytes())
-    made = fragdex.index(media, exact=True)
+    index = fragdex.index(media, exact=True)
     for samples in (False, True):
-        made.save(tmp_path / "saved.fidx", samples=samples)
+        index.save(tmp_path / "saved.fidx", samples=samples)
         track = fragdex.open_index(tmp_path / "saved.fidx").track(1)
-        assert track.seek(1.7, verified=True) == made.track(1).seek(1.7, verified=True)
+        assert track.seek(1.7, verified=True) == index.track(1).seek(1.7, verified=True)
         assert track.seek(1.7, verified=True).sample == 36
         assert track.seek(1.7, verified=True, source=media.read_bytes()).sample == 36
     media.write_bytes(media.read_bytes()[:-100])
