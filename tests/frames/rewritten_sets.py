@@ -190,36 +190,36 @@ def _hevc_reference_sets(bits: Bits) -> None:
 
 def sequence_sets(data: bytes) -> set[bytes]:
     """The sequence parameter sets of avcC and hvcC boxes, wherever they are."""
-    found = set()
+    sets = set()
     for name, is_avc in ((b"avcC", True), (b"hvcC", False)):
         at = data.find(name)
         while at >= 0:
             box = data[at + 4 : at - 4 + int.from_bytes(data[at - 4 : at], "big")]
-            found |= set(_avc_sets(box) if is_avc else _hevc_sets(box))
+            sets |= set(_avc_sets(box) if is_avc else _hevc_sets(box))
             at = data.find(name, at + 4)
-    return found
+    return sets
 
 
 def _avc_sets(box: bytes) -> list[bytes]:
-    found, at = [], 6
+    sets, at = [], 6
     for _ in range(box[5] & 31):
         length = int.from_bytes(box[at : at + 2], "big")
-        found.append(box[at + 2 : at + 2 + length])
+        sets.append(box[at + 2 : at + 2 + length])
         at += 2 + length
-    return found
+    return sets
 
 
 def _hevc_sets(box: bytes) -> list[bytes]:
-    found, at = [], 23
+    sets, at = [], 23
     for _ in range(box[22]):
         kind, count = box[at] & 63, int.from_bytes(box[at + 1 : at + 3], "big")
         at += 3
         for _ in range(count):
             length = int.from_bytes(box[at : at + 2], "big")
             if kind == 33:
-                found.append(box[at + 2 : at + 2 + length])
+                sets.append(box[at + 2 : at + 2 + length])
             at += 2 + length
-    return found
+    return sets
 
 
 def rewritten(data: bytes, avc: Callable[[bytes], bytes], hevc: Callable[[bytes], bytes]) -> bytes:

@@ -125,17 +125,17 @@ def expected(track, size, asked):
     starts = SyncStarts(samples)
     for order in ORDERS:
         for hidden in (False, True):
-            found = Numbering(track, samples, size=size, order=order, hidden=hidden)
-            wanted = found.sample
+            own = Numbering(track, samples, size=size, order=order, hidden=hidden)
+            wanted = own.sample
             low = samples.offset[wanted]
             yield {
-                "order": order, "hidden": hidden, "timescale": found.timescale,
-                "ticks": found.ticks.tolist(), "durations": found.durations.tolist(),
-                "times": (found.ticks / found.timescale).tolist(), "sync": found.sync.tolist(),
+                "order": order, "hidden": hidden, "timescale": own.timescale,
+                "ticks": own.ticks.tolist(), "durations": own.durations.tolist(),
+                "times": (own.ticks / own.timescale).tolist(), "sync": own.sync.tolist(),
                 "ranges": np.stack([low, low + samples.size[wanted]], 1).tolist(),
                 "first": [starts.of(sample) for sample in wanted.tolist()],
                 "last": wanted.tolist(),
-                "at": found.numbers_at(asked).tolist() if len(found) else [],
+                "at": own.numbers_at(asked).tolist() if len(own) else [],
             }  # fmt: skip
 
 
@@ -151,8 +151,8 @@ def test_the_module_answers_as_the_library_does(page):
             if track.kind != "video" or not track.timescale or not len(track.fragments):
                 continue
             asked = moments(Numbering(track, track.samples, size=index.file.size))
-            found = page.evaluate(ASK, ["film.fidx", number, asked])
-            for one, right in zip(found, expected(track, index.file.size, asked), strict=True):
+            answers = page.evaluate(ASK, ["film.fidx", number, asked])
+            for one, right in zip(answers, expected(track, index.file.size, asked), strict=True):
                 assert one == right, (path.name, number, one["order"], one["hidden"])
             seen += 1
     assert seen > 100
@@ -184,11 +184,11 @@ def test_what_the_module_refuses(page):
       const { FrameIndex } = await import("/fidx.js");
       try { (await FrameIndex.load("/" + name)).frames(); } catch (error) { return String(error); }
     }"""
-    for name, said in (
+    for name, message in (
         ("cut.fidx", "cut off"), ("damaged.fidx", "damaged"), ("none.fidx", "no .fidx file"),
         ("later.fidx", "version 2"), ("fragments.fidx", "--samples"), ("gone.fidx", "404"),
     ):  # fmt: skip
-        assert said in page.evaluate(refused, name)
+        assert message in page.evaluate(refused, name)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -197,7 +197,7 @@ def test_tables_of_frames(order):
     index = fragdex.index(path, exact=True)
     with fragdex.Frames(path, index, order=order) as frames:
         rows = list(csv.DictReader(io.StringIO(index.export("frames", order=order).decode())))
-        told = json.loads(index.export("frames-json", order=order))
+        table = json.loads(index.export("frames-json", order=order))
         assert [int(row["ticks"]) for row in rows] == frames.ticks.tolist()
         assert [float(row["time"]) for row in rows] == frames.times.tolist()
         assert [n for n, row in enumerate(rows) if row["sync"] == "1"] == frames.key_frames.tolist()
@@ -207,9 +207,9 @@ def test_tables_of_frames(order):
             start, sample = int(row["offset"]), int(row["sample"])
             assert start == samples.offset[sample]
             assert len(data[start : start + int(row["size"])]) == samples.size[sample]
-        assert (told["track"], told["timescale"]) == (frames.track.id, frames.timescale)
+        assert (table["track"], table["timescale"]) == (frames.track.id, frames.timescale)
         plain = [
-            {k: str(int(v) if k != "time" else v) for k, v in r.items()} for r in told["frames"]
+            {k: str(int(v) if k != "time" else v) for k, v in r.items()} for r in table["frames"]
         ]
         assert [row | {"timescale": str(frames.timescale)} for row in plain] == rows
     with pytest.raises(ValueError, match="order"):

@@ -94,9 +94,9 @@ def test_what_a_device_decodes_looks_as_what_the_processor_decodes(
     wanted = Converter(format, size).pixels(own)
     fetched = Converter(format, size).pixels(stored)
     stays = ArrayConverter(ArraysElsewhere(), format, size).pixels(stored)
-    for found in (fetched, stays):
-        assert len(found) == len(wanted)
-        for one, other in zip(found, wanted, strict=True):
+    for pixels in (fetched, stays):
+        assert len(pixels) == len(wanted)
+        for one, other in zip(pixels, wanted, strict=True):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
 
@@ -108,11 +108,11 @@ def test_ten_bits(planes, format):
     own = filled("yuv420p10le", deep)
     stored = filled("p010le", [luma << 6, np.stack([cb, cr], 2) << 6])
     wanted = Converter(format).pixels(own)
-    for found in (
+    for pixels in (
         Converter(format).pixels(stored),
         ArrayConverter(ArraysElsewhere(), format, None).pixels(stored),
     ):
-        for one, other in zip(found, wanted, strict=True):
+        for one, other in zip(pixels, wanted, strict=True):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
 
@@ -131,9 +131,9 @@ def test_integers_are_the_same_of_what_a_device_decodes(planes, format, deep, fu
     else:
         own, stored = both(planes, matrix=matrix, full=full)
     wanted = IntegerConverter(NumpyArrays(), format, size).pixels(own)
-    found = IntegerConverter(ArraysElsewhere(), format, size).pixels(stored)
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
+    pixels = IntegerConverter(ArraysElsewhere(), format, size).pixels(stored)
+    assert len(pixels) == len(wanted)
+    for one, other in zip(pixels, wanted, strict=True):
         assert one.dtype == other.dtype == (np.uint16 if deep and format == "yuv" else np.uint8)
         np.testing.assert_array_equal(one, other)
     if size is not None:
@@ -156,8 +156,8 @@ def test_integers_of_every_depth(name):
     rng = np.random.default_rng(5)
     sides = [(part.height, part.width) for part in stored.components]
     frame = filled(name, [rng.integers(0, most + 1, side).astype(kind) for side in sides])
-    found = IntegerConverter(NumpyArrays(), "yuv", None).pixels(frame)
-    for one, other in zip(found, Converter("yuv").pixels(frame), strict=True):
+    pixels = IntegerConverter(NumpyArrays(), "yuv", None).pixels(frame)
+    for one, other in zip(pixels, Converter("yuv").pixels(frame), strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
     full = filled(name, [np.full(side, most, kind) for side in sides], full=True)
@@ -200,10 +200,10 @@ def test_each_pixel_is_a_mean_of_those_at_its_place(before, after, start):
 def test_sizes_are_those_of_another_library(seed, sides):
     high, wide, height, width = sides
     noise = np.random.default_rng(seed).integers(0, 256, (high, wide), np.uint8)
-    found = Scaler(NumpyArrays()).scaled(noise, Line(height, 0, high), Line(width, 0, wide), 8)
+    scaled = Scaler(NumpyArrays()).scaled(noise, Line(height, 0, high), Line(width, 0, wide), 8)
     theirs = Image.fromarray(noise).resize((width, height), Image.Resampling.BILINEAR)
     # It rounds to 8 bits between the directions.
-    assert np.abs(found - np.asarray(theirs).astype(np.int32)).max() <= 1
+    assert np.abs(scaled - np.asarray(theirs).astype(np.int32)).max() <= 1
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -215,13 +215,13 @@ def test_ten_bits_become_the_colours_of_the_standard(matrix, red, blue, full):
     luma, cb, cr = np.meshgrid(*[np.arange(64, 961, 28)] * 3, indexing="ij")
     luma, cb, cr = (one.reshape(1, -1).astype("<u2") for one in (luma, cb, cr))
     frame = filled("yuv444p10le", [luma, cb, cr], matrix=matrix, full=full)
-    (found,) = IntegerConverter(NumpyArrays(), "rgb", None).pixels(frame)
+    (rgb,) = IntegerConverter(NumpyArrays(), "rgb", None).pixels(frame)
     y = luma / 1023 if full else (luma - 64.0) / 876
     b, r = ((one - 512.0) / (1023 if full else 896) for one in (cb, cr))
     colours = [y + 2 * (1 - red) * r, None, y + 2 * (1 - blue) * b]
     colours[1] = (y - red * colours[0] - blue * colours[2]) / (1 - red - blue)
     wanted = np.clip(np.stack(colours, -1), 0, 1) * 255
-    assert np.abs(found - wanted).max() < 3  # of green three numbers are cut off, as by swscale
+    assert np.abs(rgb - wanted).max() < 3  # of green three numbers are cut off, as by swscale
 
 
 @pytest.fixture(scope="module")
@@ -280,9 +280,9 @@ def test_frames_that_are_damaged_are_blank(on_a_device):
     )
     luma, chroma = np.full((64, 512), 90, np.uint8), np.full((32, 256), 99, np.uint8)
     gathering.give(0, filled("yuv420p", [luma, chroma, chroma]))
-    (made,) = gathering.arrays([1], (512, 64))
-    assert made[0].any()
-    assert not made[1].any()
+    (pixels,) = gathering.arrays([1], (512, 64))
+    assert pixels[0].any()
+    assert not pixels[1].any()
     nothing = ArrayGathering(
         on_a_device, [0, 1], [], lambda: ArrayConverter(on_a_device, "rgb", None)
     )
@@ -358,8 +358,8 @@ def test_arrays_of_cupy_are_asked_for_what_it_has(cupy, planes, format, size):
     for one, other in zip(IntegerConverter(lib, format, size).pixels(stored), wanted, strict=True):
         np.testing.assert_array_equal(one, other)
     if size is None:
-        found = ArrayConverter(lib, format, None).pixels(stored)
-        for one, other in zip(found, Converter(format).pixels(own), strict=True):
+        pixels = ArrayConverter(lib, format, None).pixels(stored)
+        for one, other in zip(pixels, Converter(format).pixels(own), strict=True):
             np.testing.assert_array_equal(one, other)
     lib.hand_over()
     assert cupy.current.waited_for[-1] is cupy.cuda.Stream.null
@@ -373,8 +373,8 @@ class TestTorch:
         pytest.importorskip("torch")
         own, stored = both(planes, full=full)
         wanted = Converter(format).pixels(own)
-        found = ArrayConverter(TorchArrays(None), format, None).pixels(stored)
-        for one, other in zip(found, wanted, strict=True):
+        pixels = ArrayConverter(TorchArrays(None), format, None).pixels(stored)
+        for one, other in zip(pixels, wanted, strict=True):
             np.testing.assert_array_equal(one.numpy(), other)
 
     @given(
@@ -385,8 +385,8 @@ class TestTorch:
         pytest.importorskip("torch")
         own, stored = both(planes, full=full)
         wanted = IntegerConverter(NumpyArrays(), format, size).pixels(own)
-        found = IntegerConverter(TorchArrays(None), format, size).pixels(stored)
-        for one, other in zip(found, wanted, strict=True):
+        pixels = IntegerConverter(TorchArrays(None), format, size).pixels(stored)
+        for one, other in zip(pixels, wanted, strict=True):
             np.testing.assert_array_equal(one.numpy(), other)
 
     def test_a_batch_is_a_tensor(self, film):

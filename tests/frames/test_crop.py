@@ -81,13 +81,13 @@ def test_a_part_has_the_pixels_of_the_whole(picture, matrix):
             continue
         for size in (None, crop.size):  # its own size is no other
             converter._size = size
-            found = copies(converter.pixels(frame, crop))
+            pixels = copies(converter.pixels(frame, crop))
             wanted = (
                 cut_by_hand(whole, box, STEPS[name])
                 if format == "yuv"
                 else [one[top:bottom, left:right] for one in whole]
             )
-            for one, other in zip(found, wanted, strict=True):
+            for one, other in zip(pixels, wanted, strict=True):
                 assert one.dtype == other.dtype
                 np.testing.assert_array_equal(one, other)
 
@@ -108,13 +108,13 @@ def test_a_part_is_scaled_as_if_it_were_the_whole(picture, size, matrix):
     small = filled(name, cut_by_hand(planes, box, steps), matrix=matrix)
     for format, converter in converters(size):
         if between and (format == "yuv" or isinstance(converter, IntegerConverter)):
-            found = converter.pixels(frame, crop)
-            assert [one.shape[:2] for one in found[:1]] == [size[::-1]]
+            pixels = converter.pixels(frame, crop)
+            assert [one.shape[:2] for one in pixels[:1]] == [size[::-1]]
             continue
         if name == "rgb24":  # swscale makes what is wanted of all of it first
             continue
-        found = copies(converter.pixels(frame, crop))
-        for one, other in zip(found, converter.pixels(small), strict=True):
+        pixels = copies(converter.pixels(frame, crop))
+        for one, other in zip(pixels, converter.pixels(small), strict=True):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
 
@@ -128,12 +128,12 @@ def test_colours_stay_where_they_are(box, size, across):
     chroma = np.rint((slope[::2] + slope[1::2]) / 2).astype(np.uint8)
     chroma = np.broadcast_to(chroma if across else chroma[:, None], (20, 30))
     frame = filled("yuv420p", [np.full((40, 60), 128, np.uint8), chroma, np.full_like(chroma, 128)])
-    (found,) = IntegerConverter(NumpyArrays(), "rgb", size).pixels(frame, crop_of(box))
+    (colours,) = IntegerConverter(NumpyArrays(), "rgb", size).pixels(frame, crop_of(box))
     begin, end = (box[0], box[2]) if across else (box[1], box[3])
     after = size[0] if across else size[1]
     place = begin + (np.arange(after) + 0.5) * (end - begin) / after - 0.5
     wanted = 60 + 3.0 * place
-    blue = found[0, :, 2] if across else found[:, 0, 2]
+    blue = colours[0, :, 2] if across else colours[:, 0, 2]
     cb = 128 + (blue - (128 - 16) * 255 / 219) * 224 / 255 / 1.772
     wide = max((end - begin) / after, 2)
     inside = (place > begin + wide) & (place < end - 1 - wide) & (blue > 0) & (blue < 255)

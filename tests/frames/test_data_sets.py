@@ -131,11 +131,11 @@ def test_groups_are_where_decoding_begins():
 
 
 def test_a_set_of_a_folder(folder):
-    told = {}
-    summary = write_set(folder, folder.parent / "set.parquet", each=told.__setitem__, jobs=2)
+    reported = {}
+    summary = write_set(folder, folder.parent / "set.parquet", each=reported.__setitem__, jobs=2)
     assert (summary.films, summary.indexed, summary.unchanged, summary.gone) == (5, 4, 0, 0)
     assert list(summary.broken) == ["films/broken.mp4"]
-    assert told == {f"films/{name}": None for name in FOUR} | summary.broken
+    assert reported == {f"films/{name}": None for name in FOUR} | summary.broken
     videos = VideoSet(folder.parent / "set.parquet")
     assert videos.broken == summary.broken
     assert names(folder.parent / "set.parquet") == [f"films/{name}" for name in FOUR]

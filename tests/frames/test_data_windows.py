@@ -108,16 +108,16 @@ def test_windows_that_are_known_ahead_are_the_same_and_cost_less(
     alone = Windows(videos, frames=4, step=3, format="gray", cache=cache)
     numbers = order.order().tolist()
     costs, more = Costs(), Costs()
-    found = list(WindowStream(windows, order, batch=batch))
+    batches = list(WindowStream(windows, order, batch=batch))
     size = batch or 1
-    for place, one in enumerate(found):
+    for place, one in enumerate(batches):
         some = numbers[place * size : (place + 1) * size]
         other = alone.several(some, soon=[])[0] if batch is None else alone.batch(some, soon=[])
         costs.add(one)
         more.add(other)
         for name in other.keys() - {"cost"}:
             np.testing.assert_array_equal(one[name], other[name])
-    assert len(found) == -(-len(numbers) // size)
+    assert len(batches) == -(-len(numbers) // size)
     # What is held pushes out of a cache of a group what the next batch would have used.
     is_tight = cache == 20_000
     assert costs.decoded <= more.decoded + is_tight * more.decoded // 20
@@ -231,13 +231,13 @@ def test_a_sampler_goes_on_where_it_was(windows, at):
     taken = [next(loop) for _ in range(at)]
     state = json.loads(json.dumps(sampler.state_dict()))
     ahead = list(loop)  # as the workers of a loader take some ahead
-    told = sampler.state_dict(used=at)
-    for one in (state, told):
+    used = sampler.state_dict(used=at)
+    for one in (state, used):
         other = WindowSampler(windows, seed=5, together=2)
         other.load_state_dict(one)
         assert other.state_dict() == one
         rest = list(other)
-        if at == 23 and one is told:
+        if at == 23 and one is used:
             assert rest == epochs[2]
         else:
             assert taken + rest == taken + ahead == epochs[1]
@@ -312,10 +312,10 @@ def test_windows_go_to_other_processes(windows, method):
     answers = context.Queue()
     child = context.Process(target=_samples_elsewhere, args=(windows, [14, 2], answers))
     child.start()
-    found = answers.get(timeout=120)
+    elsewhere = answers.get(timeout=120)
     child.join(60)
     assert child.exitcode == 0
-    assert all(map(np.array_equal, found, expected))
+    assert all(map(np.array_equal, elsewhere, expected))
     assert all(map(np.array_equal, [windows[n]["frames"] for n in (14, 2)], expected))
 
 
@@ -400,10 +400,10 @@ def test_damage_is_said(tmp_path, folder):
         sample = frames.track.samples.rows(slice(13, 14))
     at, size = int(sample.offset[0]), int(sample.size[0])
     with (tmp_path / "a.mp4").open("r+b") as file:
-        found = (tmp_path / "a.mp4").stat()
+        status = (tmp_path / "a.mp4").stat()
         file.seek(at)
         file.write(bytes(size))
-    os.utime(tmp_path / "a.mp4", ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.utime(tmp_path / "a.mp4", ns=(status.st_atime_ns, status.st_mtime_ns))
     windows = Windows(videos, frames=12, damaged="blank", format="gray")
     assert windows[0]["valid"].all()
     assert windows[1]["valid"].tolist() == [True] + [False] * 11
@@ -426,16 +426,16 @@ def test_a_data_set_for_torch(windows, monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setitem(sys.modules, "torch.utils", types.ModuleType("torch.utils"))
     stream = WindowStream(windows, WindowSampler(windows, seed=4), batch=4)
-    made = stream.dataset()
-    assert isinstance(made, _Iterable)
-    found = []
+    dataset = stream.dataset()
+    assert isinstance(dataset, _Iterable)
+    numbers = []
     for number in range(2):
         worker = types.SimpleNamespace(id=number, num_workers=2)
-        there = copy.deepcopy(made)
+        there = copy.deepcopy(dataset)
         there.set_epoch(0)
-        found += [n for batch in there for n in batch["window"].tolist()]
+        numbers += [n for batch in there for n in batch["window"].tolist()]
         there.load_state_dict(there.state_dict())
-    assert sorted(found) == list(range(23))
+    assert sorted(numbers) == list(range(23))
 
 
 def test_films_that_rest_are_not_opened_again(videos, monkeypatch):
@@ -454,13 +454,13 @@ def test_films_that_rest_are_not_opened_again(videos, monkeypatch):
     assert [number for number, _ in opened] == [0, 3]
     (_, used), (_, resting) = opened
     pool = used._cache.decoders
-    made = pool.made
-    assert made <= 2
+    count = pool.made
+    assert count <= 2
     assert resting._opened.source.closed
     assert not used._opened.source.closed
     windows[first]
     windows[last]
-    assert pool.made == made
+    assert pool.made == count
     monkeypatch.setattr(windows_module, "RESTING_BYTES", 25_000)  # the film of 60 has no room
     assert said(windows[first]) == windows[first]["numbers"].tolist()
     windows[last]

@@ -35,8 +35,8 @@ def test_it_says_what_it_is():
 @settings(max_examples=60)
 @given(hnp.basic_indices((50, 6, 8, 3)))
 def test_any_index_is_that_of_numpy(key):
-    found = FRAMES[key if isinstance(key, tuple) else (key,)]
-    assert np.array_equal(found, WHOLE[key])
+    pixels = FRAMES[key if isinstance(key, tuple) else (key,)]
+    assert np.array_equal(pixels, WHOLE[key])
 
 
 @given(st.lists(st.integers(-50, 49), max_size=6), st.integers(0, 5))

@@ -532,8 +532,8 @@ def with_empty(film, which):
 
 def clip_of(index, film):
     """All of it in fragments."""
-    made = clip(index, lambda part: film[part.start : part.stop], 0, 9, fragmented=True)
-    return b"".join(p if isinstance(p, bytes) else film[p.start : p.stop] for p in made.pieces)
+    parts = clip(index, lambda part: film[part.start : part.stop], 0, 9, fragmented=True)
+    return b"".join(p if isinstance(p, bytes) else film[p.start : p.stop] for p in parts.pieces)
 
 
 def test_before_a_sample_of_no_bytes_the_picture_stays():

@@ -69,18 +69,18 @@ def test_without_pillow_there_is_no_sheet(film, monkeypatch):
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:7", "vaapi", "videotoolbox"])
 def test_without_the_device_the_processor_decodes(film, device):
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frames = fragdex.Frames(film, format="gray", device=device)
         batch = frames[[30, 4]]
     assert [number_in(frame[..., 0]) for frame in batch.data] == [30, 4]
     if frames.device is None:
-        (one,) = told
+        (one,) = caught
         assert one.category is RuntimeWarning
         assert f"not by {device}: " in str(one.message)
         assert re.search(r"this build of PyAV has no|device cannot be opened", str(one.message))
     else:  # a machine that has it
-        assert (frames.device, told) == (device, [])
+        assert (frames.device, caught) == (device, [])
 
 
 def test_what_a_device_cannot_decode_the_processor_does_and_says_so_once(film, monkeypatch):
@@ -93,7 +93,7 @@ def test_what_a_device_cannot_decode_the_processor_does_and_says_so_once(film, m
 
     monkeypatch.setattr(TrackCodec, "_on_device", on_device)
     for again in (1, 2):  # the next video may be one that it can decode
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             frames = fragdex.Frames(film, format="gray", device="cuda", cache=0, threads=2)
             for _ in range(2):
@@ -101,7 +101,7 @@ def test_what_a_device_cannot_decode_the_processor_does_and_says_so_once(film, m
                 assert [number_in(one[..., 0]) for one in batch.data] == [50, 4, 30]
                 assert frames.device is None
         assert again <= len(opened) <= 2 * again  # a thread may open its own before it is known
-        assert [str(one.message) for one in told] == [
+        assert [str(one.message) for one in caught] == [
             "track 1 is decoded by the processor, not by cuda: it has no decoder for this coding"
         ]
 
@@ -224,11 +224,11 @@ def test_windows_of_a_set_are_decoded_on_a_device(film, tmp_path):
     fragdex.data.write_set(tmp_path, tmp_path / "set.parquet")
     videos = fragdex.data.VideoSet(tmp_path / "set.parquet")
     windows = fragdex.data.Windows(videos, frames=4, format="gray", device="videotoolbox")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         sample = windows[3]
     assert [number_in(frame[..., 0]) for frame in sample["frames"]] == [12, 13, 14, 15]
-    assert len(told) == 1 or sys.platform == "darwin"
+    assert len(caught) == 1 or sys.platform == "darwin"
     with pytest.raises(ValueError, match="device is one of"):
         fragdex.data.Windows(videos, frames=4, device="gpu")[0]
 
@@ -244,6 +244,6 @@ def test_planes_that_hardware_gives_are_those_of_software(given, deep):
     plain = av.VideoFrame.from_ndarray(noise, "yuv420p")
     software = plain.reformat(format="yuv420p10le" if deep else "yuv420p")
     expected = [part.copy() for part in Converter("yuv").pixels(software)]
-    found = Converter("yuv").pixels(software.reformat(format=given))
-    assert [part.dtype for part in found] == [np.uint16 if deep else np.uint8] * 3
-    assert all(map(np.array_equal, found, expected))
+    planes = Converter("yuv").pixels(software.reformat(format=given))
+    assert [part.dtype for part in planes] == [np.uint16 if deep else np.uint8] * 3
+    assert all(map(np.array_equal, planes, expected))

@@ -109,12 +109,12 @@ def test_pictures_of_other_files_whose_first_b_comes_late():
     data = film("libx264", late=44, **{"x264-params": X264 + "bframes=3:b-adapt=0"})
     file = io.BytesIO()
     changed = io.BytesIO(rewritten(data, avc_without_vui, hevc_without_vui))
-    with av.open(changed) as source, av.open(file, "w", format="matroska") as made:
-        stream = made.add_stream_from_template(source.streams.video[0])
+    with av.open(changed) as source, av.open(file, "w", format="matroska") as out:
+        stream = out.add_stream_from_template(source.streams.video[0])
         for packet in source.demux(video=0):
             if packet.size:
                 packet.stream = stream
-                made.mux(packet)
+                out.mux(packet)
     expected = linear(data)
     for order in (range(60), (50, 45, 44, 46, 3)):
         pictures = FilePictures(file)

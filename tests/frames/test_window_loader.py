@@ -51,9 +51,9 @@ def stream(videos, **options):
     return WindowStream(windows, WindowSampler(windows, seed=3), batch=BATCH)
 
 
-def assert_same(found, wanted):
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
+def assert_same(batches, wanted):
+    assert len(batches) == len(wanted)
+    for one, other in zip(batches, wanted, strict=True):
         assert one.keys() == other.keys()
         for name in other.keys() - {"cost"}:  # each process decodes what it has not held
             planes = (
@@ -112,10 +112,10 @@ def test_a_worker_makes_the_batches_of_a_group(videos, ahead, most):
 
     costs = Costs()
     with WindowLoader(ordered(), workers=2, ahead=ahead, context=FORK) as loader:
-        found = list(loader)
-    for batch in found:
+        batches = list(loader)
+    for batch in batches:
         costs.add(batch)
-    assert_same(found, list(ordered()))
+    assert_same(batches, list(ordered()))
     assert costs.decoded <= most
 
 
@@ -277,8 +277,8 @@ class TestTorch:
             break  # what the workers made ahead is lost
         data.set_epoch(0)
         for _ in range(1 if persistent else 2):
-            found = list(loader)
+            batches = list(loader)
             if not persistent:  # there the workers count epochs
-                assert isinstance(found[0]["frames"], torch.Tensor)
-                assert_same([{k: v.numpy() for k, v in one.items()} for one in found], wanted)
-            assert len(found) == len(wanted)
+                assert isinstance(batches[0]["frames"], torch.Tensor)
+                assert_same([{k: v.numpy() for k, v in one.items()} for one in batches], wanted)
+            assert len(batches) == len(wanted)

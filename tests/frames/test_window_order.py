@@ -26,10 +26,10 @@ def test_an_order_has_each_number_once(count, seed, epoch):
 def test_an_order_of_many_is_not_stored(count):
     order = Permutation(count, 7)
     places = np.append(np.arange(1000), count - 1 - np.arange(1000))
-    found = order(places)
-    assert 0 <= found.min() < count // 20
-    assert count - count // 20 < found.max() < count
-    assert len(set(found.tolist())) == 2000
+    numbers = order(places)
+    assert 0 <= numbers.min() < count // 20
+    assert count - count // 20 < numbers.max() < count
+    assert len(set(numbers.tolist())) == 2000
 
 
 def test_all_orders_are_as_likely():
