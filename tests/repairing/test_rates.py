@@ -23,6 +23,7 @@ from tests.repairing.broken import (
 )
 
 import fragdex
+from fragdex.boxes import Box
 from fragdex.formats.clip_movie import traks_of
 from fragdex.repairing import avc, hevc
 from fragdex.repairing.pattern import parameter_sets
@@ -369,6 +370,35 @@ def film_with_telemetry(path: Path, each: int) -> Film:
                 out.mux(payload)
             number += is_picture
     return film(str(path))
+
+
+@pytest.mark.parametrize("timescale", [512 * 25, 512 * 50])
+def test_a_timecode_track_says_how_long_pictures_last_where_nothing_else_does(
+    timescale: int,
+) -> None:
+    """Pictures without durations and without a clock, in a movie that still has its moov."""
+    good = film("timecode.mov")
+    video = good.index.track("video")
+
+    def change(box: Box) -> Box:
+        if box.type == "tmcd" and "timescale" in box:
+            return box.replace(timescale=timescale)
+        if box.type == "mdhd":
+            return box.replace(duration=0)
+        if box.type == "stts":
+            return box.replace(entries=[(count, 0) for count, _ in box["entries"]])
+        if box.type == "avcC":
+            units = [own_vui(bytes(unit), vui_of(None)) for unit in box["sequenceParameterSets"]]
+            return box.replace(sequenceParameterSets=units)
+        return box.replace(children=[change(child) for child in box]) if box.children else box
+
+    boxes = fragdex.boxes.parse(good.data[slice(*good.moov)])
+    moov = b"".join(map(fragdex.boxes.build, map(change, boxes)))
+    start, stop = good.moov
+    assert stop == len(good.data)
+    repair = repaired(good.data[:start] + moov)
+    found = repair.index(good.data[:start] + moov).track(video.id)
+    assert found.samples.duration.tolist() == [512 * 25 * 512 // timescale] * len(video.samples)
 
 
 @pytest.mark.parametrize("name", [AVC, "one-gop.mp4"])

@@ -379,7 +379,8 @@ def _by_tables(
             syntax = syntax_of(track, trak, source, tried=False)
             if isinstance(syntax, NalUnits):
                 syntax.open_sync = marks_open_pictures(syntax, track, source)
-            described.append(Described(pattern_of(track, trak), syntax))
+            pattern = pattern_of(track, trak)
+            described.append(Described(pattern, syntax, timecode=_rate_of_timecode(own)))
     turns = turns_of([one.pattern for one in described], source)
     described = [one._replace(turns=turn) for one, turn in zip(described, turns, strict=True)]
     window = Window(source, size)
@@ -415,6 +416,17 @@ def _by_tables(
         result.findings.append(f"the file holds {several} movies: the first one is repaired")
     findings = [*result.findings, *(str(finding) for finding in own.index.findings)]
     return Repair(view, tracks, tuple(spans), tuple(findings), size)
+
+
+def _rate_of_timecode(own: _Model) -> Rate | None:
+    """Frames a second of the first timecode track (QuickTime, timecode sample description)."""
+    for trak in traks_of(own.boxes).values():
+        stsd = trak.find("mdia/minf/stbl/stsd")
+        for entry in stsd.children if stsd is not None else ():
+            if entry.type == "tmcd" and "frame_duration" in entry and entry["frame_duration"]:
+                rate = Fraction(int(entry["timescale"]), int(entry["frame_duration"]))
+                return Rate(rate, "timecodes") if 1 <= rate <= MOST_RATE else None
+    return None
 
 
 def _best_move(

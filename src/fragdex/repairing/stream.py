@@ -216,13 +216,34 @@ def rates_in(
 
 
 def rate_of_timestamps(source: Source, syntax: NalUnits, lane: Lane) -> Rate | None:
-    """Pictures a second that clock timestamps count."""
-    stamps = stamps_of(syntax, source, lane.offset)
+    """Pictures a second that the clock timestamps of found pictures count."""
+    return rate_of_clock(
+        source, syntax, lane.offset, lane.order, order_begins(lane), broken_rows(lane)
+    )
+
+
+def rate_of_clock(
+    source: Source,
+    syntax: NalUnits,
+    offsets: Sequence[int],
+    order: Sequence[int],
+    begins: Int64,
+    breaks: Sequence[int],
+) -> Rate | None:
+    """Pictures a second that clock timestamps count; None: there are none, or they do not say it.
+
+    Args:
+        offsets: where pictures begin, in decode order.
+        order: of each its number in the order in which they are shown, which begins again at
+            the rows `begins`.
+        breaks: rows before which pictures are missing, and the first one.
+    """
+    stamps = stamps_of(syntax, source, offsets)
     if not stamps:
         return None
-    part = np.searchsorted(order_begins(lane), np.arange(len(stamps)), side="right")
-    ranked = np.lexsort((np.array(lane.order[: len(stamps)], np.int64), part))
-    run_of = np.searchsorted(broken_rows(lane), ranked, side="right")
+    part = np.searchsorted(begins, np.arange(len(stamps)), side="right")
+    ranked = np.lexsort((np.array(order[: len(stamps)], np.int64), part))
+    run_of = np.searchsorted(breaks, ranked, side="right")
     return rate_of_stamps(
         [[stamps[row] for row in ranked[run_of == run]] for run in np.unique(run_of)]
     )

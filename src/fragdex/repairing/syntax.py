@@ -35,7 +35,7 @@ class Window:
     """
 
     def __init__(self, source: Source, stop: int, *, cut: bool = False) -> None:
-        self._source, self.stop, self.cut = source, stop, cut
+        self.source, self.stop, self.cut = source, stop, cut
         # A walk looks ahead and comes back: the block before the last one is still wanted.
         self._start, self._data = 0, b""
         self._other, self._other_data = 0, b""
@@ -67,10 +67,10 @@ class Window:
         if self._end < stop:
             wanted = ByteRange(self._end, stop)
             place = self._buffer[len(kept) : len(kept) + wanted.size]
-            if self._source.read_resident(wanted, place):
+            if self.source.read_resident(wanted, place):
                 self._end = stop
             else:
-                data = self._source.read_up_to(wanted)
+                data = self.source.read_up_to(wanted)
                 place[: len(data)] = data
                 self._end += len(data)
         return self._buffer[: self._end - at], at
@@ -90,7 +90,7 @@ class Window:
             return self._other_data[low : low + stop - at]
         last = min(max(stop, at + BLOCK), self.stop)
         self._other, self._other_data = self._start, self._data
-        self._start, self._data = at, self._source.read_up_to(ByteRange(at, last))
+        self._start, self._data = at, self.source.read_up_to(ByteRange(at, last))
         return self._data[: stop - at]
 
     def is_escaped(self, start: int, stop: int) -> bool:

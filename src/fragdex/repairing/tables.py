@@ -17,8 +17,10 @@ from fragdex.repairing.fragment_turns import Turns
 from fragdex.repairing.moves import Moves, first_elsewhere, is_sample, shift_to
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
-from fragdex.repairing.stream import rate_in
+from fragdex.repairing.rates import Rate, decided
+from fragdex.repairing.stream import rate_in, rate_of_clock
 from fragdex.repairing.syntax import Syntax, Window
+from fragdex.repairing.timestamps import LOOKED_AT
 from fragdex.repairing.walk import Lost, shown_times
 
 TRIED: Final = 64
@@ -43,11 +45,13 @@ class Described(NamedTuple):
         pattern: it.
         syntax: how its samples are found, or why they cannot be.
         turns: the order and times of its fragments; None: as they stand.
+        timecode: the rate of a timecode track; None: there is none.
     """
 
     pattern: Pattern
     syntax: Syntax | str
     turns: Turns | None = None
+    timecode: Rate | None = None
 
 
 def batches(
@@ -93,7 +97,7 @@ def is_wrapped(tracks: Sequence[Described], size: int) -> bool:
     """Whether offsets of a file of more than 4 GiB fall back."""
     if size <= WRAP:
         return False
-    for pattern, _, _ in tracks:
+    for pattern, *_ in tracks:
         before = 0
         for samples in batches(pattern):
             if not len(samples):
@@ -109,7 +113,7 @@ def is_wrapped(tracks: Sequence[Described], size: int) -> bool:
 def fit(tracks: Sequence[Described], window: Window, *shifts: int) -> float:
     """The part of the first samples that are where the tables say, moved by one of `shifts`."""
     right = tried = 0
-    for pattern, syntax, _ in tracks:
+    for pattern, syntax, *_ in tracks:
         if isinstance(syntax, str) or not syntax.delimited:
             continue
         samples = next(batches(pattern), SampleTable.empty())
@@ -124,7 +128,7 @@ def fit(tracks: Sequence[Described], window: Window, *shifts: int) -> float:
 
 def has_proof(tracks: Sequence[Described]) -> bool:
     """Whether samples of one of the tracks say where they end."""
-    return any(not isinstance(syntax, str) and syntax.delimited for _, syntax, _ in tracks)
+    return any(not isinstance(syntax, str) and syntax.delimited for _, syntax, *_ in tracks)
 
 
 def shift_of(tracks: Sequence[Described], window: Window, start: int) -> int | None:
@@ -133,7 +137,7 @@ def shift_of(tracks: Sequence[Described], window: Window, start: int) -> int | N
     Args:
         start: of media data, in which they are looked for.
     """
-    for pattern, syntax, _ in tracks:
+    for pattern, syntax, *_ in tracks:
         if isinstance(syntax, str) or not syntax.delimited:
             continue
         samples = next(batches(pattern), SampleTable.empty())
@@ -153,7 +157,7 @@ def other_shifts(
         starts: of media data, in which they are looked for; the first few of them.
     """
     shifts = [shift]
-    for pattern, syntax, _ in tracks:
+    for pattern, syntax, *_ in tracks:
         if isinstance(syntax, str) or not syntax.delimited:
             continue
         for samples in batches(pattern):
@@ -207,13 +211,13 @@ def mended(
     moves = Moves(shifts)
     if wrapped:
         result.findings.append("offsets of chunks passed 4 GiB in 32 bits")
-    menders = [_Track(pattern, syntax, window) for pattern, syntax, _ in tracks]
+    menders = [_Track(one.pattern, one.syntax, window, one.timecode) for one in tracks]
     # where samples lie that do not say where they end is known by the others
     for number in sorted(range(len(tracks)), key=lambda number: not menders[number].proves):
-        pattern, _, turns = tracks[number]
+        pattern, _, turns, _ = tracks[number]
         for samples in batches(pattern, wrapped, turns):
             menders[number].add(samples, moves)
-    for (pattern, _, turns), mender in zip(tracks, menders, strict=True):
+    for (pattern, _, turns, _), mender in zip(tracks, menders, strict=True):
         if not mender.count:
             result.findings.append(f"track {pattern.track.id}: none of its samples is there")
             continue
@@ -240,8 +244,10 @@ def _of_turns(pattern: Pattern, turns: Turns | None) -> Iterator[str]:
 class _Track:
     """The samples of a track that are kept."""
 
-    def __init__(self, pattern: Pattern, syntax: Syntax | str, window: Window) -> None:
-        self._pattern, self._window = pattern, window
+    def __init__(
+        self, pattern: Pattern, syntax: Syntax | str, window: Window, timecode: Rate | None
+    ) -> None:
+        self._pattern, self._window, self._timecode = pattern, window, timecode
         self._syntax = syntax if isinstance(syntax, Syntax) and syntax.delimited else None
         self._unit = syntax.unit if isinstance(syntax, Even) else 0
         self._why = syntax if isinstance(syntax, str) else ""
@@ -335,15 +341,17 @@ class _Track:
     def _with_durations(self, table: SampleTable) -> tuple[Int64, Int64]:
         """Decode and composition times.
 
-        Where no sample lasts any time, the stream (VUI) and the mdhd say how long each does.
+        Where no sample lasts any time, the stream and the mdhd say how long each does.
         """
         if len(table) < 2 or self._unit or int(table.dts[-1]) > int(table.dts[0]):
             return table.dts, table.cts
         mdhd = self._pattern.trak.find("mdia/mdhd")
         each = int(mdhd["duration"]) // len(table) if mdhd is not None else 0
-        rate = rate_in(self._syntax) if isinstance(self._syntax, NalUnits) else None
-        if rate is not None:
-            of_stream = int(self._pattern.track.timescale / rate.value)
+        rates = [one for one in self._rates(table) if one is not None]
+        if rates:
+            taken, doubts = decided(rates)
+            self._sentences += doubts
+            of_stream = int(self._pattern.track.timescale / taken)
             # the longer a track, the nearer is what its mdhd says: pictures may vary
             each = of_stream if not each or abs(of_stream - each) * 4 < each else each
         if not 0 < each < WRAP:
@@ -354,6 +362,24 @@ class _Track:
         self._pattern = replace(self._pattern, duration=each)
         steps = np.arange(len(table), dtype=np.int64) * each
         return table.dts + steps, table.cts + steps
+
+    def _rates(self, table: SampleTable) -> Iterator[Rate | None]:
+        """Pictures a second as the stream and a timecode track say."""
+        if self._pattern.track.kind != "video":
+            return
+        if isinstance(self._syntax, NalUnits):
+            yield rate_in(self._syntax)
+            if len(self._order) == len(table):
+                begins = np.union1d(
+                    np.flatnonzero(np.frombuffer(bytes(self._fresh), np.bool_)), [0]
+                )
+                offsets = table.offset[:LOOKED_AT].tolist()
+                # rows before which some are missing are not known
+                breaks = [0] if not self.lost else list(range(len(offsets)))
+                yield rate_of_clock(
+                    self._window.source, self._syntax, offsets, self._order, begins, breaks
+                )
+        yield self._timecode
 
     def _is_in_order(self, dts: Int64, cts: Int64) -> bool:
         """Whether pictures are shown in the order that they say, but for a few of them.
