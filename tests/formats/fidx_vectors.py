@@ -61,12 +61,12 @@ def moments(track: Any, most: int) -> list[float]:
         ticks.update(one for one in column.tolist() if one != NULL)
     every = sorted(ticks)
     chosen = every[:: max(1, -(-len(every) // most))] + every[-1:]
-    found = {-1.0, 0.0, 1e9}
+    times = {-1.0, 0.0, 1e9}
     for one in chosen:
         second = track.presentation(one).seconds
-        found |= {second, math.nextafter(second, -math.inf), math.nextafter(second, math.inf)}
-        found.add(second + 0.01)
-    return sorted(found)
+        times |= {second, math.nextafter(second, -math.inf), math.nextafter(second, math.inf)}
+        times.add(second + 0.01)
+    return sorted(times)
 
 
 def questions(index: Any, most: int = 4) -> list[dict[str, Any]]:
@@ -75,9 +75,9 @@ def questions(index: Any, most: int = 4) -> list[dict[str, Any]]:
     asked += [{"ask": "init", "period": period.number} for period in index.periods]
     times: set[float] = set()
     for number, track in enumerate(index.tracks):
-        found = moments(track, most)
-        times.update(found)
-        asked += [{"ask": "seek", "track": number, "seconds": one} for one in found]
+        some = moments(track, most)
+        times.update(some)
+        asked += [{"ask": "seek", "track": number, "seconds": one} for one in some]
         if track.samples_ready:
             count = len(track.samples)
             chosen = sorted({0, count // 2, count - 1, count} - {-1})

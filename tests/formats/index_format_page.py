@@ -91,9 +91,9 @@ def flags() -> str:
 
 def example() -> bytes:
     """The bytes that the program in the page makes."""
-    made: dict[str, bytes] = {}
-    exec(EXAMPLE.read_text(), made)
-    return made["data"]
+    names: dict[str, bytes] = {}
+    exec(EXAMPLE.read_text(), names)
+    return names["data"]
 
 
 def dump(data: bytes) -> str:

@@ -38,8 +38,8 @@ def test_every_row_of_every_track_comes_back(index: Index, of: str) -> None:
         for column in arrow.TABLES[of].schema():
             expected = [value for one in tables for value in getattr(one, column.name).tolist()]
             values = table[column.stored].to_pylist()
-            found = [NULL if value is None else value for value in values]
-            assert found == expected
+            shown = [NULL if value is None else value for value in values]
+            assert shown == expected
         rows = [
             [t.period, t.id, t.timescale]
             for t, one in zip(index.tracks, tables, strict=True)

@@ -110,11 +110,11 @@ FILMS = {
 def test_the_published_library_accepts_a_file_and_refuses_it_changed(name, signer, tmp_path):
     data = (ROOT / "fixtures" / f"{name}.mp4").read_bytes()
     store = manifest(hash_assertion(data), *signer, source_type=CAPTURE)
-    found = read(data, store, tmp_path)
-    assert "assertion.bmffHash.match" in found["success"]
-    assert "claimSignature.validated" in found["success"]
+    report = read(data, store, tmp_path)
+    assert "assertion.bmffHash.match" in report["success"]
+    assert "claimSignature.validated" in report["success"]
     # Nobody trusts the anchor of a test.
-    assert found["failure"] == ["signingCredential.untrusted"]
+    assert report["failure"] == ["signingCredential.untrusted"]
     for at in (len(data) // 3, len(data) // 2):
         changed = bytearray(data)
         changed[at] ^= 1
@@ -136,8 +136,8 @@ def test_blocks_are_those_of_the_media_data():
     at = data.index(b"mdat") - 4
     media = bytes(3 << 20)
     data[at:] = (8 + len(media)).to_bytes(4, "big") + b"mdat" + media
-    made = hash_assertion(bytes(data))
-    (tree,) = made["merkle"]
+    assertion = hash_assertion(bytes(data))
+    (tree,) = assertion["merkle"]
     blocks = [media[8:][n : n + (1 << 20)] for n in range(0, len(media) - 8, 1 << 20)]
     assert tree["hashes"] == [hashlib.sha256(block).digest() for block in blocks]
     assert tree["count"] == 3
@@ -146,11 +146,11 @@ def test_blocks_are_those_of_the_media_data():
 
 
 def test_what_cannot_be_signed_is_refused():
-    made = hash_assertion(FILMS["fragmented"])
+    assertion = hash_assertion(FILMS["fragmented"])
     with pytest.raises(ValueError, match="no algorithm 'RS256': expected one of ES256"):
-        manifest(made, bytes, [b"DER"], algorithm="RS256", source_type=CAPTURE)
+        manifest(assertion, bytes, [b"DER"], algorithm="RS256", source_type=CAPTURE)
     with pytest.raises(ValueError, match="needs its certificate"):
-        manifest(made, bytes, [], source_type=CAPTURE)
+        manifest(assertion, bytes, [], source_type=CAPTURE)
 
 
 def test_cbor_is_that_of_the_standard():

@@ -157,7 +157,7 @@ def test_noise_is_read_or_refused_and_nothing_else(parse, data):
     assert all(0 <= start <= end for start, end, _ in cues)
 
 
-@pytest.mark.parametrize(("parse", "piece", "found"), [
+@pytest.mark.parametrize(("parse", "piece", "result"), [
     (parse_webvtt, b"00:00:01.000 --> ", 1),
     (parse_webvtt, b"1\n", 0),
     (parse_webvtt, b"00:00:01,000 --> 00:00:02,000\n", "not the timing of a cue (line 3)"),
@@ -169,11 +169,11 @@ def test_noise_is_read_or_refused_and_nothing_else(parse, data):
     (parse_srt, b" ", "there is no cue"),
     (parse_srt, b"\n", "there is no cue"),
 ])  # fmt: skip
-def test_a_file_at_the_limit_is_read_or_refused(parse, piece, found):
+def test_a_file_at_the_limit_is_read_or_refused(parse, piece, result):
     data = b"WEBVTT\n\n" if parse is parse_webvtt else b""
     data += piece * ((2 << 20) // len(piece))
-    if isinstance(found, int):
-        assert len(parse(data)) == found
+    if isinstance(result, int):
+        assert len(parse(data)) == result
     else:
-        with pytest.raises(MalformedCaptions, match=re.escape(found)):
+        with pytest.raises(MalformedCaptions, match=re.escape(result)):
             parse(data)

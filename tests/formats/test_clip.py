@@ -294,8 +294,8 @@ def test_media_data_in_front_of_their_moof_come_along(root):
     source = fragdex.index(data, exact=True).track(1).samples
     for keep_times in (False, True):
         _, out = made(data, 0.15, 0.2, keep_times=keep_times, fragmented=True)
-        found = fragdex.index(out, exact=True, strict=True).track(1).samples
-        got = [out[a : a + n] for a, n in zip(found.offset, found.size, strict=True)]
+        table = fragdex.index(out, exact=True, strict=True).track(1).samples
+        got = [out[a : a + n] for a, n in zip(table.offset, table.size, strict=True)]
         rows = zip(source.offset[3:6], source.size[3:6], strict=True)
         assert got == [data[a : a + n] for a, n in rows]
 

@@ -22,10 +22,10 @@ def encrypted(root) -> bytes:
 
 def cut(data, start=0.0, stop=float("inf"), **options):
     index = fragdex.index(data)
-    made = clip(index, lambda part: data[part.start : part.stop], start, stop, **options)
+    piece = clip(index, lambda part: data[part.start : part.stop], start, stop, **options)
     return b"".join(
         piece if isinstance(piece, bytes) else data[piece.start : piece.stop]
-        for piece in made.pieces
+        for piece in piece.pieces
     )
 
 
@@ -43,13 +43,13 @@ def of_source(data, moov, number):
     size = saiz["default_sample_info_size"]
     sizes = [size] * saiz["sample_count"] if size else saiz["entries"]["sample_info_size"].tolist()
     chunks = chunk_of_each(stbl)
-    found, at = [], offsets[0]
+    lines, at = [], offsets[0]
     for n, size in enumerate(sizes):
         if n and len(offsets) > 1 and chunks[n] != chunks[n - 1]:
             at = offsets[chunks[n]]
-        found.append(told(data[at : at + size], 8))
+        lines.append(told(data[at : at + size], 8))
         at += size
-    return found
+    return lines
 
 
 def chunk_of_each(stbl):
@@ -65,7 +65,7 @@ def chunk_of_each(stbl):
 
 def of_clip(data, track_id):
     """Of each sample of a track, by senc; saiz and saio must say the same."""
-    found = []
+    lines = []
     for moof in find_all(parse(data), "moof"):
         for traf in moof.find_all("traf"):
             if traf.find("tfhd")["track_ID"] != track_id:
@@ -78,10 +78,10 @@ def of_clip(data, track_id):
             at = moof.offset + int(saio["entries"]["offset"][0])
             assert data[at : at + sum(sizes)] == bytes(senc["samples"])
             for size in sizes:
-                found.append(told(data[at : at + size], 8))
+                lines.append(told(data[at : at + size], 8))
                 assert (senc["flags"] & 2 == 2) == (size > 8)
                 at += size
-    return found
+    return lines
 
 
 def changed(data, change, more=b""):
@@ -103,8 +103,8 @@ def within(box, change):
 def test_vectors_and_ranges_are_those_of_the_source(encrypted, span):
     out = cut(encrypted, *span)
     (moov,) = find_all(parse(encrypted), "moov")
-    source, made = fragdex.index(encrypted), fragdex.index(out, exact=True, strict=True)
-    for number, track in enumerate(made.tracks):
+    source, copy = fragdex.index(encrypted), fragdex.index(out, exact=True, strict=True)
+    for number, track in enumerate(copy.tracks):
         theirs = source.track(track.id)
         first = next(
             n
@@ -242,6 +242,6 @@ def test_what_is_read_together_is_told_apart_again():
         reads.append(part)
         return data[part.start : part.stop]
 
-    found = _read_all(np.array(places), np.array(sizes), read)
-    assert found == tuple(data[at : at + n] for at, n in zip(places, sizes, strict=True))
+    parts = _read_all(np.array(places), np.array(sizes), read)
+    assert parts == tuple(data[at : at + n] for at, n in zip(places, sizes, strict=True))
     assert len(reads) == 2

@@ -25,9 +25,9 @@ def manifest(data: bytes, **options: Any) -> ET.Element:
     return ET.fromstring(fragdex.index(data, exact=True).export("dash", **options))
 
 
-def spans(found: ET.Element) -> list[tuple[int, int]]:
+def spans(manifest_of: ET.Element) -> list[tuple[int, int]]:
     """(first, last) bytes of the listed segments, both inclusive."""
-    urls = found.findall(".//SegmentURL", NAMES)
+    urls = manifest_of.findall(".//SegmentURL", NAMES)
     pairs = [url.attrib["mediaRange"].split("-") for url in urls]
     return [(int(first), int(last)) for first, last in pairs]
 
@@ -37,9 +37,9 @@ def packets(url: str, *options: str) -> list[tuple[Any, ...]]:
     if program is None:
         pytest.skip("needs ffprobe")
     command = [program, "-v", "error", *options, "-show_packets", "-of", "json", url]
-    said = subprocess.run(command, check=True, capture_output=True, timeout=30).stdout
-    found = json.loads(said)["packets"]
-    return [(p["size"], p.get("dts_time"), p.get("pts_time"), p["flags"][0]) for p in found]
+    output = subprocess.run(command, check=True, capture_output=True, timeout=30).stdout
+    rows = json.loads(output)["packets"]
+    return [(p["size"], p.get("dts_time"), p.get("pts_time"), p["flags"][0]) for p in rows]
 
 
 # That player reads no more than one track from a representation; these have one.
@@ -61,12 +61,12 @@ def test_a_player_gets_the_packets_of_the_file(name: str, with_source: bool) -> 
 
 def test_segments_are_listed_from_the_first_moof_to_the_end() -> None:
     data = movie(6, tracks=2, samples=10, fps=10)
-    found = manifest(data, uri="film.mp4")
+    document = manifest(data, uri="film.mp4")
     index = fragdex.index(data, exact=True)
-    listed = spans(found)
+    listed = spans(document)
     assert [first for first, _ in listed] == index.track(1).fragments.offset[::2].tolist()
     assert [last + 1 for _, last in listed] == [*(first for first, _ in listed[1:]), len(data)]
-    representation = found.find(".//Representation", NAMES)
+    representation = document.find(".//Representation", NAMES)
     assert representation is not None
     init = representation.find(".//Initialization", NAMES)
     assert init is not None
@@ -74,8 +74,8 @@ def test_segments_are_listed_from_the_first_moof_to_the_end() -> None:
     assert representation.findtext("BaseURL", namespaces=NAMES) == "film.mp4"
     run = representation.findall(".//S", NAMES)
     assert [s.attrib for s in run] == [{"t": "0", "d": "20000", "r": "2"}]
-    assert found.attrib["mediaPresentationDuration"] == "PT6S"
-    assert found.attrib["type"] == "static"
+    assert document.attrib["mediaPresentationDuration"] == "PT6S"
+    assert document.attrib["type"] == "static"
 
 
 def test_an_index_of_the_file_is_no_part_of_the_first_segment() -> None:
@@ -90,13 +90,13 @@ def test_a_sidx_that_lists_everything_is_named() -> None:
     data = movie(3, sidx=True)
     assert fragdex.index(data).how.method == "sidx"
     for index in (fragdex.index(data), fragdex.index(data, exact=True)):
-        found = ET.fromstring(index.export("dash", source=data))
-        base = found.find(".//SegmentBase", NAMES)
+        manifest = ET.fromstring(index.export("dash", source=data))
+        base = manifest.find(".//SegmentBase", NAMES)
         assert base is not None
         first, last = map(int, base.attrib["indexRange"].split("-"))
         assert data[first + 4 : first + 8] == b"sidx"
         assert last + 1 == first + int.from_bytes(data[first : first + 4], "big")
-        assert found.attrib["profiles"] == dash.ON_DEMAND
+        assert manifest.attrib["profiles"] == dash.ON_DEMAND
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_a_sidx_that_lies_is_not_named() -> None:
 
 
 def test_the_tracks_are_described() -> None:
-    found = ET.fromstring(fragdex.index(FIXTURES / "frag-default-base.mp4").export("dash"))
-    representation = found.find(".//Representation", NAMES)
+    manifest = ET.fromstring(fragdex.index(FIXTURES / "frag-default-base.mp4").export("dash"))
+    representation = manifest.find(".//Representation", NAMES)
     assert representation is not None
-    told = {k: representation.attrib[k] for k in ("codecs", "width", "height", "frameRate")}
+    attributes = {k: representation.attrib[k] for k in ("codecs", "width", "height", "frameRate")}
     expected = {"codecs": "avc1.64000A,mp4a.40.2", "width": "64", "height": "48", "frameRate": "25"}
-    assert told == expected
+    assert attributes == expected
     assert representation.attrib["audioSamplingRate"] == "16000"
-    kinds = [c.attrib["contentType"] for c in found.findall(".//ContentComponent", NAMES)]
+    kinds = [c.attrib["contentType"] for c in manifest.findall(".//ContentComponent", NAMES)]
     assert kinds == ["video", "audio"]
     ntsc = ET.fromstring(fragdex.index(FIXTURES / "frag-ntsc.mp4").export("dash"))
     rates = [r.attrib["frameRate"] for r in ntsc.findall(".//Representation", NAMES)]
@@ -143,22 +143,24 @@ def test_the_tracks_are_described() -> None:
 
 def test_languages_are_told() -> None:
     written = fragdex.index(FIXTURES / "frag-two-languages.mp4").export("dash")
-    found = ET.fromstring(written)
+    manifest = ET.fromstring(written)
     languages = {
-        c.attrib["lang"] for c in found.findall(".//ContentComponent", NAMES) if "lang" in c.attrib
+        c.attrib["lang"]
+        for c in manifest.findall(".//ContentComponent", NAMES)
+        if "lang" in c.attrib
     }
     assert len(languages) == 2
 
 
 def test_periods_follow_each_other() -> None:
-    found = ET.fromstring(fragdex.index(FIXTURES / "two-inits.mp4").export("dash"))
-    first, second = found.findall("Period", NAMES)
+    manifest = ET.fromstring(fragdex.index(FIXTURES / "two-inits.mp4").export("dash"))
+    first, second = manifest.findall("Period", NAMES)
     assert first.attrib["duration"] == second.attrib["start"]
 
 
 def test_a_name_is_escaped_twice_where_it_must() -> None:
-    found = manifest(movie(2), uri="a&b <c>.mp4?x=1&y=2")
-    assert found.findtext(".//BaseURL", namespaces=NAMES) == "a&b%20%3Cc%3E.mp4?x=1&y=2"
+    document = manifest(movie(2), uri="a&b <c>.mp4?x=1&y=2")
+    assert document.findtext(".//BaseURL", namespaces=NAMES) == "a&b%20%3Cc%3E.mp4?x=1&y=2"
 
 
 def test_a_file_without_fragments_has_no_manifest() -> None:

@@ -37,24 +37,24 @@ def copy_of(data: bytes, index: Index | None = None, **options: Any) -> bytes:
 def packets(data: bytes) -> dict[int, list[tuple[Any, ...]]]:
     """Size, times, key flag and bytes of the packets of each stream, as FFmpeg tells them."""
     av = pytest.importorskip("av")
-    found: dict[int, list[tuple[Any, ...]]] = {}
+    by_stream: dict[int, list[tuple[Any, ...]]] = {}
     with av.open(io.BytesIO(data)) as container:
         for p in container.demux():
             if p.size:
                 row = (p.size, p.dts, p.pts, p.is_keyframe, bytes(p))
-                found.setdefault(p.stream.index, []).append(row)
-    return found
+                by_stream.setdefault(p.stream.index, []).append(row)
+    return by_stream
 
 
 def media(data: bytes, index: Index) -> list[list[tuple[Any, ...]]]:
     """Times, sync flags and bytes of the samples of each track, as our own index tells them."""
-    found = []
+    by_track = []
     for track in index.tracks:
         samples = track.samples
         columns = (samples.offset, samples.size, samples.dts, samples.cts, samples.sync)
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        found.append([(data[at : at + n], *rest) for at, n, *rest in rows])
-    return found
+        by_track.append([(data[at : at + n], *rest) for at, n, *rest in rows])
+    return by_track
 
 
 OTHERWISE = {
@@ -137,8 +137,8 @@ def test_a_copy_of_any_fixture_has_its_samples_and_an_index_that_holds(path: Pat
     lost = {f.code for f in index.findings} & {"data-outside", "truncated"}
     assert media(out, after) == media(data, index) or lost
     all_findings = (*after.findings, *fragdex.index(out).findings)
-    found = {finding.code for finding in all_findings if "sidx" in finding.code}
-    assert not found - ({"sidx-part"} if len(index.periods) > 1 else set())
+    codes = {finding.code for finding in all_findings if "sidx" in finding.code}
+    assert not codes - ({"sidx-part"} if len(index.periods) > 1 else set())
 
 
 def test_media_data_are_never_read() -> None:
@@ -174,9 +174,9 @@ def test_one_index_for_one_track_or_one_for_each() -> None:
 
 def test_the_mfra_leads_to_the_moofs_that_moved() -> None:
     out = copy_of(movie(4, mfra=True))
-    found = parse(out)
-    moofs = [b.offset for b in found if b.type == "moof"]
-    tfra = next(b for b in found if b.type == "mfra").find("tfra")
+    boxes = parse(out)
+    moofs = [b.offset for b in boxes if b.type == "moof"]
+    tfra = next(b for b in boxes if b.type == "mfra").find("tfra")
     assert tfra is not None
     assert tfra["entries"]["moof_offset"].tolist() == moofs
 
@@ -208,8 +208,8 @@ def test_declared_bases_become_default_base_is_moof(path: Path) -> None:
 
 def verify_codes(data: bytes) -> list[str]:
     """What is odd about the indexes inside of a copy, once every fragment has been looked at."""
-    found = fragdex.index(data, exact=True).findings + fragdex.index(data).findings
-    return [f.code for f in found if "sidx" in f.code or "base" in f.code or "outside" in f.code]
+    findings = fragdex.index(data, exact=True).findings + fragdex.index(data).findings
+    return [f.code for f in findings if "sidx" in f.code or "base" in f.code or "outside" in f.code]
 
 
 def test_an_index_inside_that_speaks_of_old_sizes_becomes_free_space() -> None:

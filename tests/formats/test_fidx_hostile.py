@@ -55,8 +55,8 @@ class Child:
 
     def report(self) -> str:
         """Ends it; what it had to say."""
-        _, said = self._child.communicate()
-        return said.decode()[-4000:]
+        _, output = self._child.communicate()
+        return output.decode()[-4000:]
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +78,11 @@ def test_every_cut_is_refused(child):
 
 
 def test_forged_values_and_columns(child):
-    found = child.statuses(data for _, data in islice(forged_values(SMALL), 0, None, 5))
-    assert {READ, *found} <= {READ, *REFUSED}
-    assert min(found.count(READ), len(found) - found.count(READ)) > 60
-    found = child.statuses(data for _, data in islice(forged_columns(SMALL), 0, None, 5))
-    assert min(found.count(READ), len(found) - found.count(READ)) > 20
+    statuses = child.statuses(data for _, data in islice(forged_values(SMALL), 0, None, 5))
+    assert {READ, *statuses} <= {READ, *REFUSED}
+    assert min(statuses.count(READ), len(statuses) - statuses.count(READ)) > 60
+    statuses = child.statuses(data for _, data in islice(forged_columns(SMALL), 0, None, 5))
+    assert min(statuses.count(READ), len(statuses) - statuses.count(READ)) > 20
 
 
 FILES = [made.film(name) for name in made.FILMS]

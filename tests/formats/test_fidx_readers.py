@@ -45,7 +45,7 @@ def program(tmp_path_factory):
 @pytest.fixture(scope="module")
 def asked():
     """Name, bytes and questions for each fixture that has an index."""
-    found = []
+    cases = []
     for path in sorted([*FIXTURES.iterdir(), *(FIXTURES / "made").iterdir()]):
         try:
             index = fragdex.index(path, exact=True, partial=True)
@@ -53,16 +53,16 @@ def asked():
         except (FragdexError, IsADirectoryError):
             continue
         questions = made.questions(fidx.read(data), 16)
-        found.append((path.name, data, questions, fidx_answers(data, questions)))
-    assert len(found) > 120
-    return found
+        cases.append((path.name, data, questions, fidx_answers(data, questions)))
+    assert len(cases) > 120
+    return cases
 
 
 def compare(asked, answers, kinds=ASKED):
-    for (name, _, questions, right), found in zip(asked, answers, strict=True):
+    for (name, _, questions, right), reply in zip(asked, answers, strict=True):
         chosen = [pair for pair in zip(questions, right, strict=True) if pair[0]["ask"] in kinds]
-        assert found is not None, name
-        for (question, expected), answer in zip(chosen, found, strict=True):
+        assert reply is not None, name
+        for (question, expected), answer in zip(chosen, reply, strict=True):
             assert is_same(answer, expected), (name, question, answer, expected)
 
 
@@ -107,8 +107,8 @@ def test_all_readers_pass_the_vectors(program, tmp_path):
     every = {one.data: one for one in fidx_vectors()}
     if shutil.which("node"):
         files = [(d, [q for q in v.questions if q["ask"] in OF_JS]) for d, v in every.items()]
-        found = dict(zip(every, programs.answered_by_js(tmp_path, files), strict=True))
-        assert check_fidx(lambda data, _: found[data], asks=OF_JS) == []
+        by_name = dict(zip(every, programs.answered_by_js(tmp_path, files), strict=True))
+        assert check_fidx(lambda data, _: by_name[data], asks=OF_JS) == []
 
 
 def test_a_wrong_reader_is_told():
@@ -122,9 +122,9 @@ def test_a_wrong_reader_is_told():
     assert {one.rule for one in check_fidx(later)} == {"fidx-answer"}
     assert {one.rule for one in check_fidx(lambda data, asked: [])} == {"fidx-refused", "fidx-read"}
     assert {one.rule for one in check_fidx(lambda data, asked: data.gone)} == {"fidx-reader"}
-    told = check_fidx(lambda data, asked: None)
-    assert {one.rule for one in told} == {"fidx-read"}
-    assert all("docs/index-format.md" in one.clause for one in told)
+    wrong = check_fidx(lambda data, asked: None)
+    assert {one.rule for one in wrong} == {"fidx-read"}
+    assert all("docs/index-format.md" in one.clause for one in wrong)
 
 
 def test_a_written_file_is_checked(tmp_path):
@@ -166,13 +166,13 @@ def test_numbers_of_labelling_tools(name, tmp_path):
     command = ["node", tmp_path / "a.mjs", "-", tmp_path / "a.fidx", page]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    count = len(told["found"])
-    assert told["found"] == [[n, n, 5 + 2 * n] for n in range(count)]
+    answer = json.loads(done.stdout)
+    count = len(answer["found"])
+    assert answer["found"] == [[n, n, 5 + 2 * n] for n in range(count)]
     if name == "open-gop.mp4":  # of a constant rate
-        assert told["counted"] == list(range(count))
+        assert answer["counted"] == list(range(count))
     else:
-        assert told["counted"] != list(range(count))
+        assert answer["counted"] != list(range(count))
 
 
 def test_the_header_is_c_plus_plus_as_well(tmp_path):

@@ -62,8 +62,8 @@ def outside(folder, address):
 
 def saved_elsewhere(folder, name):
     """An index that names its media so, as a stranger sends it."""
-    made = fragdex.index(FILM, exact=True)
-    named = Index(FileInfo(name), made.how, made.periods)
+    index = fragdex.index(FILM, exact=True)
+    named = Index(FileInfo(name), index.how, index.periods)
     (folder / "evil.fidx").write_bytes(fidx.write(named, samples=True))
     return folder / "evil.fidx"
 

@@ -82,11 +82,11 @@ def with_sidx(draw: st.DrawFn) -> tuple[bytes, bytes]:
     """A file with forged sidx boxes, and the file without them."""
     boxes = own_boxes(draw(st.integers(1, 4)))
     parts = [build(box) for box in boxes]
-    for made in draw(st.lists(sidx_boxes(), min_size=1, max_size=3)):
-        data = build(made)
+    for box in draw(st.lists(sidx_boxes(), min_size=1, max_size=3)):
+        data = build(box)
         if draw(st.booleans()):
             count = draw(st.sampled_from([0, 1, 7, 255, 65535]))
-            data = miscounted(data, 30 + 8 * made["version"], 2, count)
+            data = miscounted(data, 30 + 8 * box["version"], 2, count)
         place = draw(st.integers(2, len(parts)))
         parts.insert(place, data)
     return b"".join(parts), b"".join(build(box) for box in boxes)
@@ -101,16 +101,16 @@ def with_mfra(draw: st.DrawFn) -> tuple[bytes, bytes]:
     for box in boxes:
         places += [at] * (box.type == "moof")
         at += len(build(box))
-    made = draw(st.lists(tfra_boxes(places), max_size=3))
+    tables = draw(st.lists(tfra_boxes(places), max_size=3))
     inside = []
-    for tfra in made:
+    for tfra in tables:
         one = build(tfra)
         if draw(st.booleans()):
             one = miscounted(one, 20, 4, draw(st.sampled_from([0, 1, 7, 2**16, 2**32 - 1])))
         inside.append(one)
     size = 8 + sum(map(len, inside)) + 16
-    said = draw(st.sampled_from([size] * 4 + [0, 8, 16, 24, len(data), 2**31, 2**32 - 1]))
-    inside.append(build(make_box("mfro", size=said)))
+    size_field = draw(st.sampled_from([size] * 4 + [0, 8, 16, 24, len(data), 2**31, 2**32 - 1]))
+    inside.append(build(make_box("mfro", size=size_field)))
     mfra = size.to_bytes(4, "big") + b"mfra" + b"".join(inside)
     return data + mfra, data
 
@@ -153,30 +153,30 @@ def answered(forged: bytes, plain: bytes) -> None:
         exact, true = fragdex.index(forged, exact=True), fragdex.index(plain, exact=True)
         asked(exact)
         for track in true.tracks:
-            found = exact.track(track.id)
-            assert found.sample_count == track.sample_count
-            assert found.samples.dts.tolist() == track.samples.dts.tolist()
-            assert found.samples.size.tolist() == track.samples.size.tolist()
+            own = exact.track(track.id)
+            assert own.sample_count == track.sample_count
+            assert own.samples.dts.tolist() == track.samples.dts.tolist()
+            assert own.samples.size.tolist() == track.samples.size.tolist()
 
 
 @settings(max_examples=40)
 @given(with_sidx())
-def test_a_forged_sidx_is_used_or_passed_over(made: tuple[bytes, bytes]) -> None:
-    answered(*made)
+def test_a_forged_sidx_is_used_or_passed_over(forged: tuple[bytes, bytes]) -> None:
+    answered(*forged)
 
 
 @settings(max_examples=40)
 @given(with_mfra())
-def test_a_forged_mfra_is_used_or_passed_over(made: tuple[bytes, bytes]) -> None:
-    answered(*made)
+def test_a_forged_mfra_is_used_or_passed_over(forged: tuple[bytes, bytes]) -> None:
+    answered(*forged)
 
 
 @settings(max_examples=40)
 @given(with_sidx() | with_mfra(), st.data())
 def test_a_forged_index_that_is_cut_off_is_answered(
-    made: tuple[bytes, bytes], data: st.DataObject
+    forged: tuple[bytes, bytes], data: st.DataObject
 ) -> None:
-    cut = made[0][: data.draw(st.integers(0, len(made[0])))]
+    cut = forged[0][: data.draw(st.integers(0, len(forged[0])))]
     with contextlib.suppress(FormatError):
         asked(fragdex.index(cut))
 

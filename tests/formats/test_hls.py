@@ -36,16 +36,16 @@ def packets(path: Path) -> list[list[tuple[Any, ...]]]:
     if path.suffix == ".m3u8":
         options = {"protocol_whitelist": "file,crypto", "allowed_extensions": "ALL"}
         options["extension_picky"] = "0"
-    found: dict[int, list[tuple[Any, ...]]] = {}
+    by_stream: dict[int, list[tuple[Any, ...]]] = {}
     with av.open(str(path), options=options) as container:
         for packet in container.demux():
             if packet.size:
                 base = packet.time_base
                 times = [None if t is None else t * base for t in (packet.dts, packet.pts)]
                 row = (packet.size, *times, packet.is_keyframe)
-                found.setdefault(packet.stream.index, []).append(row)
+                by_stream.setdefault(packet.stream.index, []).append(row)
     # The players number streams in the order in which they meet them.
-    return sorted(found.values(), key=str)
+    return sorted(by_stream.values(), key=str)
 
 
 @pytest.mark.parametrize("path", PLAYED, ids=lambda path: path.name)
@@ -66,17 +66,17 @@ def lines(playlist: bytes) -> list[str]:
 
 def ranges(playlist: bytes) -> list[tuple[int, int]]:
     """(offset, size) of the segments."""
-    found = re.findall(r"#EXT-X-BYTERANGE:(\d+)@(\d+)", playlist.decode())
-    return [(int(start), int(size)) for size, start in found]
+    ranges = re.findall(r"#EXT-X-BYTERANGE:(\d+)@(\d+)", playlist.decode())
+    return [(int(start), int(size)) for size, start in ranges]
 
 
 def test_a_playlist_names_whole_fragments_that_begin_with_a_sync_sample() -> None:
     data = movie(6, tracks=2, samples=10, fps=10)
     index = fragdex.index(data, exact=True)
     playlist = index.export("hls", uri="film.mp4")
-    said = lines(playlist)
+    shown = lines(playlist)
     init = index.periods[0].init[-1].stop
-    assert said[:6] == [
+    assert shown[:6] == [
         "#EXTM3U",
         "#EXT-X-VERSION:7",
         "#EXT-X-TARGETDURATION:2",
@@ -84,9 +84,9 @@ def test_a_playlist_names_whole_fragments_that_begin_with_a_sync_sample() -> Non
         "#EXT-X-PLAYLIST-TYPE:VOD",
         "#EXT-X-INDEPENDENT-SEGMENTS",
     ]
-    assert said[6] == f'#EXT-X-MAP:URI="film.mp4",BYTERANGE="{init}@0"'
-    assert said[-1] == "#EXT-X-ENDLIST"
-    assert [line for line in said if "EXTINF" in line] == ["#EXTINF:2.000000,"] * 3
+    assert shown[6] == f'#EXT-X-MAP:URI="film.mp4",BYTERANGE="{init}@0"'
+    assert shown[-1] == "#EXT-X-ENDLIST"
+    assert [line for line in shown if "EXTINF" in line] == ["#EXTINF:2.000000,"] * 3
     table = index.track(1).fragments
     assert [start for start, _ in ranges(playlist)] == table.offset[::2].tolist()
     assert sum(size for _, size in ranges(playlist)) == len(data) - init
@@ -94,22 +94,22 @@ def test_a_playlist_names_whole_fragments_that_begin_with_a_sync_sample() -> Non
 
 def test_durations_do_not_drift() -> None:
     index = fragdex.index(movie(300, samples=1, fps=30), exact=True)
-    said = lines(index.export("hls", segment_duration=0))
-    durations = [Fraction(line[8:-1]) for line in said if line.startswith("#EXTINF")]
+    shown = lines(index.export("hls", segment_duration=0))
+    durations = [Fraction(line[8:-1]) for line in shown if line.startswith("#EXTINF")]
     assert len(durations) == 300
     assert sum(durations) == 10
 
 
 def test_a_growing_file_has_no_end() -> None:
-    said = lines(fragdex.index(movie(2), exact=True).export("hls", growing=True))
-    assert "#EXT-X-PLAYLIST-TYPE:EVENT" in said
-    assert "#EXT-X-ENDLIST" not in said
+    shown = lines(fragdex.index(movie(2), exact=True).export("hls", growing=True))
+    assert "#EXT-X-PLAYLIST-TYPE:EVENT" in shown
+    assert "#EXT-X-ENDLIST" not in shown
 
 
 def test_periods_are_parted() -> None:
-    said = lines(fragdex.index(FIXTURES / "two-inits.mp4").export("hls"))
-    assert said.count("#EXT-X-DISCONTINUITY") == 1
-    assert sum(line.startswith("#EXT-X-MAP") for line in said) == 2
+    shown = lines(fragdex.index(FIXTURES / "two-inits.mp4").export("hls"))
+    assert shown.count("#EXT-X-DISCONTINUITY") == 1
+    assert sum(line.startswith("#EXT-X-MAP") for line in shown) == 2
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_each_entry_of_the_iframe_playlist_is_one_picture() -> None:
     init = data[: index.periods[0].init[-1].stop]
     samples = index.track(1).samples
     expected = samples.rows(samples.sync)
-    found = ranges(playlist)
-    assert len(found) == len(expected)
+    entries = ranges(playlist)
+    assert len(entries) == len(expected)
     for (start, size), length, cts in zip(
-        found, expected.size.tolist(), expected.cts.tolist(), strict=True
+        entries, expected.size.tolist(), expected.cts.tolist(), strict=True
     ):
         with av.open(io.BytesIO(init + data[start : start + size])) as container:
             packet = next(p for p in container.demux(video=0) if p.size)
@@ -151,12 +151,12 @@ def test_each_entry_of_the_iframe_playlist_is_one_picture() -> None:
 
 def test_a_master_playlist_describes_what_there_is() -> None:
     index = fragdex.index(FIXTURES / "frag-default-base.mp4", exact=True)
-    said = lines(index.export("hls", playlist="master"))
-    variant = next(line for line in said if line.startswith("#EXT-X-STREAM-INF"))
+    shown = lines(index.export("hls", playlist="master"))
+    variant = next(line for line in shown if line.startswith("#EXT-X-STREAM-INF"))
     assert 'CODECS="avc1.64000A,mp4a.40.2"' in variant
     assert "RESOLUTION=64x48" in variant
     assert "FRAME-RATE=25.000" in variant
-    assert said[-1] == "media.m3u8"
+    assert shown[-1] == "media.m3u8"
     both = lines(hls.write_master(index, iframes_uri="i.m3u8"))[-1]
     assert both.startswith("#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=")
     assert both.endswith('RESOLUTION=64x48,URI="i.m3u8"')
@@ -166,9 +166,9 @@ def test_a_master_playlist_describes_what_there_is() -> None:
 
 
 def test_sound_alone_has_a_master_playlist_too() -> None:
-    said = hls.write_master(fragdex.index(FIXTURES / "frag-audio.m4a", exact=True)).decode()
-    assert "RESOLUTION" not in said
-    assert "FRAME-RATE" not in said
+    text = hls.write_master(fragdex.index(FIXTURES / "frag-audio.m4a", exact=True)).decode()
+    assert "RESOLUTION" not in text
+    assert "FRAME-RATE" not in text
 
 
 def test_what_cannot_be_listed_is_refused() -> None:

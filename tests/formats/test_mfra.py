@@ -49,7 +49,7 @@ def place_of(data: bytes) -> mfra_reading.RandomAccess:
 
 
 @pytest.mark.parametrize(
-    ("tail", "size", "found"),
+    ("tail", "size", "expected"),
     [
         ("00000010 6d66726f 00000000 00000064", 1000, ByteRange(900, 1000)),
         ("00000010 6d66726f 00000000 000003e8", 1000, ByteRange(0, 1000)),
@@ -60,9 +60,9 @@ def place_of(data: bytes) -> mfra_reading.RandomAccess:
     ],
 )
 def test_the_last_16_bytes_tell_where_it_lies(
-    tail: str, size: int, found: ByteRange | None
+    tail: str, size: int, expected: ByteRange | None
 ) -> None:
-    assert mfra_reading.mfra_range(bytes.fromhex(tail), size) == found
+    assert mfra_reading.mfra_range(bytes.fromhex(tail), size) == expected
 
 
 # --- tables ----------------------------------------------------------------------------------
@@ -79,10 +79,10 @@ def test_a_fragment_reaches_to_the_next_one_listed_and_the_last_to_the_mfra() ->
     assert access.last_moof == 7000
 
 
-@pytest.mark.parametrize("told", [{"media_duration": 3300}, {}])
-def test_the_last_fragment_ends_when_the_moov_says(told: dict[str, int]) -> None:
+@pytest.mark.parametrize("duration", [{"media_duration": 3300}, {}])
+def test_the_last_fragment_ends_when_the_moov_says(duration: dict[str, int]) -> None:
     access = made({1: [(0, 500, 1, 1, 1), (900, 2000, 1, 1, 1)]})
-    film = Movie(1000, 11_000, True, (info(1, 300, **told),))
+    film = Movie(1000, 11_000, True, (info(1, 300, **duration),))
     assert mfra_reading.tables(access, film)[1][0].cts_end.tolist() == [900, 3300]
 
 
@@ -115,9 +115,9 @@ def test_a_track_that_is_not_listed_shares_the_rows_of_the_pictures() -> None:
 def test_a_second_table_of_a_track_is_noted() -> None:
     tfra = make_box("tfra", track_ID=1, entries=[(0, 500, 1, 1, 1)])
     empty = make_box("tfra", track_ID=2, entries=[])
-    found = mfra_reading.read(make_box("mfra", children=[tfra, empty, tfra]))
-    assert list(found.tracks) == [1]
-    assert [f.code for f in found.findings] == ["mfra-twice"]
+    tables = mfra_reading.read(make_box("mfra", children=[tfra, empty, tfra]))
+    assert list(tables.tracks) == [1]
+    assert [f.code for f in tables.findings] == ["mfra-twice"]
 
 
 # --- doubts ----------------------------------------------------------------------------------
@@ -155,9 +155,9 @@ def test_what_cannot_be_is_doubted() -> None:
 def test_a_moof_at_hand_shows_a_lie(name: str, lies: bool) -> None:
     data = (FIXTURES / name).read_bytes()
     access = place_of(data)
-    found = parse(data)
+    boxes = parse(data)
     heads = {at: data[at : at + 8] for e in access.tracks.values() for at in e.moof_offset.tolist()}
-    moofs = {b.offset: b for b in found if b.type == "moof"}
+    moofs = {b.offset: b for b in boxes if b.type == "moof"}
     film = fragdex.index(data, exact=True).periods[0].movie
     doubts = access.doubts(heads=heads, moofs=moofs, movie=film)
     assert bool(doubts) == lies

@@ -44,13 +44,13 @@ def check(index: Index) -> None:
         return
     again = wire.read(text, size=index.file.size)
     assert wire.write(again) == text
-    for key, told in json.loads(text).items():
+    for key, segments in json.loads(text).items():
         track = index.track(int(key))
-        for segment in told["segments"]:
+        for segment in segments["segments"]:
             # who starts at this segment's decoding time finds its bytes
             stop = segment["offset"] + segment["size"]
             assert segment["offset"] <= stop <= (index.file.size or stop)
-        assert told["sample_count"] == track.sample_count
+        assert segments["sample_count"] == track.sample_count
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)

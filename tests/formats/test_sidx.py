@@ -26,8 +26,8 @@ Row = tuple[int, int, int, int, int, int]
 
 
 def box(references: list[Row], *, stream: int = 1, **fields: int) -> bytes:
-    made = make_box("sidx", reference_ID=stream, references=references, **fields)
-    return build(made)
+    sidx = make_box("sidx", reference_ID=stream, references=references, **fields)
+    return build(sidx)
 
 
 def media(size: int, duration: int = 100) -> Row:
@@ -141,14 +141,14 @@ def _leaves(node: list | tuple[int, int]) -> list[tuple[int, int]]:
 
 def _places(data: bytes, at: int = 0) -> list[int]:
     """Where the media of a sidx lie, by its own words: a slow second reading."""
-    found = (
+    sidx = (
         parse(data[at:], offset=at)[0]
         if at == 0
         else parse(data[at : at + _size(data, at)], offset=at)[0]
     )
-    place = found.stop + found["first_offset"]
+    place = sidx.stop + sidx["first_offset"]
     places = []
-    for row in found["references"]:
+    for row in sidx["references"]:
         places += _places(data, place) if row["reference_type"] else [place]
         place += int(row["referenced_size"])
     return places
@@ -164,9 +164,9 @@ def one_box(data: bytes) -> bytes:
 
 @given(hierarchies())
 def test_every_leaf_of_a_hierarchy_is_found(
-    made: tuple[bytes, list[tuple[int, int, int, int]]],
+    hierarchy: tuple[bytes, list[tuple[int, int, int, int]]],
 ) -> None:
-    content, expected = made
+    content, expected = hierarchy
     reader = SidxReader()
     reader.feed(0, one_box(content))
     while reader.need:
@@ -186,9 +186,9 @@ def test_every_leaf_of_a_hierarchy_is_found(
 
 @given(hierarchies(), st.integers(0, 8))
 def test_a_hierarchy_that_is_cut_off_never_raises(
-    made: tuple[bytes, list[tuple[int, int, int, int]]], eighths: int
+    hierarchy: tuple[bytes, list[tuple[int, int, int, int]]], eighths: int
 ) -> None:
-    content, _ = made
+    content, _ = hierarchy
     cut = content[: len(content) * eighths // 8]
     reader = SidxReader()
     reader.feed(0, cut)
@@ -228,9 +228,9 @@ def test_too_deep_is_noted_and_not_followed() -> None:
     data = bytes(7)
     for _ in range(MAX_DEPTH + 3):
         data = box([(1, len(data), 5, 1, 1, 0)], timescale=10) + data
-    found = read_file(data, [0]).segments()
-    assert [f.code for f in found.findings] == ["sidx-limit"]
-    assert not found.streams
+    segments = read_file(data, [0]).segments()
+    assert [f.code for f in segments.findings] == ["sidx-limit"]
+    assert not segments.streams
 
 
 def test_references_without_bytes_cannot_be_followed_round_and_round() -> None:
@@ -243,9 +243,9 @@ def test_references_without_bytes_cannot_be_followed_round_and_round() -> None:
 
 def test_what_stands_where_a_child_should_is_noted() -> None:
     data = box([(1, 40, 5, 1, 1, 0), media(8)], timescale=10) + bytes(48)
-    found = read_file(data, [0]).segments()
-    assert [f.code for f in found.findings] == ["sidx-lie"]
-    assert len(found.streams[1]) == 1
+    segments = read_file(data, [0]).segments()
+    assert [f.code for f in segments.findings] == ["sidx-lie"]
+    assert len(segments.streams[1]) == 1
 
 
 @given(st.binary(max_size=300), st.integers(0, 1 << 63))
@@ -255,13 +255,13 @@ def test_any_bytes_give_an_answer_or_an_error_of_ours(body: bytes, offset: int) 
     reader.feed(offset, data)
     for part in reader.need[:4]:
         reader.feed(part.start, body)
-    found = reader.segments()
-    found.doubts(size=1000, heads={0: body})
-    for stream in found.streams.values():
+    segments = reader.segments()
+    segments.doubts(size=1000, heads={0: body})
+    for stream in segments.streams.values():
         assert len(stream.offset) == len(stream.access)
-    if not found.doubts():
-        tables(found, Movie(0, 0, True, ()))
-        tables(found, Movie(1000, 0, True, (info(1, 90000),)))
+    if not segments.doubts():
+        tables(segments, Movie(0, 0, True, ()))
+        tables(segments, Movie(1000, 0, True, (info(1, 90000),)))
 
 
 # --- several boxes ---------------------------------------------------------------------------
@@ -274,12 +274,12 @@ def test_boxes_in_a_row_are_merged_in_file_order() -> None:
     first = box([media(100), media(100)], timescale=10, first_offset=len(second))
     second = box([media(100)], timescale=10, earliest_presentation_time=200, first_offset=200)
     data = first + second + bytes(300)
-    found = read_file(data, [0, len(first)]).segments()
+    segments = read_file(data, [0, len(first)]).segments()
     start = len(first) + len(second)
-    assert found.streams[1].reference.tolist() == [start, start + 100, start + 200]
-    assert found.streams[1].time.tolist() == [0, 100, 200]
-    assert found.covered_until == len(data)
-    assert not found.doubts(size=len(data))
+    assert segments.streams[1].reference.tolist() == [start, start + 100, start + 200]
+    assert segments.streams[1].time.tolist() == [0, 100, 200]
+    assert segments.covered_until == len(data)
+    assert not segments.doubts(size=len(data))
 
 
 def test_a_first_index_of_a_few_seconds_is_continued_by_those_of_the_segments() -> None:
@@ -302,20 +302,20 @@ def test_an_index_of_the_whole_file_wins_over_those_of_its_segments() -> None:
     front = box([media(len(segment))] * 2, timescale=10)
     data = front + segment * 2
     places = [0, len(front), len(front) + len(segment)]
-    found = read_file(data, places).segments()
-    assert len(found.streams[1]) == 2
-    assert found.covered_until == len(data)
+    segments = read_file(data, places).segments()
+    assert len(segments.streams[1]) == 2
+    assert segments.covered_until == len(data)
 
 
 def test_each_track_may_have_its_own() -> None:
     sound = box([media(70, 44), media(30, 20)], stream=2, timescale=44)
     pictures = box([media(100, 60)], stream=1, timescale=60, first_offset=len(sound))
     data = pictures + sound + bytes(100)
-    found = read_file(data, [0, len(pictures)]).segments()
-    assert {n: len(s) for n, s in found.streams.items()} == {1: 1, 2: 2}
+    segments = read_file(data, [0, len(pictures)]).segments()
+    assert {n: len(s) for n, s in segments.streams.items()} == {1: 1, 2: 2}
     # Both boxes stand directly before the first fragment of both.
-    assert found.streams[1].offset[0] == found.streams[2].offset[0] == 0
-    two = tables(found, Movie(1000, 0, True, (info(1, 60), info(2, 44, kind="audio"))))
+    assert segments.streams[1].offset[0] == segments.streams[2].offset[0] == 0
+    two = tables(segments, Movie(1000, 0, True, (info(1, 60), info(2, 44, kind="audio"))))
     assert two[2][0].cts_min.tolist() == [0, 44]
     assert (two[1][0].flags == FragmentFlags.APPROXIMATE).all()
 
@@ -324,18 +324,18 @@ def test_indexes_that_do_not_end_together_are_used_up_to_the_shorter_one() -> No
     sound = box([media(70)], stream=2, timescale=44)
     pictures = box([media(70), media(30)], timescale=60, first_offset=len(sound))
     data = pictures + sound + bytes(100)
-    found = read_file(data, [0, len(pictures)]).segments()
-    assert found.covered_until == len(data) - 30
-    assert [f.code for f in found.findings] == ["sidx-unequal"]
+    segments = read_file(data, [0, len(pictures)]).segments()
+    assert segments.covered_until == len(data) - 30
+    assert [f.code for f in segments.findings] == ["sidx-unequal"]
 
 
 def test_boxes_of_one_stream_may_count_in_different_ticks() -> None:
     first = box([media(80, 10)], timescale=10) + bytes(80)
     second = box([media(80, 1000)], timescale=1000, earliest_presentation_time=1000) + bytes(80)
-    found = read_file(first + second, [0, len(first)]).segments()
-    assert found.streams[1].timescale == 10
-    assert found.streams[1].time.tolist() == [0, 10]
-    assert found.streams[1].duration.tolist() == [10, 10]
+    segments = read_file(first + second, [0, len(first)]).segments()
+    assert segments.streams[1].timescale == 10
+    assert segments.streams[1].time.tolist() == [0, 10]
+    assert segments.streams[1].duration.tolist() == [10, 10]
 
 
 # --- what is believed ------------------------------------------------------------------------
@@ -364,8 +364,8 @@ def test_an_impossible_index_is_doubted(
 def test_times_that_fall_are_doubted() -> None:
     first = box([media(80)], timescale=10, earliest_presentation_time=500) + bytes(80)
     second = box([media(80)], timescale=10) + bytes(80)
-    found = read_file(first + second, [0, len(first)]).segments()
-    assert [f.code for f in found.doubts()] == ["sidx-order"]
+    segments = read_file(first + second, [0, len(first)]).segments()
+    assert [f.code for f in segments.doubts()] == ["sidx-order"]
 
 
 @pytest.mark.parametrize("kind", ["moof", "styp", "emsg", "prft", "sidx"])
@@ -382,9 +382,9 @@ def test_a_fragment_must_stand_where_the_first_reference_points(kind: str) -> No
 def test_negative_times_are_read_as_signed() -> None:
     reader = SidxReader()
     reader.feed(0, box([media(80)], timescale=10, version=1, earliest_presentation_time=2**64 - 7))
-    found = reader.segments()
-    assert found.streams[1].time.tolist() == [-7]
-    assert [f.code for f in found.findings] == ["sidx-negative-time"]
+    segments = reader.segments()
+    assert segments.streams[1].time.tolist() == [-7]
+    assert [f.code for f in segments.findings] == ["sidx-negative-time"]
 
 
 # --- tables ----------------------------------------------------------------------------------
@@ -446,10 +446,10 @@ def test_tracks_without_an_index_share_the_bytes_and_are_flagged() -> None:
     reader.feed(0, box([media(80, 60)] * 3, timescale=60))
     findings = Findings()
     sound = info(2, 44100, kind="audio")
-    found = tables(reader.segments(), Movie(1000, 0, True, (sound, info(1, 60))), findings)
-    assert found[2][0].offset.tolist() == found[1][0].offset.tolist()
-    assert found[2][0].cts_min.tolist() == [0, 44100, 88200]
-    assert (found[2][0].flags & FragmentFlags.TIMES_GUESSED).all()
+    by_track = tables(reader.segments(), Movie(1000, 0, True, (sound, info(1, 60))), findings)
+    assert by_track[2][0].offset.tolist() == by_track[1][0].offset.tolist()
+    assert by_track[2][0].cts_min.tolist() == [0, 44100, 88200]
+    assert (by_track[2][0].flags & FragmentFlags.TIMES_GUESSED).all()
     assert [(f.code, f.track) for f in findings.all()] == [("sidx-one-stream", 2)]
 
 
@@ -457,8 +457,8 @@ def test_a_stream_that_is_no_track_is_taken_for_the_pictures() -> None:
     reader = SidxReader()
     reader.feed(0, box([media(80, 60)], stream=0, timescale=60))
     findings = Findings()
-    found = tables(reader.segments(), Movie(1000, 0, True, (info(4, 600),)), findings)
-    assert found[4][0].cts_end.tolist() == [600]
+    by_track = tables(reader.segments(), Movie(1000, 0, True, (info(4, 600),)), findings)
+    assert by_track[4][0].cts_end.tolist() == [600]
     assert [f.code for f in findings.all()] == ["sidx-unknown-stream"]
 
 
@@ -485,8 +485,8 @@ def test_the_indexes_of_real_muxers_say_what_their_fragments_say(path: Path) -> 
     reader = SidxReader(
         ByteRange(b.offset, b.stop) for b in found_boxes if b.type in ("styp", "emsg", "prft")
     )
-    for found in found_boxes:
-        reader.add(found)
+    for box in found_boxes:
+        reader.add(box)
     segments = reader.segments()
     assert not segments.doubts(size=len(data))
     for track, (fragments, _) in tables(segments, index.periods[0].movie).items():

@@ -32,8 +32,8 @@ def read_back(written: bytes, first: int) -> SidxReader:
     """What was written, put directly before the first fragment."""
     shift = 1 << 30
     reader = SidxReader()
-    for found in parse(written, offset=first + shift - len(written)):
-        reader.add(found)
+    for box in parse(written, offset=first + shift - len(written)):
+        reader.add(box)
     return reader
 
 
@@ -57,29 +57,27 @@ def test_what_is_written_says_what_the_index_says(edit: int | None, reordered: b
 
 @given(fragmented_parts())
 def test_written_references_tile_the_file_and_their_times_never_fall(parts: list) -> None:
-    made = make_file(*parts)
+    file = make_file(*parts)
     try:
-        index = fragdex.index(made.data, exact=True)
+        index = fragdex.index(file.data, exact=True)
         period = index.periods[0]
         track = reference_track(period)
         written = sidx.write(index, period=0)
     except FragdexError:
         assume(False)
-    found = subsegments(period)
-    assert (found.offset[1:] == found.offset[:-1] + found.size[:-1]).all()
-    assert (found.duration >= 0).all()
-    assert (np.diff(found.time) >= 0).all()
+    rows = subsegments(period)
+    assert (rows.offset[1:] == rows.offset[:-1] + rows.size[:-1]).all()
+    assert (rows.duration >= 0).all()
+    assert (np.diff(rows.time) >= 0).all()
     # Each sample is shown in or after the stretch that holds it begins.
     samples = track.samples
-    shift = int(found.time[0] - track.samples.cts.min()) if len(samples) else 0
-    row = np.searchsorted(found.offset, samples.offset, side="right") - 1
-    inside = (row >= 0) & (samples.offset < found.stop) & (samples.size > 0)
-    assert (samples.cts[inside] + shift >= found.time[row[inside]]).all()
-    stream = read_back(written, int(found.offset[0])).segments().streams[track.id]
-    assert stream.size.sum() - len(written) == found.size.sum()
-    assert stream.duration.sum() == max(found.time[-1] + found.duration[-1], 0) - max(
-        found.time[0], 0
-    )
+    shift = int(rows.time[0] - track.samples.cts.min()) if len(samples) else 0
+    row = np.searchsorted(rows.offset, samples.offset, side="right") - 1
+    inside = (row >= 0) & (samples.offset < rows.stop) & (samples.size > 0)
+    assert (samples.cts[inside] + shift >= rows.time[row[inside]]).all()
+    stream = read_back(written, int(rows.offset[0])).segments().streams[track.id]
+    assert stream.size.sum() - len(written) == rows.size.sum()
+    assert stream.duration.sum() == max(rows.time[-1] + rows.duration[-1], 0) - max(rows.time[0], 0)
 
 
 def test_more_references_than_one_box_has_room_for_go_into_a_hierarchy() -> None:
@@ -113,15 +111,15 @@ def test_one_frame_fragments_may_be_joined() -> None:
 
 def test_pictures_shown_out_of_order_across_fragments_keep_times_in_order() -> None:
     index = fragdex.index(FIXTURES / "frag-every-frame.mp4", exact=True)
-    (made,) = parse(sidx.write(index))
-    sap = made["references"]
+    (box,) = parse(sidx.write(index))
+    sap = box["references"]
     assert sap["starts_with_SAP"].sum() == (index.track(1).fragments.first_sync == 0).sum()
 
 
 def test_leading_pictures_make_an_open_access_point() -> None:
     index = fragdex.index(FIXTURES / "frag-hvc1.mp4", exact=True)
-    (made,) = parse(sidx.write(index))
-    rows = made["references"][["starts_with_SAP", "SAP_type", "SAP_delta_time"]].tolist()
+    (box,) = parse(sidx.write(index))
+    rows = box["references"][["starts_with_SAP", "SAP_type", "SAP_delta_time"]].tolist()
     assert rows == [(1, 1, 0)] + [(1, 3, 1536)] * 4
 
 
@@ -135,8 +133,8 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(BuildError):
             sidx.boxes(subsegment(**columns), 1, 1000)
     # An access point too far away for its field is left out.
-    (made,) = sidx.boxes(subsegment(access=1 << 28, duration=1 << 29), 1, 1000)
-    assert made["references"].tolist() == [(0, 10, 1 << 29, 0, 0, 0)]
+    (box,) = sidx.boxes(subsegment(access=1 << 28, duration=1 << 29), 1, 1000)
+    assert box["references"].tolist() == [(0, 10, 1 << 29, 0, 0, 0)]
 
 
 def test_what_has_no_fragments_has_no_segment_index() -> None:
@@ -162,6 +160,6 @@ def test_a_row_without_a_sync_sample_has_no_access_point() -> None:
     times = np.array([10, 33])
     sync = SyncTable(times, times, zero, one, np.full(2, NULL), zero, np.array([1, 3]))
     track = Track(TrackInfo.unknown(1), rows, sync, exact=False)
-    numbers, found = first_access(track)
+    numbers, access = first_access(track)
     assert numbers.tolist() == [-1, 0, -1, NULL]
-    assert found.tolist() == [NULL, 10, NULL, 33]
+    assert access.tolist() == [NULL, 10, NULL, 33]

@@ -68,8 +68,8 @@ def test_frames_whose_key_frame_is_hidden_have_no_mapping() -> None:
     data = (FIXTURES / "faststart.mp4").read_bytes()
     index = fragdex.index(data, exact=True)
     for exact in (True, False):
-        made = clip(index, 0.7, 0.9, source=data, at_key_frame=not exact)
-        cut = fragdex.index(made.read(source=data), exact=True)
+        view = clip(index, 0.7, 0.9, source=data, at_key_frame=not exact)
+        cut = fragdex.index(view.read(source=data), exact=True)
         if exact:
             with pytest.raises(BuildError, match="at_key_frame=True"):
                 torchcodec.write(cut)

@@ -127,10 +127,10 @@ def test_windows_that_are_read_ahead_are_those_one_by_one(starts, together, form
         index.window("video", 0, 1).mp4(source)  # reads the initialization segment
         asked = len(server.requests)
         ahead = read_ahead(iter(windows), source, form=form, together=together)
-        found = list(ahead)
+        pairs = list(ahead)
         assert len(server.requests) - asked <= len(windows)
-        assert [window for window, _ in found] == windows
-        assert [made for _, made in found] == [getattr(window, form)(source) for window in windows]
+        assert [window for window, _ in pairs] == windows
+        assert [data for _, data in pairs] == [getattr(window, form)(source) for window in windows]
         stopped = read_ahead(iter(windows), source, together=together)
         next(stopped, None)
         stopped.close()
@@ -154,13 +154,13 @@ def test_times_are_those_of_the_film_or_begin_at_0(name, keep_times):
     window = fragdex.index(FIXTURES / name, exact=True).window("video", 20, 24)
     with av.open(io.BytesIO(window.mp4(keep_times=keep_times))) as container:
         times = [frame.pts * frame.time_base for frame in container.decode(video=0)]
-    found = [times[place] for place in window.wanted]
+    shown = [times[place] for place in window.wanted]
     expected = [Fraction(tick, window.timescale) for tick in window.ticks.tolist()]
     if keep_times:
-        assert found == expected
+        assert shown == expected
     else:
         assert times[0] == 0
-        assert [at - found[0] for at in found] == [at - expected[0] for at in expected]
+        assert [at - shown[0] for at in shown] == [at - expected[0] for at in expected]
 
 
 def test_the_small_file_shows_all_that_it_has(tmp_path):
@@ -240,10 +240,10 @@ def test_what_has_no_windows_says_why(tmp_path):
 def test_any_bytes_are_a_stream_of_units_or_refused(data, length_size):
     for make in (lambda: annexb([(data, [])], "avc", length_size), lambda: obu([(data, [])])):
         try:
-            made = make()
+            stream = make()
         except BuildError:
             continue
-        assert len(made) <= 5 * len(data) + 2
+        assert len(stream) <= 5 * len(data) + 2
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20), max_size=5), st.integers(1, 4))

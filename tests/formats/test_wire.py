@@ -154,22 +154,22 @@ def test_segments_cover_the_track_and_hold_to_their_rules(
     info = replace(INFO, edits=edits, timescale=90_000)
     index = index_of(samples, chosen, info=info)
     track = index.tracks[0]
-    found = wire.segments(track, min_ticks)
+    segments = wire.segments(track, min_ticks)
     if not len(samples):
-        assert not len(found.row)
+        assert not len(segments.row)
         return
-    assert found.row[0] == 0
+    assert segments.row[0] == 0
     shift = track.shift + Fraction(1, 2)
-    edges = [*track.fragments.sample_start[found.row].tolist(), len(samples)]
+    edges = [*track.fragments.sample_start[segments.row].tolist(), len(samples)]
     for i, (start, stop) in enumerate(itertools.pairwise(edges)):
         part = samples.rows(slice(start, stop))
         assert i == 0 or part.sync[0]
-        assert found.cts[i] == (part.cts.min() + shift) // 1
-        assert found.dts[i] == (part.dts[0] + shift) // 1
-        assert found.offset[i] <= part.offset.min()
-        assert found.offset[i] + found.size[i] == (part.offset + part.size).max()
-        assert len(found.row) == 1 or found.duration[i] >= min_ticks
-    assert found.duration.sum() == (samples.cts + samples.duration).max() - samples.cts.min()
+        assert segments.cts[i] == (part.cts.min() + shift) // 1
+        assert segments.dts[i] == (part.dts[0] + shift) // 1
+        assert segments.offset[i] <= part.offset.min()
+        assert segments.offset[i] + segments.size[i] == (part.offset + part.size).max()
+        assert len(segments.row) == 1 or segments.duration[i] >= min_ticks
+    assert segments.duration.sum() == (samples.cts + samples.duration).max() - samples.cts.min()
 
 
 def test_an_index_without_samples_and_sync_says_so() -> None:

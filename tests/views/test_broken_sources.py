@@ -33,7 +33,7 @@ def outcomes(view, whole, url):
 
     def client(number):
         generator = random.Random(number)
-        found = []
+        kinds = []
         with fragdex.open_source(url, retries=0) as source:
             for _ in range(3):
                 low = generator.randrange(view.size)
@@ -41,14 +41,14 @@ def outcomes(view, whole, url):
                 try:
                     data = view.read(part, source=source)
                 except SourceError as error:
-                    found.append(type(error))
+                    kinds.append(type(error))
                 else:
                     assert data == whole[part.start : part.stop]
-                    found.append(bytes)
-        return found
+                    kinds.append(bytes)
+        return kinds
 
     with ThreadPoolExecutor(CLIENTS) as pool:
-        return [one for found in pool.map(client, range(CLIENTS)) for one in found]
+        return [one for kinds in pool.map(client, range(CLIENTS)) for one in kinds]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -58,10 +58,10 @@ def test_random_ranges_while_the_server_breaks_off(fault):
         view = fragdex.view(fragdex.index(server.url, exact=True))
         whole = view.read(source=data)
         server.faults = FAULTS[fault]
-        found = outcomes(view, whole, server.url)
-        assert len(found) == 3 * CLIENTS
+        results = outcomes(view, whole, server.url)
+        assert len(results) == 3 * CLIENTS
         if FAULTS[fault].drop_connections or FAULTS[fault].changing_etag:
-            assert {*found} - {bytes}  # what lies in made bytes alone is right
+            assert {*results} - {bytes}  # what lies in made bytes alone is right
         server.faults = Faults()
         assert set(outcomes(view, whole, server.url)) == {bytes}
 

@@ -45,28 +45,28 @@ def encrypted(request, tmp_path_factory):
     clear, path = FIXTURES / "faststart.mp4", tmp_path_factory.mktemp("encrypted") / "film.mp4"
     flags = "frag_keyframe+empty_moov+default_base_moof"
     options = ENCRYPT | ({"movflags": flags} if request.param == "fragmented" else {})
-    with av.open(str(clear)) as source, av.open(str(path), "w", options=options) as made:
-        streams = {one.index: made.add_stream_from_template(one) for one in source.streams}
+    with av.open(str(clear)) as source, av.open(str(path), "w", options=options) as out:
+        streams = {one.index: out.add_stream_from_template(one) for one in source.streams}
         for packet in source.demux():
             if packet.dts is not None:
                 packet.stream = streams[packet.stream.index]
-                made.mux(packet)
+                out.mux(packet)
     return clear, path
 
 
 @pytest.mark.parametrize("seconds", [1, None])
 def test_ffmpeg_decrypts_the_package_to_the_same_frames(encrypted, seconds):
     clear, path = encrypted
-    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=seconds)
+    package = fragdex.package(fragdex.index(path, exact=True), segment_duration=seconds)
     fragmented = not fragdex.index(path).how.method.startswith("stbl")
-    for one in made.title.renditions:
+    for one in package.title.renditions:
         if fragmented and one.kind == "audio":
             continue  # FFmpeg cannot decrypt its own fragments of sound
         parts = [f"{one.name}/init.mp4", *(f"{one.name}/{s.time}.m4s" for s in one.segments)]
-        whole = b"".join(made[name].read() for name in parts)
-        found = frames(whole, one.kind, KEY)
-        assert found == frames(path.read_bytes(), one.kind, KEY)
-        assert [data for _, data in found] == [d for _, d in frames(clear.read_bytes(), one.kind)]
+        whole = b"".join(package[name].read() for name in parts)
+        cut = frames(whole, one.kind, KEY)
+        assert cut == frames(path.read_bytes(), one.kind, KEY)
+        assert [data for _, data in cut] == [d for _, d in frames(clear.read_bytes(), one.kind)]
 
 
 def samples_of(data):
@@ -85,50 +85,50 @@ def test_a_fragmented_view_has_the_samples_of_the_source(encrypted):
     assert samples_of(data) == samples_of(path.read_bytes())
     for start in range(0, view.size, 997):
         assert view.read(fragdex.ByteRange(start, start + 50)) == data[start : start + 50]
-    found = [data for _, data in frames(data, "video", KEY)]
-    assert found == [data for _, data in frames(clear.read_bytes(), "video")]
+    samples = [data for _, data in frames(data, "video", KEY)]
+    assert samples == [data for _, data in frames(clear.read_bytes(), "video")]
 
 
 def test_playlists_and_manifest_name_the_key(encrypted):
     _, path = encrypted
-    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
-    mpd = made["manifest.mpd"].read()
+    package = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
+    mpd = package["manifest.mpd"].read()
     for one in ET.fromstring(mpd).iter(f"{MPD}AdaptationSet"):
         (named,) = one.findall(f"{MPD}ContentProtection")
         assert named.get("schemeIdUri") == "urn:mpeg:dash:mp4protection:2011"
         assert named.get("value") == "cenc"
         assert named.get(f"{CENC}default_KID").replace("-", "") == KID
-    assert check_dash(mpd, read=lambda name: made[name].read()) == []
-    text = made["master.m3u8"].read().decode()
+    assert check_dash(mpd, read=lambda name: package[name].read()) == []
+    text = package["master.m3u8"].read().decode()
     # a track that begins after the title has a first segment that begins before its media
-    late = any(one.made.time[0] > one.edges[0] for one in made.title.renditions)
-    broken = check_hls(text, read=lambda name: made[name].read())
+    late = any(one.made.time[0] > one.edges[0] for one in package.title.renditions)
+    broken = check_hls(text, read=lambda name: package[name].read())
     assert [one for one in broken if not (late and one.rule == "extinf-real")] == []
 
 
 @pytest.mark.parametrize("name", ["made/cenc.mp4", "piff-encrypted.ismv"])
 def test_systems_of_the_file_are_passed_on(name):
     path = FIXTURES / name
-    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
-    _followed(path, made)
+    package = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
+    _followed(path, package)
 
 
-def _followed(path, made):
+def _followed(path, package):
     boxes = parse(path.read_bytes())
     systems = find_all(boxes, "moov/pssh")
-    (scheme,) = {one.keys.scheme for one in made.title.renditions}
-    mpd = ET.fromstring(made["manifest.mpd"].read())
+    (scheme,) = {one.keys.scheme for one in package.title.renditions}
+    mpd = ET.fromstring(package["manifest.mpd"].read())
     named = {one.text for one in mpd.iter(f"{CENC}pssh")}
     assert len(named) == len({bytes(box["SystemID"]) for box in systems})
-    master = made["master.m3u8"].read().decode()
+    master = package["master.m3u8"].read().decode()
     method = {"cenc": "SAMPLE-AES-CTR", "cbcs": "SAMPLE-AES"}[scheme]
     session = re.findall(r"#EXT-X-SESSION-KEY:METHOD=([^,]*)", master)
     assert session == [method] * len(systems)
-    read = lambda name: made[name].read()  # noqa: E731
+    read = lambda name: package[name].read()  # noqa: E731
     assert check_hls(master, read=read) == []
-    assert check_dash(made["manifest.mpd"].read(), read=read) == []
-    for one in made.title.renditions:
-        text = made[f"{one.name}.m3u8"].read().decode()
+    assert check_dash(package["manifest.mpd"].read(), read=read) == []
+    for one in package.title.renditions:
+        text = package[f"{one.name}.m3u8"].read().decode()
         assert text.count("#EXT-X-KEY:METHOD=" + method) == len(systems)
         init = read(f"{one.name}/init.mp4")
         segments = [read(f"{one.name}/{s.time}.m4s") for s in one.segments]

@@ -18,14 +18,14 @@ MPD = "{urn:mpeg:dash:schema:mpd:2011}"
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def lines(made, name):
-    return made[name].read().decode().splitlines()
+def lines(package, name):
+    return package[name].read().decode().splitlines()
 
 
-def announced(made, data):
+def announced(package, data):
     """Bytes of each media segment and initialization segment that a package names."""
-    names = [name for name in made if name.endswith((".m4s", "init.mp4"))]
-    return {name: made[name].read(source=data) for name in names}
+    names = [name for name in package if name.endswith((".m4s", "init.mp4"))]
+    return {name: package[name].read(source=data) for name in names}
 
 
 def grown(whole, sizes, **options):
@@ -38,8 +38,8 @@ def grown(whole, sizes, **options):
             yield data, fragdex.package(index, source=data, growing=True, **options)
         except FragdexError as error:
             text = str(error)
-            said = ("complete", "no samples", "sync sample", "edit list hides all")
-            assert any(one in text for one in said), text
+            reasons = ("complete", "no samples", "sync sample", "edit list hides all")
+            assert any(one in text for one in reasons), text
 
 
 MOVIES = st.builds(
@@ -70,14 +70,14 @@ def test_what_is_announced_is_what_the_whole_has(whole, seconds, data):
         fragdex.index(whole, exact=True), source=whole, segment_duration=seconds
     )
     assert announced(plain, whole) == final
-    for part, made in grown(whole, [*sizes, len(whole)], segment_duration=seconds):
-        now = announced(made, part)
+    for part, package in grown(whole, [*sizes, len(whole)], segment_duration=seconds):
+        now = announced(package, part)
         assert now.items() <= final.items()
         # a segment that was announced is read from the file as it is now
-        assert announced(made, whole) == now
-        for one in made.title.renditions:
+        assert announced(package, whole) == now
+        for one in package.title.renditions:
             name = f"{one.name}.m3u8"
-            mine, last = lines(made, name), lines(ended, name)
+            mine, last = lines(package, name), lines(ended, name)
             assert mine == last[: len(mine)]
             assert (last[-1], "#EXT-X-ENDLIST" in mine) == ("#EXT-X-ENDLIST", False)
             assert "#EXT-X-PLAYLIST-TYPE:EVENT" in mine
@@ -97,19 +97,19 @@ def test_files_that_really_grow(name, tmp_path):
             file.write(whole[path.stat().st_size : size])
         try:
             index = fragdex.index(path, exact=True) if index is None else index.extend(path)
-            made = fragdex.package(index, segment_duration=0.5, growing=True, began=BEGAN)
+            package = fragdex.package(index, segment_duration=0.5, growing=True, began=BEGAN)
         except FragdexError:
             continue
-        now = {name: made[name] for name in made if name.endswith((".m4s", "init.mp4"))}
+        now = {name: package[name] for name in package if name.endswith((".m4s", "init.mp4"))}
         assert {name: view.read() for name, view in now.items()}.items() <= final.items()
         tags = {name: view.etag for name, view in now.items()}
         assert seen.items() <= tags.items()
         seen, reached = tags, reached + 1
-        read = lambda name: made[name].read()  # noqa: B023, E731
-        text = made["master.m3u8"].read().decode()
+        read = lambda name: package[name].read()  # noqa: B023, E731
+        text = package["master.m3u8"].read().decode()
         broken = {one.rule for one in check_hls(text, read=read)}
         assert broken <= {"extinf-real", "target-exceeded"}
-        mpd = made["manifest.mpd"].read()
+        mpd = package["manifest.mpd"].read()
         # how long the last one lasts, what follows would say
         assert {one.rule for one in check_dash(mpd, read=read)} <= {"duration-real"}
         root = ET.fromstring(mpd)
@@ -122,17 +122,17 @@ def test_files_that_really_grow(name, tmp_path):
 def test_the_target_duration_stays():
     whole = movie(12, samples=5, fps=5)
     targets = set()
-    for _, made in grown(whole, range(800, len(whole), 700), segment_duration=2):
-        (target,) = re.findall(r"TARGETDURATION:(\d+)", "\n".join(lines(made, "v1.m3u8")))
+    for _, package in grown(whole, range(800, len(whole), 700), segment_duration=2):
+        (target,) = re.findall(r"TARGETDURATION:(\d+)", "\n".join(lines(package, "v1.m3u8")))
         targets.add(target)
     assert targets == {"4"}
 
 
 def test_the_end_of_growth():
     data = movie(8, samples=5, fps=5)
-    made = fragdex.package(fragdex.index(data, exact=True), source=data, growing="ended")
-    assert lines(made, "v1.m3u8")[-1] == "#EXT-X-ENDLIST"
-    root = ET.fromstring(made["manifest.mpd"].read())
+    package = fragdex.package(fragdex.index(data, exact=True), source=data, growing="ended")
+    assert lines(package, "v1.m3u8")[-1] == "#EXT-X-ENDLIST"
+    root = ET.fromstring(package["manifest.mpd"].read())
     assert (root.get("type"), root.get("mediaPresentationDuration")) == ("static", "PT8S")
 
 

@@ -48,7 +48,7 @@ def many_samples(file):
 
     def copied(part):
         """The boxes with these tables, and bytes that the last table lacks."""
-        made, at = b"", 0
+        data, at = b"", 0
         while at < len(part):
             size, kind = struct.unpack_from(">I4s", part, at)
             body, lacks = part[at + 8 : at + size], 0
@@ -58,14 +58,14 @@ def many_samples(file):
                 continue_at = at + size
                 rest, _ = copied(part[continue_at:])  # the hole is the last of its stbl
                 head = struct.pack(">I4s", 20 + 4 * FEW, kind) + tables[kind]
-                return made + rest + head, 4 * FEW
+                return data + rest + head, 4 * FEW
             body = tables.get(kind, body)
-            made += struct.pack(">I4s", 8 + len(body) + lacks, kind) + body
+            data += struct.pack(">I4s", 8 + len(body) + lacks, kind) + body
             at += size
             if lacks:
                 assert at == len(part), "the hole ends all boxes around it"
-                return made, lacks
-        return made, 0
+                return data, lacks
+        return data, 0
 
     moov, lacks = copied(data[at:stop])
     file.write(data[:at] + moov)
@@ -189,11 +189,11 @@ def test_the_origin_serves_them(folder):
             with httpx.Client(base_url=base, timeout=300) as client:
                 for name in FILMS:
                     for path in ("hls/master.m3u8", "hls/v1.m3u8", "hls/v1/0.m4s"):
-                        found = client.get(f"/{name}.mp4/{path}")
-                        assert found.status_code == 200, found.text
+                        answer = client.get(f"/{name}.mp4/{path}")
+                        assert answer.status_code == 200, answer.text
                     end = {"range": "bytes=-100"}
-                    found = client.get(f"/{name}.mp4/clip.mp4?start=1&end=2", headers=end)
-                    assert (found.status_code, len(found.content)) == (206, 100)
+                    answer = client.get(f"/{name}.mp4/clip.mp4?start=1&end=2", headers=end)
+                    assert (answer.status_code, len(answer.content)) == (206, 100)
             status = Path(f"/proc/{process.pid}/status").read_text()
             assert int(re.search(r"VmHWM:\s+(\d+)", status)[1]) << 10 < 1100 * MIB
         finally:

@@ -32,20 +32,20 @@ def digests(data, track):
 
 
 def test_each_sample_of_each_file_is_there_once_at_its_time():
-    made = muxed(INDEXES, source=[VIDEO, AUDIO]).read(source=[VIDEO, AUDIO])
-    found = fragdex.index(made, exact=True)
-    assert [track.kind for track in found.tracks] == ["video", "audio"]
+    one = muxed(INDEXES, source=[VIDEO, AUDIO]).read(source=[VIDEO, AUDIO])
+    joined = fragdex.index(one, exact=True)
+    assert [track.kind for track in joined.tracks] == ["video", "audio"]
     for track, (data, index) in zip(
-        found.tracks, zip((VIDEO, AUDIO), INDEXES, strict=True), strict=True
+        joined.tracks, zip((VIDEO, AUDIO), INDEXES, strict=True), strict=True
     ):
-        assert digests(made, track) == digests(data, index.tracks[0])
+        assert digests(one, track) == digests(data, index.tracks[0])
 
 
 def test_two_tracks_of_one_id_get_two():
-    made = muxed([INDEXES[0]] * 2, source=[VIDEO, VIDEO]).read(source=[VIDEO, VIDEO])
-    found = fragdex.index(made, exact=True)
-    assert [track.id for track in found.tracks] == [1, 2]
-    assert digests(made, found.track(1)) == digests(made, found.track(2))
+    data = muxed([INDEXES[0]] * 2, source=[VIDEO, VIDEO]).read(source=[VIDEO, VIDEO])
+    index = fragdex.index(data, exact=True)
+    assert [track.id for track in index.tracks] == [1, 2]
+    assert digests(data, index.track(1)) == digests(data, index.track(2))
 
 
 @settings(max_examples=25)
@@ -55,16 +55,16 @@ def test_a_stretch_shows_what_the_files_show_then(start, length):
     if not start < stop:
         return
     view = muxed(INDEXES, source=[VIDEO, AUDIO], start=start, stop=stop)
-    made = view.read(source=[VIDEO, AUDIO])
-    assert len(made) == view.size
-    found = fragdex.index(made, exact=True)
+    part = view.read(source=[VIDEO, AUDIO])
+    assert len(part) == view.size
+    joined = fragdex.index(part, exact=True)
     files = {"video": (VIDEO, INDEXES[0]), "audio": (AUDIO, INDEXES[1])}
-    for track in found.tracks:
+    for track in joined.tracks:
         data, index = files[track.kind]
         own = index.tracks[0]
         begin = Fraction(int(Fraction(start) * own.timescale // 1), own.timescale)
         whole = {(time - begin, md5) for time, md5 in digests(data, own)}
-        seen = digests(made, track)
+        seen = digests(part, track)
         assert set(seen) <= whole
         # all that is shown in the stretch is there
         assert {one for one in whole if 0 <= one[0] < Fraction(stop) - begin} <= set(seen)

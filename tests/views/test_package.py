@@ -44,11 +44,11 @@ def packaged(data, **options):
 def played(text):
     """(seconds, address) of the segments of a media playlist."""
     lines = text.decode().splitlines()
-    found = []
+    segments = []
     for line, behind in pairwise(lines):
         if line.startswith("#EXTINF:"):
-            found.append((Fraction(line[8:].rstrip(",")), behind))
-    return found
+            segments.append((Fraction(line[8:].rstrip(",")), behind))
+    return segments
 
 
 def on_timeline(data):
@@ -66,10 +66,10 @@ def on_timeline(data):
 def test_players_need_no_time_before_zero(data, seconds):
     """Browsers drop what is before 0, and all up to the next key picture with it."""
     index = fragdex.index(data, exact=True)
-    made = packaged(data, segment_duration=seconds)
-    for one in made.title.of("video"):
-        pieces = [made[name].read(source=data) for _, name in played(made["v1.m3u8"].read())]
-        init = made["v1/init.mp4"].read()
+    package = packaged(data, segment_duration=seconds)
+    for one in package.title.of("video"):
+        pieces = [package[name].read(source=data) for _, name in played(package["v1.m3u8"].read())]
+        init = package["v1/init.mp4"].read()
         track, rows = on_timeline(b"".join([init, *pieces]))
         scale = track.timescale
         own = index.track(one.track.id)
@@ -90,11 +90,11 @@ def test_players_need_no_time_before_zero(data, seconds):
 
 @given(MOVIES, st.sampled_from([None, 0.3, 1, 4]))
 def test_what_the_playlist_says_is_what_segments_are(data, seconds):
-    made = packaged(data, segment_duration=seconds)
-    for one in made.title.renditions:
-        init = made[f"{one.name}/init.mp4"].read(source=data)
-        segments = played(made[f"{one.name}.m3u8"].read(source=data))
-        pieces = [made[name].read(source=data) for _, name in segments]
+    package = packaged(data, segment_duration=seconds)
+    for one in package.title.renditions:
+        init = package[f"{one.name}/init.mp4"].read(source=data)
+        segments = played(package[f"{one.name}.m3u8"].read(source=data))
+        pieces = [package[name].read(source=data) for _, name in segments]
         track, whole = on_timeline(b"".join([init, *pieces]))
         end = Fraction(max(at + long for at, long in whole), track.timescale)
         # hidden samples at the beginning last as long as others
@@ -113,13 +113,13 @@ def test_what_the_playlist_says_is_what_segments_are(data, seconds):
             late = number == 0 and rows[0][0] - one.edges[0] > one.timescale // 1000
             assert len(moofs) == (2 if late else 1)
             assert len(find_all(moofs, "moof/traf")) == len(moofs)
-        assert set(made) >= {name for _, name in segments}
+        assert set(package) >= {name for _, name in segments}
 
 
 @given(MOVIES)
 def test_the_manifest_names_the_same_segments(data):
-    made = packaged(data, segment_duration=1)
-    root = ET.fromstring(made["manifest.mpd"].read(source=data))
+    package = packaged(data, segment_duration=1)
+    root = ET.fromstring(package["manifest.mpd"].read(source=data))
     seen = {}
     for representation in root.iter(f"{MPD}Representation"):
         time, names = 0, []
@@ -129,19 +129,19 @@ def test_the_manifest_names_the_same_segments(data):
                 names.append(f"{representation.get('id')}/{time}.m4s")
                 time += int(entry.get("d"))
         seen[representation.get("id")] = names
-    for one in made.title.renditions:
-        listed = [name for _, name in played(made[f"{one.name}.m3u8"].read(source=data))]
+    for one in package.title.renditions:
+        listed = [name for _, name in played(package[f"{one.name}.m3u8"].read(source=data))]
         assert seen.pop(one.name) == listed
     assert not seen
 
 
 @given(MOVIES)
 def test_bandwidth_is_that_of_the_dearest_segment(data):
-    made = packaged(data, segment_duration=1)
-    text = made["master.m3u8"].read(source=data).decode()
+    package = packaged(data, segment_duration=1)
+    text = package["master.m3u8"].read(source=data).decode()
     for line, uri in re.findall(r"#EXT-X-STREAM-INF:(.*)\n(.*)", text):
         peak = int(re.search(r"(?<!-)BANDWIDTH=(\d+)", line)[1])
-        one = made.title.renditions[int(uri[1:-5]) - 1 if uri[0] == "v" else 0]
+        one = package.title.renditions[int(uri[1:-5]) - 1 if uri[0] == "v" else 0]
         target = max(1, int(max(s.seconds for s in one.segments) + Fraction(1, 2)))
         most = max(
             (8 * s.size / s.seconds for s in one.segments if 2 * s.seconds >= target), default=0
@@ -151,26 +151,26 @@ def test_bandwidth_is_that_of_the_dearest_segment(data):
 
 def test_an_iframe_playlist_ends_behind_the_first_picture():
     data = movie(6, samples=5, fps=5)
-    made = packaged(data, segment_duration=1)
-    text = made["v1-iframes.m3u8"].read(source=data).decode()
+    package = packaged(data, segment_duration=1)
+    text = package["v1-iframes.m3u8"].read(source=data).decode()
     assert "#EXT-X-I-FRAMES-ONLY" in text
     pairs = re.findall(r"#EXT-X-BYTERANGE:(\d+)@0\n(.*)", text)
     assert len(pairs) == 6
     for size, name in pairs:
-        piece = made[name].read(source=data)
-        samples = fragdex.index(made["v1/init.mp4"].read() + piece, exact=True).track(1).samples
-        init = made["v1/init.mp4"].size
+        piece = package[name].read(source=data)
+        samples = fragdex.index(package["v1/init.mp4"].read() + piece, exact=True).track(1).samples
+        init = package["v1/init.mp4"].size
         assert int(samples.offset[0] + samples.size[0]) - init == int(size)
 
 
 def test_names_that_are_not_there():
-    made = packaged(movie(3), segment_duration=1)
+    package = packaged(movie(3), segment_duration=1)
     for name in (
         *("", "v1", "v2.m3u8", "v1/", "v1/init.mp5", "v1/1.m4s", "v1/01.m4s", "v1/00.m4s"),
         *("v1/-0.m4s", "v1/²/.m4s", "a1-iframes.m3u8", "v1/0.m4s/x", "../master.m3u8", "v1/²‎.m4s"),
     ):
         with pytest.raises(KeyError):
-            made[name]
+            package[name]
 
 
 @pytest.mark.parametrize("growing", [False, True])
@@ -180,53 +180,53 @@ def test_it_is_a_mapping_and_is_saved_as_a_folder(tmp_path, growing):
         films[name] = tmp_path / f"{name}.mp4"
         films[name].write_bytes(movie(8, samples=size, fps=size))
     indexes = [fragdex.index(path, exact=True) for path in films.values()]
-    made = fragdex.package(indexes, segment_duration=2, growing=growing)
-    assert isinstance(made, Mapping)
-    assert len(made) == len([*made]) == len(dict(made))
-    assert "v2/init.mp4" in made
-    assert "v3/init.mp4" not in made
-    assert {made: 1}[made] == 1
-    made.save(tmp_path / "a" / "b")
-    made.save(tmp_path / "c", source=[*films.values()])
-    for name, view in made.items():
+    package = fragdex.package(indexes, segment_duration=2, growing=growing)
+    assert isinstance(package, Mapping)
+    assert len(package) == len([*package]) == len(dict(package))
+    assert "v2/init.mp4" in package
+    assert "v3/init.mp4" not in package
+    assert {package: 1}[package] == 1
+    package.save(tmp_path / "a" / "b")
+    package.save(tmp_path / "c", source=[*films.values()])
+    for name, view in package.items():
         data = view.read()
         assert (tmp_path / "a" / "b" / name).read_bytes() == data
         assert (tmp_path / "c" / name).read_bytes() == data
     with pytest.raises(ValueError, match="1 sources are given for 2 files"):
-        made.save(tmp_path / "d", source=[films["low"]])
+        package.save(tmp_path / "d", source=[films["low"]])
 
 
 def test_a_playlist_is_written_once(monkeypatch):
-    made = packaged(movie(5, samples=5, fps=5), segment_duration=1)
+    package = packaged(movie(5, samples=5, fps=5), segment_duration=1)
     calls = []
     for name in ("multivariant", "write", "media", "iframes"):
         plain = getattr(playlists, name)
         monkeypatch.setattr(
             playlists, name, lambda *args, plain=plain: (calls.append(1), plain(*args))[1]
         )
-    lists = [name for name in made if name.endswith((".m3u8", ".mpd"))]
-    first = {name: (made[name].read(), made[name].etag) for name in lists}
+    lists = [name for name in package if name.endswith((".m3u8", ".mpd"))]
+    first = {name: (package[name].read(), package[name].etag) for name in lists}
     assert len(calls) == len(lists)
-    assert {name: (made[name].read(), made[name].etag) for name in lists} == first
+    assert {name: (package[name].read(), package[name].etag) for name in lists} == first
     assert len(calls) == len(lists)
 
 
 @given(MOVIES, st.sampled_from([None, 0.3, 1]))
 def test_a_single_file_has_the_same_segments_as_ranges(data, seconds):
-    made = packaged(data, segment_duration=seconds)
+    package = packaged(data, segment_duration=seconds)
     single = packaged(data, segment_duration=seconds, single_file=True)
     assert not any(name.endswith((".m4s", "/init.mp4")) for name in single)
-    for one in made.title.renditions:
+    for one in package.title.renditions:
         whole = single[f"{one.name}.mp4"].read(source=data)
-        init = made[f"{one.name}/init.mp4"].read(source=data)
+        init = package[f"{one.name}/init.mp4"].read(source=data)
         assert whole.startswith(init)
-        segments = [made[f"{one.name}/{s.time}.m4s"].read(source=data) for s in one.segments]
+        segments = [package[f"{one.name}/{s.time}.m4s"].read(source=data) for s in one.segments]
         plain = [piece.removeprefix(STYP) for piece in segments]
         text = single[f"{one.name}.m3u8"].read(source=data).decode()
         assert f'#EXT-X-MAP:URI="{one.name}.mp4",BYTERANGE="{len(init)}@0"' in text
-        told = re.findall(r"#EXT-X-BYTERANGE:(\d+)@(\d+)\n(.*)", text)
-        assert {name for _, _, name in told} == {f"{one.name}.mp4"}
-        ranges = [slice(int(at), int(at) + int(size)) for size, at, _ in told]
+        entries = re.findall(r"#EXT-X-BYTERANGE:(\d+)@(\d+)\n(.*)", text)
+        assert {name for _, _, name in entries} == {f"{one.name}.mp4"}
+        ranges = [slice(int(at), int(at) + int(size)) for size, at, _ in entries]
         assert [whole[part] for part in ranges] == plain
         assert ranges[-1].stop == len(whole)
         root = ET.fromstring(single["manifest.mpd"].read(source=data))
@@ -255,21 +255,23 @@ FILES = [
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_rules_of_hls_and_cmaf(path):
     try:
-        made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
+        package = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
     except (BuildError, NoSyncSample):
         return  # several periods, or no video and audio
-    broken = check_hls(made["master.m3u8"].read().decode(), read=lambda name: made[name].read())
+    broken = check_hls(
+        package["master.m3u8"].read().decode(), read=lambda name: package[name].read()
+    )
     # a track that begins after the title has a first segment that begins before its media
-    late = any(one.made.time[0] > one.edges[0] for one in made.title.renditions)
+    late = any(one.made.time[0] > one.edges[0] for one in package.title.renditions)
     assert [one for one in broken if not (late and one.rule == "extinf-real")] == []
     single = fragdex.package(fragdex.index(path, exact=True), segment_duration=1, single_file=True)
     broken = check_hls(single["master.m3u8"].read().decode(), read=lambda name: single[name].read())
     assert [one for one in broken if not (late and one.rule == "extinf-real")] == []
     text = single["manifest.mpd"].read().decode()
     assert check_dash(text, read=lambda name: single[name].read()) == []
-    for rendition in made.title.renditions:
-        init = made[f"{rendition.name}/init.mp4"].read()
-        segments = [made[f"{rendition.name}/{s.time}.m4s"].read() for s in rendition.segments]
+    for rendition in package.title.renditions:
+        init = package[f"{rendition.name}/init.mp4"].read()
+        segments = [package[f"{rendition.name}/{s.time}.m4s"].read() for s in rendition.segments]
         broken = [one for one in check_cmaf(init, segments) if one.rule != "sample-duration"]
         assert broken == []
 
@@ -286,17 +288,17 @@ def test_a_trimmed_film(tmp_path):
     whole = fragdex.package(fragdex.index(FIXTURES / "faststart.mp4", exact=True))
     assert abs(one.frame_rate - whole.title.of("video")[0].frame_rate) < 1
     for growing in (False, "ended", True):
-        made = packaged(movie(9, samples=5, fps=5, edit=3500), growing=growing)
-        master = made["master.m3u8"].read().decode()
+        package = packaged(movie(9, samples=5, fps=5, edit=3500), growing=growing)
+        master = package["master.m3u8"].read().decode()
         # a film that grows is played from where it is live
         assert ("#EXT-X-START" in master) == (growing is not True)
 
 
 def test_a_title_that_begins_late():
-    made = fragdex.package(fragdex.index(FIXTURES / "frag-tfdt-over-32-bits.mp4", exact=True))
-    text = made["v1.m3u8"].read()
+    package = fragdex.package(fragdex.index(FIXTURES / "frag-tfdt-over-32-bits.mp4", exact=True))
+    text = package["v1.m3u8"].read()
     assert sum(seconds for seconds, _ in played(text)) < 3
-    root = ET.fromstring(made["manifest.mpd"].read())
+    root = ET.fromstring(package["manifest.mpd"].read())
     template = next(root.iter(f"{MPD}SegmentTemplate"))
     first = next(root.iter(f"{MPD}S"))
     assert template.get("presentationTimeOffset") == first.get("t")
@@ -306,16 +308,18 @@ def test_a_title_that_begins_late():
 def test_renditions_of_several_files():
     low, high = movie(8, samples=5, fps=5), movie(8, samples=10, fps=10)
     other = movie(5, samples=8, fps=5)
-    made = fragdex.package(
+    package = fragdex.package(
         [fragdex.index(low, exact=True), fragdex.index(high, exact=True)],
         source=[low, high],
         segment_duration=2,
     )
-    assert [one.name for one in made.title.renditions] == ["v1", "v2"]
-    assert made.findings == ()
-    names = [line for line in made["master.m3u8"].read().decode().splitlines() if line[:1] != "#"]
+    assert [one.name for one in package.title.renditions] == ["v1", "v2"]
+    assert package.findings == ()
+    names = [
+        line for line in package["master.m3u8"].read().decode().splitlines() if line[:1] != "#"
+    ]
     assert names == ["v1.m3u8", "v2.m3u8"]
-    assert len(ET.fromstring(made["manifest.mpd"].read()).findall(f".//{MPD}AdaptationSet")) == 1
+    assert len(ET.fromstring(package["manifest.mpd"].read()).findall(f".//{MPD}AdaptationSet")) == 1
     uneven = fragdex.package(
         [fragdex.index(low, exact=True), fragdex.index(other, exact=True)],
         source=[low, other],
@@ -327,8 +331,8 @@ def test_renditions_of_several_files():
 
 def test_sound_of_several_languages():
     path = FIXTURES / "frag-two-languages.mp4"
-    made = fragdex.package(fragdex.index(path, exact=True))
-    text = made["master.m3u8"].read().decode()
+    package = fragdex.package(fragdex.index(path, exact=True))
+    text = package["master.m3u8"].read().decode()
     media = re.findall(r"#EXT-X-MEDIA:(.*)", text)
     assert len(media) == 2
     assert len({re.search('NAME="(.*?)"', line)[1] for line in media}) == 2
@@ -342,11 +346,13 @@ def test_ffmpeg_plays_it_on_the_timeline_of_the_file(name, playlist, tmp_path):
     av = pytest.importorskip("av")
     path = FIXTURES / f"{name}.mp4"
     single, playlist = playlist == "single", playlist.replace("single", "master.m3u8")
-    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1, single_file=single)
-    for part in made:
+    package = fragdex.package(
+        fragdex.index(path, exact=True), segment_duration=1, single_file=single
+    )
+    for part in package:
         (tmp_path / part).parent.mkdir(exist_ok=True)
         with (tmp_path / part).open("wb") as file:
-            made[part].write_to(file)
+            package[part].write_to(file)
 
     def packets(what, kind, **options):
         with av.open(str(what), options=options) as container:
@@ -358,9 +364,9 @@ def test_ffmpeg_plays_it_on_the_timeline_of_the_file(name, playlist, tmp_path):
             ]
 
     for kind in ("video", "audio"):
-        found = packets(tmp_path / playlist, kind, allowed_extensions="ALL")
-        if found or playlist == "master.m3u8":
-            assert found == packets(path, kind)
+        by_ffmpeg = packets(tmp_path / playlist, kind, allowed_extensions="ALL")
+        if by_ffmpeg or playlist == "master.m3u8":
+            assert by_ffmpeg == packets(path, kind)
 
 
 def test_what_cannot_be_packaged_is_refused():

@@ -28,21 +28,21 @@ VIEWS = [
 @given(st.sampled_from(VIEWS), st.data())
 def test_a_proof_holds_until_one_of_its_bits_is_flipped(view: fragdex.View, data) -> None:
     proof = proof_of(view, INDEX)
-    made = bytearray(view.read(source=FILM))
+    flipped = bytearray(view.read(source=FILM))
     assert proof.root == INDEX.digests.root
-    assert proof.wrong(bytes(made)) == ()
+    assert proof.wrong(bytes(flipped)) == ()
     for piece in proof.kept:
         source = INDEX.digests.range(piece.number)
-        assert made[piece.range.start : piece.range.stop] == FILM[source.start : source.stop]
-    at = data.draw(st.integers(0, len(made) - 1))
-    made[at] ^= 1 << data.draw(st.integers(0, 7))
-    assert proof.wrong(bytes(made)) == tuple(p.range for p in proof.kept if at in p.range)
+        assert flipped[piece.range.start : piece.range.stop] == FILM[source.start : source.stop]
+    at = data.draw(st.integers(0, len(flipped) - 1))
+    flipped[at] ^= 1 << data.draw(st.integers(0, 7))
+    assert proof.wrong(bytes(flipped)) == tuple(p.range for p in proof.kept if at in p.range)
 
 
 def test_a_package_of_a_fragmented_film_proves_every_picture() -> None:
     """And the sound of every fragment that is not divided between two segments."""
-    made = fragdex.package(INDEX, source=FILM)
-    proved = sum(proof_of(made[name], INDEX).size for name in made if name.endswith(".m4s"))
+    package = fragdex.package(INDEX, source=FILM)
+    proved = sum(proof_of(package[name], INDEX).size for name in package if name.endswith(".m4s"))
     video, audio = (int(track.samples.size.sum()) for track in INDEX.tracks)
     assert video + audio // 2 <= proved <= video + audio
 

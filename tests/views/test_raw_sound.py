@@ -91,18 +91,18 @@ def test_a_long_track_has_each_sample_once_at_its_time(apart, edit, monkeypatch)
     index = fragdex.index(source, exact=True)
     plain = fragdex.view(index, source=source).read(source=source)
     monkeypatch.setattr("fragdex.views.media.GROUPED_FROM", 1 << 20)
-    made = fragdex.view(index, source=source)
-    data = made.read(source=source)
-    assert len(data) == made.size
+    view = fragdex.view(index, source=source)
+    data = view.read(source=source)
+    assert len(data) == view.size
     for one, other in zip(sound_of(data), sound_of(plain), strict=True):
         assert np.array_equal(one, other)
     package = fragdex.package(index, source=source, segment_duration=1)
     (rendition,) = package.title.renditions
     times = rendition.made.time.tolist()
     parts = b"".join(package[f"a1/{time}.m4s"].read(source=source) for time in times[5:8])
-    found = sound_of(package["a1/init.mp4"].read() + parts)
-    assert len(found[1]) == times[8] - times[5]
-    assert found[1][0] == times[5]
+    sound = sound_of(package["a1/init.mp4"].read() + parts)
+    assert len(sound[1]) == times[8] - times[5]
+    assert sound[1][0] == times[5]
 
 
 def test_an_hour_is_packaged_in_bounded_memory():
@@ -138,9 +138,9 @@ def test_samples_that_are_not_there_are_not_made():
     whole = film(24 * 3600 * RATE, each=1 << 30)
     source = Made(whole.head, AT + 2 * RATE)
     index = fragdex.index(source, exact=True)
-    made = fragdex.view(index, source=source)
-    assert made.size < 4 * RATE
-    assert len(sound_of(made.read(source=source))[1]) == RATE
+    view = fragdex.view(index, source=source)
+    assert view.size < 4 * RATE
+    assert len(sound_of(view.read(source=source))[1]) == RATE
 
 
 def test_a_timeline_of_long_raw_sound_is_refused():

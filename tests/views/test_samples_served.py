@@ -42,8 +42,8 @@ def test_md5s_of_all_samples(path):
             continue  # the last test counts how many are not refused
         if path.name.startswith("cut-") and kind == "faststart":
             continue  # as cut as its source
-        found = fragdex.index(copy, exact=True)
-        for track in found.tracks if len(index.periods) == 1 else ():
+        own = fragdex.index(copy, exact=True)
+        for track in own.tracks if len(index.periods) == 1 else ():
             if not len(track.fragments):
                 continue
             new, old = hashes(copy, track), hashes(data, index.track(track.id))

@@ -44,23 +44,23 @@ def packaged(data, **options):
     return fragdex.package(fragdex.index(data, exact=True), source=data, **options)
 
 
-def segments(made, name, source=None):
+def segments(package, name, source=None):
     """Start, end and cues of each segment of a WebVTT playlist."""
-    text = made[f"{name}.m3u8"].read().decode()
-    at, found = Fraction(0), []
+    text = package[f"{name}.m3u8"].read().decode()
+    at, parts = Fraction(0), []
     for seconds, uri in re.findall(r"#EXTINF:([\d.]+),\n(.*)", text):
-        view = made[uri]
+        view = package[uri]
         data = view.read(source=source)
         assert len(data) == view.size
         assert data.startswith(b"WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n")
-        found.append((at, at + Fraction(seconds), parse_webvtt(data)))
+        parts.append((at, at + Fraction(seconds), parse_webvtt(data)))
         at += Fraction(seconds)
-    return found
+    return parts
 
 
 def expected(cues):
     """Cues as a track holds them: where two overlap the earlier ends first."""
-    ordered, at, found = sorted(cues, key=lambda cue: cue[0]), 0, []
+    ordered, at, parts = sorted(cues, key=lambda cue: cue[0]), 0, []
     for number, (start, end, text) in enumerate(ordered):
         start = max(start, at)
         if number + 1 < len(ordered):
@@ -68,9 +68,9 @@ def expected(cues):
         if end > start:
             shown = "\n".join(line for line in text.split("\n") if line.strip())
             shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-            found += [(start, end, shown)] if shown else []
+            parts += [(start, end, shown)] if shown else []
             at = end
-    return found
+    return parts
 
 
 def shown(cues, start, stop):
@@ -90,14 +90,14 @@ def shown(cues, start, stop):
 @given(CUES, st.booleans(), st.sampled_from([1, 4, None]))
 def test_what_a_segment_shows_is_what_the_track_shows_then(cues, fragmented, seconds):
     data = subtitled(movie(9, samples=2, fps=2, fragmented=fragmented), cues)
-    made = packaged(data, segment_duration=seconds)
+    package = packaged(data, segment_duration=seconds)
     wanted = expected(cues)
-    parts = segments(made, "s1", data)
-    for number, (start, end, found) in enumerate(parts):
+    parts = segments(package, "s1", data)
+    for number, (start, end, captions) in enumerate(parts):
         until = 1 << 40 if number == len(parts) - 1 else end * 1000
-        assert shown(found, start * 1000, until) == shown(wanted, start * 1000, until)
+        assert shown(captions, start * 1000, until) == shown(wanted, start * 1000, until)
         # a cue has its own times, not those of the segment: players join its parts
-        assert {one.start_ms for one in found} <= {start for start, _, _ in wanted}
+        assert {one.start_ms for one in captions} <= {start for start, _, _ in wanted}
 
 
 STYLES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 7)), max_size=3)
@@ -156,10 +156,10 @@ def test_any_range_of_a_segment_is_that_of_the_whole():
 def test_timed_text_as_ffmpeg_reads_it(tmp_path):
     av = pytest.importorskip("av")
     path = FIXTURES / "text.mp4"
-    made = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
-    for name in made:
+    package = fragdex.package(fragdex.index(path, exact=True), segment_duration=1)
+    for name in package:
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(made[name].read())
+        (tmp_path / name).write_bytes(package[name].read())
     with av.open(str(path)) as container:
         stream = container.streams.subtitles[0]
         wanted = [
@@ -168,26 +168,26 @@ def test_timed_text_as_ffmpeg_reads_it(tmp_path):
             if packet.size > 2
         ]
     with av.open(str(tmp_path / "s1.m3u8"), options={"allowed_extensions": "ALL"}) as container:
-        found = dict.fromkeys(
+        lines = dict.fromkeys(
             (float(packet.pts * packet.time_base), bytes(packet).decode())
             for packet in container.demux(container.streams.subtitles[0])
             if packet.size
         )
-    assert [(round(at, 3), text) for at, text in found] == [(round(at, 3), t) for at, t in wanted]
+    assert [(round(at, 3), text) for at, text in lines] == [(round(at, 3), t) for at, t in wanted]
 
 
 @pytest.mark.parametrize("name", ["text.mp4", "frag-text.mp4", "frag-ttml.mp4"])
 def test_the_rules_of_hls_and_dash(name):
-    made = fragdex.package(fragdex.index(FIXTURES / name, exact=True), segment_duration=1)
-    read = lambda name: made[name].read()  # noqa: E731
-    text = made["master.m3u8"].read().decode()
+    package = fragdex.package(fragdex.index(FIXTURES / name, exact=True), segment_duration=1)
+    read = lambda name: package[name].read()  # noqa: E731
+    text = package["master.m3u8"].read().decode()
     assert 'TYPE=SUBTITLES,GROUP-ID="subtitles"' in text
     assert 'SUBTITLES="subtitles"' in text
     # a track that begins after the title has a first segment that begins before its media
-    late = any(one.made.time[0] > one.edges[0] for one in made.title.renditions)
+    late = any(one.made.time[0] > one.edges[0] for one in package.title.renditions)
     broken = check_hls(text, read=read)
     assert [one for one in broken if not (late and one.rule == "extinf-real")] == []
-    assert check_dash(made["manifest.mpd"].read(), read=read) == []
+    assert check_dash(package["manifest.mpd"].read(), read=read) == []
 
 
 def test_caption_files_beside_the_film(tmp_path):
@@ -197,25 +197,25 @@ def test_caption_files_beside_the_film(tmp_path):
     (tmp_path / "film.en-GB.forced.vtt").write_text(vtt)
     data = movie(8, samples=5, fps=5)
     files = [tmp_path / "film.fr.srt", tmp_path / "film.en-GB.forced.vtt"]
-    made = packaged(data, segment_duration=2, captions=files)
-    master = made["master.m3u8"].read().decode()
+    package = packaged(data, segment_duration=2, captions=files)
+    master = package["master.m3u8"].read().decode()
     lines = re.findall("#EXT-X-MEDIA:TYPE=SUBTITLES,(.*)", master)
     assert ['LANGUAGE="fr"' in lines[0], 'LANGUAGE="en-GB"' in lines[1]] == [True, True]
     assert ["FORCED=YES" in line for line in lines] == [False, True]
-    assert [len(cues) for _, _, cues in segments(made, "s1")] == [1, 1, 0, 0]
-    first = made["s1/0.vtt"].read().decode()
+    assert [len(cues) for _, _, cues in segments(package, "s1")] == [1, 1, 0, 0]
+    first = package["s1/0.vtt"].read().decode()
     assert "00:00:00.500 --> 00:00:02.500\n<i>Bonjour</i> &amp; salut\n" in first
-    forced = made["s2.vtt"].read().decode()
+    forced = package["s2.vtt"].read().decode()
     assert "STYLE\n::cue { color: red }\n\n00:00:01.000 --> 00:00:01.500 line:0\nSIGN" in forced
-    mpd = made["manifest.mpd"].read()
-    assert check_dash(mpd, read=lambda name: made[name].read(source=data)) == []
+    mpd = package["manifest.mpd"].read()
+    assert check_dash(mpd, read=lambda name: package[name].read(source=data)) == []
     sets = ET.fromstring(mpd).findall(f".//{MPD}AdaptationSet[@contentType='text']")
     assert [one.get("lang") for one in sets] == ["fr", "en-GB"]
     assert [one.find(f"{MPD}Role").get("value") for one in sets] == ["subtitle", "forced-subtitle"]
-    assert set(made) >= {"s1.m3u8", "s1.vtt", "s1/0.vtt", "s2.vtt"}
+    assert set(package) >= {"s1.m3u8", "s1.vtt", "s1/0.vtt", "s2.vtt"}
     for name in ("s1/init.mp4", "s3.vtt", "s1/1.vtt", "s1/0.m4s", "v1.vtt"):
         with pytest.raises(KeyError):
-            made[name]
+            package[name]
 
 
 def test_other_captions_are_other_bytes():
@@ -237,9 +237,9 @@ def test_captions_that_cannot_be_read(tmp_path):
 
 
 def test_a_text_track_of_another_format_is_named_and_left_out():
-    made = fragdex.package(fragdex.index(FIXTURES / "captions.mov", exact=True))
-    assert made.title.subtitles == ()
-    assert "c608" in made.findings[0]
+    package = fragdex.package(fragdex.index(FIXTURES / "captions.mov", exact=True))
+    assert package.title.subtitles == ()
+    assert "c608" in package.findings[0]
     chapters = fragdex.package(fragdex.index(FIXTURES / "chapters.mp4", exact=True))
     assert chapters.title.subtitles == ()
     (finding,) = chapters.findings

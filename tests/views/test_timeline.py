@@ -62,9 +62,9 @@ def test_any_range_is_that_of_the_whole(files, draw):
 @given(TITLES)
 def test_every_sample_once_with_its_times(files):
     view = joined(files).read(source=files)
-    found = fragdex.index(view, exact=True)
-    assert not [f for f in found.findings if f.code != "sync-reordered"]
-    new = found.track(1)
+    index = fragdex.index(view, exact=True)
+    assert not [f for f in index.findings if f.code != "sync-reordered"]
+    new = index.track(1)
     shown = new.samples.cts + round(new.shift)
     tick = Fraction(1, new.timescale)
     at, reached = 0, Fraction(0)
@@ -98,14 +98,14 @@ def test_every_sample_once_with_its_times(files):
 def test_sound_stays_with_its_pictures(files):
     """Access units are never lost where nothing hides them, and each keeps its distance."""
     view = joined(files)
-    found = fragdex.index(view.read(source=files), exact=True)
+    index = fragdex.index(view.read(source=files), exact=True)
     sources = [fragdex.index(data, exact=True) for data in files]
-    pictures = found.track(1)
+    pictures = index.track(1)
     begins, at = [], 0
     for source in sources:
         begins.append(Fraction(int(pictures.samples.cts[at]), pictures.timescale))
         at += len(source.track(1).samples)
-    for lane in found.tracks[1:]:
+    for lane in index.tracks[1:]:
         times = (lane.samples.cts + round(lane.shift)).tolist()
         expected = [
             begin + Fraction(cts, 48000)
@@ -124,15 +124,15 @@ def test_priming_is_cut_and_the_end_is_not_late():
     path = FIXTURES / "faststart.mp4"
     index = fragdex.index(path, exact=True)
     data = fragdex.join([index, index]).read()
-    found = fragdex.index(data, exact=True)
-    sound, source = found.track(2), index.track(2)
+    own = fragdex.index(data, exact=True)
+    sound, source = own.track(2), index.track(2)
     assert source.samples.cts[0] + source.shift < 0
     media = path.read_bytes()
     assert hashes(data, sound.samples) == [
         *hashes(media, source.samples),
         *hashes(media, source.samples)[1:],
     ]
-    assert found.track(1).stop.seconds == sound.stop.seconds == 4.0
+    assert own.track(1).stop.seconds == sound.stop.seconds == 4.0
 
 
 @pytest.mark.parametrize("name", ["faststart", "hevc-aac", "open-gop", "frag-vp9-opus"])
@@ -148,10 +148,10 @@ def test_ffmpeg_shows_the_pictures_of_both(name):
 
     index = fragdex.index(FIXTURES / f"{name}.mp4", exact=True)
     with fragdex.join([index, index]).open() as file:
-        found = pictures(file)
+        shown = pictures(file)
     source = pictures(str(FIXTURES / f"{name}.mp4"))
-    assert [picture for _, picture in found] == [picture for _, picture in source] * 2
-    later = [at for at, _ in found[len(source) :]]
+    assert [picture for _, picture in shown] == [picture for _, picture in source] * 2
+    later = [at for at, _ in shown[len(source) :]]
     apart = {round(at - first, 3) for at, (first, _) in zip(later, source, strict=True)}
     assert max(apart) - min(apart) < 0.0015
 
@@ -313,18 +313,18 @@ def test_a_view_is_indexed_and_packaged_as_a_file():
     media = view.as_source(source=files)
     index = fragdex.index(media, exact=True)
     assert (index.file.etag, index.file.size) == (view.etag, view.size)
-    made = fragdex.package(index, source=media, segment_duration=1)
-    one = made.title.renditions[0]
-    init = made[f"{one.name}/init.mp4"].read(source=media)
+    package = fragdex.package(index, source=media, segment_duration=1)
+    one = package.title.renditions[0]
+    init = package[f"{one.name}/init.mp4"].read(source=media)
     names = [f"{one.name}/{segment.time}.m4s" for segment in one.segments]
-    data = b"".join([init, *(made[name].read(source=media) for name in names)])
-    found = fragdex.index(data, exact=True).track(1).samples
+    data = b"".join([init, *(package[name].read(source=media) for name in names)])
+    table = fragdex.index(data, exact=True).track(1).samples
     sources = [fragdex.index(data, exact=True).track(1).samples for data in files]
-    assert hashes(data, found) == [
+    assert hashes(data, table) == [
         md5 for data, samples in zip(files, sources, strict=True) for md5 in hashes(data, samples)
     ]
     with pytest.raises(SourceChanged):
-        made[names[0]].read(source=joined(files, starts=[0, 9]).as_source(source=files))
+        package[names[0]].read(source=joined(files, starts=[0, 9]).as_source(source=files))
 
 
 def test_a_view_of_named_files_needs_no_more(tmp_path):

@@ -91,10 +91,10 @@ def test_any_range_is_that_of_the_whole(data, kind, draw):
 def test_every_sample_once_with_its_times(data):
     source = fragdex.index(data, exact=True)
     copy = made(data).read(source=data)
-    found = fragdex.index(copy, exact=True)
-    assert not [f for f in found.findings if f.code != "sync-reordered"]
+    own = fragdex.index(copy, exact=True)
+    assert not [f for f in own.findings if f.code != "sync-reordered"]
     for old in source.tracks:
-        new = found.track(old.id)
+        new = own.track(old.id)
         assert hashes(copy, new) == hashes(data, old)
         shown = old.samples.cts + round(old.shift)
         assert (new.samples.cts + round(new.shift)).tolist() == shown.tolist()
@@ -124,8 +124,8 @@ def test_fixtures(path):
     except (BuildError, NoSyncSample):
         return  # several periods, or no samples at all
     copy = view.read()
-    found = fragdex.index(copy, exact=True)
-    for new in found.tracks:
+    own = fragdex.index(copy, exact=True)
+    for new in own.tracks:
         old = index.track(new.id)
         assert hashes(copy, new) == hashes(data, old)
         if old.start is not None and new.start is not None:
@@ -152,14 +152,14 @@ def test_ffmpeg_sees_the_same_packets(path):
 
     def packets(what):
         with av.open(what) as container:
-            found = {}
+            by_stream = {}
             for packet in container.demux():
                 kind = packet.stream.type
                 if packet.size and packet.pts is not None and kind in {"video", "audio"}:
                     time = round(float(packet.pts * packet.time_base), 3)
                     row = (time, hashlib.md5(bytes(packet)).hexdigest(), packet.is_keyframe)
-                    found.setdefault(packet.stream.index, []).append(row)
-            return found
+                    by_stream.setdefault(packet.stream.index, []).append(row)
+            return by_stream
 
     try:
         view = fragdex.view(fragdex.index(path, exact=True))
@@ -261,9 +261,9 @@ def test_faststart_moves_the_moov_and_nothing_else():
         assert copy.index(b"moov") < copy.index(b"mdat")
         if data.index(b"moov") < data.index(b"mdat"):
             assert copy == data
-        found = fragdex.index(copy, exact=True)
+        own = fragdex.index(copy, exact=True)
         for old in index.tracks:
-            assert hashes(copy, found.track(old.id)) == hashes(data, old)
+            assert hashes(copy, own.track(old.id)) == hashes(data, old)
 
 
 def test_a_source_that_changed_gives_no_bytes(tmp_path):
@@ -308,9 +308,9 @@ def test_no_sync_sample_at_all_is_told():
 def test_one_sync_sample_in_an_hour_is_one_fragment():
     data = movie(1, samples=3600, fps=1)
     view = made(data)
-    found = fragdex.index(view.read(source=data), exact=True)
-    assert len(found.track(1).fragments) == 1
-    assert np.diff(found.track(1).samples.dts).min() > 0
+    own = fragdex.index(view.read(source=data), exact=True)
+    assert len(own.track(1).fragments) == 1
+    assert np.diff(own.track(1).samples.dts).min() > 0
 
 
 def test_a_clip_takes_times_of_any_form():

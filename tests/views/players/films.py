@@ -93,9 +93,9 @@ def _sound(out, codec, language):
 def _whole(frame):
     """The same sound as 16-bit integers, its channels interleaved."""
     data = np.clip(frame.to_ndarray() * 32767, -32768, 32767).astype(np.int16).T.reshape(1, -1)
-    made = av.AudioFrame.from_ndarray(np.ascontiguousarray(data), "s16", "stereo")
-    made.sample_rate, made.pts = frame.sample_rate, frame.pts
-    return made
+    whole = av.AudioFrame.from_ndarray(np.ascontiguousarray(data), "s16", "stereo")
+    whole.sample_rate, whole.pts = frame.sample_rate, frame.pts
+    return whole
 
 
 def uneven(number):

@@ -124,7 +124,7 @@ def test_shaka_and_dash_js_find_the_storyboard_in_the_lists(page, origin):
 
 def test_wavesurfer_draws_the_waveform(page, origin):
     wrong = opened(page, origin, "wavesurfer")
-    told = page.evaluate(
+    measures = page.evaluate(
         """async () => {
           const made = await shown;
           while (!made.getDuration()) await new Promise((go) => setTimeout(go, 20));
@@ -136,8 +136,8 @@ def test_wavesurfer_draws_the_waveform(page, origin):
           return [made.getDuration(), data.some((value) => value > 0), Math.max(...peaks)];
         }"""
     )
-    assert told == [pytest.approx(SECONDS, abs=0.1), True, pytest.approx(0.5, abs=0.5)]
-    assert told[2] > 0
+    assert measures == [pytest.approx(SECONDS, abs=0.1), True, pytest.approx(0.5, abs=0.5)]
+    assert measures[2] > 0
     assert wrong == []
 
 

@@ -75,10 +75,10 @@ def packaged(folder, tmp_path_factory):
     from starlette.staticfiles import StaticFiles
 
     index = fragdex.index(folder / "avc-aac.mp4", exact=True)
-    made = fragdex.package(index, segment_duration=LENGTH, single_file=True)
+    package = fragdex.package(index, segment_duration=LENGTH, single_file=True)
     place = tmp_path_factory.mktemp("packaged")
-    for name in made:
-        (place / name).write_bytes(made[name].read())
+    for name in package:
+        (place / name).write_bytes(package[name].read())
     with listening(StaticFiles(directory=place)) as address:
         yield address
 
@@ -138,9 +138,9 @@ def test_captions_are_shown_at_their_times(page, folder, player, kind):
     with serving(folder, LENGTH) as origin:
         ask = Page(page, origin, player)
         ask("start", player, f"{origin}/{film.name}/{ADDRESS[kind]}")
-        found = ask("captions", player, len(CUES))
+        shown = ask("captions", player, len(CUES))
     # a cue over the border of two segments is in both
-    assert sorted({(round(start, 3), round(end, 3), text) for start, end, text in found}) == CUES
+    assert sorted({(round(start, 3), round(end, 3), text) for start, end, text in shown}) == CUES
     assert ask.state()["wrong"] == []
 
 
