@@ -285,6 +285,21 @@ def test_a_set_of_many_parts_opens_few_of_them(folder, monkeypatch):
     assert whole.equals(others)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 9])
+def test_a_new_set_is_put_together_without_unpacking_it(folder, monkeypatch, rows):
+    path, plain = folder.parent / "set.parquet", folder.parent / "plain.parquet"
+    monkeypatch.setattr(set_parts, "GROUP_ROWS", rows)
+    with monkeypatch.context() as patched:
+        patched.setattr(set_parts, "_group", None)  # by which parts are unpacked
+        write_set(folder, path)
+    write_set([folder / name for name in FOUR[::2]], plain)
+    write_set(folder, plain)  # row by row, from a set and from parts
+    assert SetFile(str(path)).ends == SetFile(str(plain)).ends
+    whole, others = (list(SetFile(str(one)).pieces(None)) for one in (path, plain))
+    assert [first for first, _ in whole] == [first for first, _ in others]
+    assert all(one.equals(other) for (_, one), (_, other) in zip(whole, others, strict=True))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names are bytes there")
 def test_a_name_that_parquet_cannot_hold_is_told(folder):
     (folder / os.fsdecode(b"caf\xe9.mp4")).write_bytes((folder / "a.mp4").read_bytes())

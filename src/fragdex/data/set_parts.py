@@ -197,6 +197,7 @@ class SetParts:
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
         self._files: list[str] = []
+        self._own: dict[int, tuple[int, bool]] = {}  # by file of this run: its rows, and is full
         self._before: SetFile | None = None
         self._opened = LRUCache[SetFile]()
         self._unpacked = LRUCache[tuple[Any, Int64]]()
@@ -215,8 +216,12 @@ class SetParts:
         """Another row; it is saved now or with the next few."""
         self._rows.append(row)
         self._bytes += len(row["index"] or b"")
-        if self._bytes >= GROUP_BYTES or len(self._rows) >= GROUP_ROWS:
+        if self._is_full:
             self._save()
+
+    @property
+    def _is_full(self) -> bool:
+        return self._bytes >= GROUP_BYTES or len(self._rows) >= GROUP_ROWS
 
     def finish(self) -> None:
         """Put the set together from the rows of its names, and forget the parts."""
@@ -246,12 +251,14 @@ class SetParts:
     def _save(self) -> None:
         if not self._rows:
             return
-        name = f"{len(self._files):06}-{secrets.token_hex(4)}.parquet"
-        path = os.path.join(self._folder, name)
+        number = len(self._files)
+        path = os.path.join(self._folder, f"{number:06}-{secrets.token_hex(4)}.parquet")
         with self._writer() as writer:
             write_file(path, [writer.group(self._table(self._rows)), *writer.end()])
+        self._files.append(path)
+        self._own[number] = len(self._rows), self._is_full
+        self.names.add_rows(number, 0, self._rows)
         self._rows, self._bytes = [], 0
-        self._take(path)
 
     def _take(self, path: str) -> None:
         """The rows of a file; those of another file with their names are forgotten."""
@@ -277,22 +284,29 @@ class SetParts:
         runs: list[tuple[Any, int, int]] = []  # a table, its first row, where they end
         size = count = 0
         with self._writer() as writer:
-            for table, row, weight in self._chosen():
-                if runs and (size + weight > GROUP_BYTES or count >= GROUP_ROWS):
-                    yield writer.group(_joined(runs))
-                    runs, size, count = [], 0, 0
-                if runs and runs[-1][0] is table and runs[-1][2] == row:
-                    runs[-1] = table, runs[-1][1], row + 1
-                else:
-                    runs.append((table, row, row + 1))
-                size, count = size + weight, count + 1
+            for number, first, stop, is_last in _runs(self.names.places()):
+                rows, is_full = self._own.get(number, (0, False))
+                if not runs and (first, stop) == (0, rows) and (is_full or is_last):
+                    # A row group as it should be: unpacked and packed it would be the same.
+                    with open(self._files[number], "rb") as part:
+                        yield writer.again(part.read())
+                    continue
+                for table, row, weight in self._chosen(number, first, stop):
+                    if runs and (size + weight > GROUP_BYTES or count >= GROUP_ROWS):
+                        yield writer.group(_joined(runs))
+                        runs, size, count = [], 0, 0
+                    if runs and runs[-1][0] is table and runs[-1][2] == row:
+                        runs[-1] = table, runs[-1][1], row + 1
+                    else:
+                        runs.append((table, row, row + 1))
+                    size, count = size + weight, count + 1
             if runs:
                 yield writer.group(_joined(runs))
             yield from writer.end()
 
-    def _chosen(self) -> Iterator[tuple[Any, int, int]]:
-        """The rows of the set by name: a table, a row of it, the bytes of its index."""
-        for number, row in self.names.places():
+    def _chosen(self, number: int, first: int, stop: int) -> Iterator[tuple[Any, int, int]]:
+        """Rows of a file: a table, a row of it, the bytes of its index."""
+        for row in range(first, stop):
             file = self._file(number)
             group = bisect_right(file.ends, row)
             table, sizes = self._unpacked.get_or_make(
@@ -306,6 +320,24 @@ class SetParts:
         import pyarrow as pa
 
         return pa.Table.from_pylist(rows, self._schema)
+
+
+def _runs(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int, bool]]:
+    """Rows of one file that follow each other: the file, the first, where they end, is the last.
+
+    >>> list(_runs([(0, 0), (0, 1), (1, 5), (0, 2)]))
+    [(0, 0, 2, False), (1, 5, 6, False), (0, 2, 3, True)]
+    """
+    file, first, stop = -1, 0, 0
+    for number, row in places:
+        if (number, row) == (file, stop):
+            stop += 1
+            continue
+        if stop > first:
+            yield file, first, stop, False
+        file, first, stop = number, row, row + 1
+    if stop > first:
+        yield file, first, stop, True
 
 
 def _group(file: SetFile, group: int) -> tuple[Any, Int64]:
@@ -447,7 +479,8 @@ def _batches(work: Iterable[Named], count: int, workers: int) -> Iterator[list[N
     size = 0
     for named in work:
         film = named[0]
-        weight = film.size if film.mtime_ns is not None and film.size is not None else _BATCH_BYTES
+        is_local = film.mtime_ns is not None and film.size is not None
+        weight = (film.size or 0) if is_local else _BATCH_BYTES + 1
         if batch and (len(batch) >= most or size + weight > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
