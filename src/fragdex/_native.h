@@ -41,13 +41,16 @@ static inline int64_t number_at(const column_t *column, Py_ssize_t i)
     return ((const volatile int64_t *)column->buffer.buf)[i];
 }
 
-/* Room for one more item of `width` bytes; the buffer grows twofold. NULL: no memory, and the
- * buffer is as it was. */
+enum { SOON = 1 << 16 };
+
+/* Room for one more item of `width` bytes; the buffer grows twofold, and fourfold while it is small,
+ * as each time may copy it and what is not written to costs nothing. NULL: no memory, and the buffer
+ * is as it was. */
 static inline void *with_room(void *buffer, Py_ssize_t count, Py_ssize_t *room, size_t width)
 {
     if (count < *room)
         return buffer;
-    Py_ssize_t larger = *room ? *room * 2 : 1024;
+    Py_ssize_t larger = *room ? *room * (*room < SOON ? 4 : 2) : 1024;
     if ((size_t)larger > PY_SSIZE_T_MAX / width)
         return NULL;
     void *grown = realloc(buffer, (size_t)larger * width);

@@ -24,7 +24,7 @@ from fragdex.fragments.track_info import (
     TrackInfo,
 )
 from fragdex.indexing.moov import LEFT
-from fragdex.indexing.movie import chapters, facts
+from fragdex.indexing.movie import chapters, entry_facts, facts
 from fragdex.testing import movie
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -68,7 +68,7 @@ def trak(*children: Box) -> Box:
     ],
 )
 def test_rotation(matrix: tuple[int, int, int, int], degrees: int | None, mirrored: bool) -> None:
-    found = facts(trak(header(matrix)), None)
+    found = facts(trak(header(matrix)), {})
     assert (found["rotation"], found["mirrored"]) == (degrees, mirrored)
 
 
@@ -86,7 +86,7 @@ def test_high_dynamic_range() -> None:
         raw("clli", "03e8 0190"),
         raw("dvvC", "01 00 10 35 10" + "00" * 19),
     )
-    found = facts(trak(header()), hdr)
+    found = facts(trak(header()), entry_facts(hdr))
     assert found["colour"] == Colour(9, 16, 9, False)
     assert found["colour"].dynamic_range == "PQ"
     assert found["mastering_display"] == MasteringDisplay(
@@ -102,7 +102,7 @@ def test_high_dynamic_range_of_vp9() -> None:
         raw("SmDm", "00000000 b5001000 2000c000 40002000 50005000 0003e800 00000040"),
         raw("CoLL", "00000000 03e8 0190"),
     )
-    found = facts(trak(header()), vp9)
+    found = facts(trak(header()), entry_facts(vp9))
     assert found["colour"] == Colour(9, 18, 9, True)
     assert found["colour"].dynamic_range == "HLG"
     assert found["mastering_display"].max_luminance == 1000
@@ -115,7 +115,7 @@ def test_what_a_track_is_called_and_meant_for() -> None:
     tref = make_box("tref", children=[raw("chap", "00000003 00000004")])
     whole = trak(header(flags=6, alternate_group=-1), tref, make_box("mdia", children=[elng]), udta)
     rate = make_box("btrt", maxBitrate=1000, avgBitrate=500)
-    found = facts(whole, entry(raw("pasp", "0000000400000003"), rate))
+    found = facts(whole, entry_facts(entry(raw("pasp", "0000000400000003"), rate)))
     assert found["title"] == "Director's voice"
     assert found["extended_language"] == "zh-Hant-TW"
     assert found["enabled"] is False
@@ -126,7 +126,7 @@ def test_what_a_track_is_called_and_meant_for() -> None:
     called = "Théo".encode()
     text = len(called).to_bytes(2, "big") + b"\x15\xc7" + called
     quicktime = trak(header(), make_box("udta", children=[Box("\xa9nam", {"data": text})]))
-    assert facts(quicktime, None)["title"] == "Théo"
+    assert facts(quicktime, {})["title"] == "Théo"
 
 
 def test_chapters_of_a_list() -> None:
@@ -148,7 +148,7 @@ def test_damage_in_what_is_beside_the_point_says_nothing(
 ) -> None:
     damaged = Box("avc1", {"data": bytes(78)}, [Box(code, {"data": body}) for code, body in boxes])
     whole = Box("trak", {}, [Box("udta", {"data": data}), Box("tref", {"data": data})])
-    assert facts(whole, damaged).keys() <= {one.name for one in fields(TrackInfo)}
+    assert facts(whole, entry_facts(damaged)).keys() <= {one.name for one in fields(TrackInfo)}
     assert chapters(Box("moov", {}, [Box("udta", {"data": data})])) == ()
 
 

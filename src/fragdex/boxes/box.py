@@ -222,7 +222,7 @@ class _Unsealed:
 
 def parsed(
     type: str,
-    fields: MappingProxyType[str, Any],
+    fields: Mapping[str, Any],
     children: tuple[Box, ...],
     trailing: bytes,
     size_form: SizeForm,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from struct import Struct
 from types import MappingProxyType
 from typing import Any, Literal
@@ -12,7 +13,14 @@ from fragdex.boxes.box import Box, parsed
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.limits import MAX_BOXES, MAX_BOXES_PER_ROOT, MAX_DEPTH
 from fragdex.boxes.tree import layout_of
-from fragdex.errors import BuildError, LimitExceeded, MalformedBox, NotISOBMFF, TruncatedInput
+from fragdex.errors import (
+    BuildError,
+    FragdexError,
+    LimitExceeded,
+    MalformedBox,
+    NotISOBMFF,
+    TruncatedInput,
+)
 
 # What stays opaque: boxes kept as bytes, and the rule by which a body that does not fit is.
 #
@@ -130,6 +138,7 @@ def parse_box(
     offset: int = 0,
     strict: bool = False,
     leave: frozenset[str] = frozenset(),
+    alike: frozenset[bytes] = frozenset(),
 ) -> Box:
     """The one box that `data` starts with; bytes after it are ignored.
 
@@ -139,6 +148,8 @@ def parse_box(
         offset: where `data` starts in its file.
         strict: as for `parse`.
         leave: types of boxes inside that are not parsed: they stay opaque.
+        alike: types of boxes inside that stand in many files byte for byte: what was read of a
+            small one is taken again.
 
     Raises:
         TruncatedInput: the box is longer than `data`.
@@ -148,7 +159,28 @@ def parse_box(
     7
     """
     view = memoryview(data).cast("B")
-    return _Reader(view, offset, strict, leave).box(0, len(view), parent, 0)
+    return _Reader(view, offset, strict, leave, alike).box(0, len(view), parent, 0)
+
+
+MOST_ALIKE_BYTES = 512
+MOST_ALIKE = 128
+"""Boxes that are remembered: some for each encoder and its settings."""
+
+
+@lru_cache(maxsize=MOST_ALIKE)
+def _remembered(
+    data: bytes, parent: str | None, depth: int, strict: bool, leave: frozenset[str]
+) -> tuple[Box, int]:
+    """A box by its bytes, as if it stood at the start of a file, and how many boxes that are."""
+    reader = _Reader(memoryview(data), 0, strict, leave)
+    return reader.box(0, len(data), parent, depth), MAX_BOXES_PER_ROOT - reader.budget
+
+
+def _placed_at(box: Box, by: int) -> Box:
+    """The same box further into the file."""
+    children = tuple([_placed_at(child, by) for child in box.children]) if box.children else ()
+    place = (box.offset + by, box.size, box.header_size, box.layout, box.misfit)
+    return parsed(box.type, box.fields, children, box.trailing, box.size_form, *place)
 
 
 def _known(view: memoryview) -> bool:
@@ -161,13 +193,19 @@ def _known(view: memoryview) -> bool:
 class _Reader:
     """One top-level box being read; it counts the boxes inside."""
 
-    __slots__ = ("base", "budget", "leave", "strict", "view")
+    __slots__ = ("alike", "base", "budget", "leave", "strict", "view")
 
     def __init__(
-        self, view: memoryview, base: int, strict: bool, leave: frozenset[str] = frozenset()
+        self,
+        view: memoryview,
+        base: int,
+        strict: bool,
+        leave: frozenset[str] = frozenset(),
+        alike: frozenset[bytes] = frozenset(),
     ) -> None:
         self.view = view
         self.leave = leave
+        self.alike = alike
         self.base = base
         self.strict = strict
         self.budget = MAX_BOXES_PER_ROOT
@@ -179,6 +217,10 @@ class _Reader:
         header, size, code_bytes = 8, 0, b""
         if stop - at >= 8:
             size, code_bytes = _SHORT(view, at)
+            if code_bytes in self.alike and 8 <= size <= min(stop - at, MOST_ALIKE_BYTES):
+                again = self._again(at, size, parent, depth)
+                if again is not None:
+                    return again
         if size < 2 or code_bytes == b"uuid":
             head = read_header(view, at, stop)
             if head is None:
@@ -238,6 +280,18 @@ class _Reader:
         shown = _EMPTY if not body and fields.keys() == _EMPTY.keys() else MappingProxyType(fields)
         place = (self.base + at, size, header, layout, misfit)
         return parsed(code, shown, children, trailing, form, *place)
+
+    def _again(self, at: int, size: int, parent: str | None, depth: int) -> Box | None:
+        """A box as it was read of another file; None where it is damaged, or one too many."""
+        data = bytes(self.view[at : at + size])
+        try:
+            box, count = _remembered(data, parent, depth, self.strict, self.leave)
+        except FragdexError:
+            return None  # read in its place, it says where
+        if count > self.budget:
+            return None
+        self.budget -= count
+        return _placed_at(box, self.base + at)
 
     def _children(self, at: int, stop: int, layout: BoxLayout, depth: int) -> tuple[list[Box], int]:
         """The boxes from `at` on, and where they end: fewer than 8 bytes, or zeros, may be left."""

@@ -88,6 +88,8 @@ def column(dtype: str, unit: str, meaning: str, *, nullable: bool = False, store
 
 
 _SCHEMAS: dict[str, tuple[Column, ...]] = {}
+_EMPTY: dict[type[Table], Table] = {}
+"""Nobody can write to a table without rows, so that all may have the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -123,7 +125,11 @@ class Table:
         >>> len(SampleTable.empty())
         0
         """
-        return cls(**{column.name: np.zeros(0, column.dtype) for column in cls.schema()})
+        known = _EMPTY.get(cls)
+        if known is None:
+            columns = {column.name: np.zeros(0, column.dtype) for column in cls.schema()}
+            known = _EMPTY[cls] = cls(**columns)
+        return known  # type: ignore[return-value]
 
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> Self:

@@ -115,7 +115,7 @@ def _descriptions(bodies: Iterable[memoryview]) -> dict[str, Int64]:
         values = _values(kind, body) if kind in TYPES else None
         if values is not None:
             before = descriptions.get(kind, values[:0])[len(values) :]
-            descriptions[kind] = np.concatenate([values, before])
+            descriptions[kind] = np.concatenate([values, before]) if len(before) else values
     return descriptions
 
 
@@ -176,11 +176,9 @@ def _runs(sbgp: Box, first: int, known: Mapping[str, Int64], local: Mapping[str,
     index = rows["group_description_index"].astype(np.int64)
     start = first + np.cumsum(count) - count
     inside = index > LOCAL
-    value = np.where(
-        inside,
-        _picked(local.get(kind, nothing), index - LOCAL),
-        _picked(known.get(kind, nothing), index),
-    )
+    value = _picked(known.get(kind, nothing), index)
+    if inside.any():
+        value = np.where(inside, _picked(local.get(kind, nothing), index - LOCAL), value)
     some = (value != NULL) & (count > 0)
     return np.full(int(some.sum()), TYPES.index(kind)), start[some], count[some], value[some]
 

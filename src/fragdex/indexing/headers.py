@@ -179,6 +179,10 @@ class Boxes(NamedTuple):
         return Boxes(self.places[which], self.sizes[which], self.offsets[which], shaped)
 
 
+_NONE = np.zeros(0, np.int64)
+NO_BOXES = Boxes(_NONE, _NONE, _NONE)
+
+
 class Walked(NamedTuple):
     """What one stretch of a walk met.
 

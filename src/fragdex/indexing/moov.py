@@ -128,6 +128,8 @@ SAMPLES = frozenset(
 )
 """Boxes of sample tables that are not read, or not by their declaration: they may hold much."""
 LEFT = UNUSED | CONFIGURATIONS | SAMPLES
+ALIKE = frozenset([b"hdlr", b"dinf", b"stsd"])
+"""Boxes that one encoder writes alike into all files of a set."""
 TABLES = frozenset(
     ["stts", "ctts", "stss", "stsz", "stz2", "stsc", "stco", "co64", "stbl", "minf", "mdia"]
 )
@@ -167,7 +169,7 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
     ()
     """
     try:
-        whole = parse_box(data, offset=offset, leave=LEFT)
+        whole = parse_box(data, offset=offset, leave=LEFT, alike=ALIKE)
     except MalformedBox as error:
         first = error
     else:

@@ -5,10 +5,10 @@ In addition to what an index needs, the headers of a track say colours, rates, t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from fragdex.boxes import Box, build, parse_box
 from fragdex.boxes.limits import MAX_TRACKS
@@ -45,14 +45,14 @@ MAX_TEXT = 1024
 TRACK_ENABLED = 1
 
 
-def facts(trak: Box, entry: Box | None) -> dict[str, Any]:
+def facts(trak: Box, described: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a `TrackInfo` that headers say, by name; what they do not say is left out.
 
     Args:
         trak: parsed; udta may be left unparsed.
-        entry: its first sample entry.
+        described: what its first sample entry says, likewise.
 
-    >>> facts(Box("trak", {}), None)
+    >>> facts(Box("trak", {}), {})
     {'chapter_tracks': ()}
     """
     elng = trak.find("mdia/elng")
@@ -62,8 +62,7 @@ def facts(trak: Box, entry: Box | None) -> dict[str, Any]:
         fields["extended_language"] = _text(elng.get("extended_language"))
     if trak.find("udta") is not None:
         fields["title"] = _title(trak)
-    if entry is not None:
-        fields |= _of_entry(entry)
+    fields |= described
     return {
         name: value for name, value in fields.items() if value is not None or name == "rotation"
     }
@@ -75,7 +74,10 @@ def chapters(moov: Box) -> tuple[Chapter, ...]:
     >>> chapters(Box("moov", {}))
     ()
     """
-    udta = _user_data(moov.find("udta"))
+    left = moov.find("udta")
+    if left is None or (left.opaque and b"chpl" not in bytes(left["data"])):
+        return ()
+    udta = _user_data(left)
     chpl = udta.find("chpl") if udta is not None else None
     if chpl is None or chpl.opaque:
         return ()
@@ -119,7 +121,12 @@ _COLOURS, _MASTERING, _LIGHT = {"colr", "vpcC"}, {"mdcv", "SmDm"}, {"clli", "CoL
 _DOLBY_VISION, _RATES = {"dvcC", "dvvC", "dvwC"}, {"btrt", "esds", "wave"}
 
 
-def _of_entry(entry: Box) -> dict[str, Any]:
+def entry_facts(entry: Box) -> dict[str, Any]:
+    """The fields of a `TrackInfo` that a sample entry says, but for its codec and sizes, by name.
+
+    >>> entry_facts(Box("mp4a", {}))
+    {}
+    """
     fields: dict[str, Any] = {}
     kinds = {child.type for child in entry.children}
     if "pasp" in kinds:
@@ -255,10 +262,15 @@ MAX_EDITS = 4096
 """Edits that are kept of one track; real lists have a handful."""
 
 
-def read_movie(moov: Box) -> Movie:
+def read_movie(moov: Box, data: bytes | None = None) -> Movie:
     """The values of a parsed moov.
 
     Tracks without a tkhd are left out: nothing can refer to them.
+
+    Args:
+        moov: parsed.
+        data: what it was parsed from, where none of it was damaged: what a sample entry of the
+            same bytes said is taken again.
 
     Raises:
         LimitExceeded: it has too many tracks.
@@ -287,7 +299,7 @@ def read_movie(moov: Box) -> Movie:
     for trak in traks:
         tkhd = trak.find("tkhd")
         if tkhd is not None and "track_ID" in tkhd.fields:
-            tracks.append(_read_track(trak, tkhd["track_ID"], extends))
+            tracks.append(_read_track(trak, tkhd["track_ID"], extends, moov.offset, data))
     return Movie(
         header.fields.get("timescale", 0) if header else 0,
         _duration(duration),
@@ -345,33 +357,69 @@ def _countable(duration: int) -> int:
 _NO_SOUND = Sound()
 
 
-def _read_track(trak: Box, track_id: int, extends: dict[int, SampleDefaults]) -> TrackInfo:
+class _Described(NamedTuple):
+    """What a sample entry says: fields of a `TrackInfo`, and those that `facts` takes."""
+
+    fields: Mapping[str, Any]
+    facts: Mapping[str, Any]
+
+
+_DESCRIBED: dict[tuple[str, bytes], _Described] = {}
+MOST_DESCRIBED, MOST_DESCRIBED_BYTES = 128, 512
+"""Sample entries that are remembered from file to file, and bytes of an stsd that is."""
+
+
+def _described(stsd: Box, handler: str, data: bytes) -> _Described:
+    """What the first entry says; `data`: the bytes of the stsd, empty where it is damaged."""
+    known = _DESCRIBED.get((handler, data))
+    if known is not None:
+        return known
+    entry = stsd.children[0]
+    code = original_format(entry)
+    sound = sound_of(entry, code) if handler == "soun" else _NO_SOUND
+    fields = {
+        "format": code,
+        "codec": codec_string(entry),
+        "width": entry.get("width"),
+        "height": entry.get("height"),
+        "channel_count": sound.channel_count,
+        "sample_rate": sound.sample_rate,
+        "sample_size": sound.sample_size,
+        "encryption": _encryption(entry),
+        "nal_length_size": nal_length_size(entry),
+    }
+    described = _Described(fields, entry_facts(entry))
+    if 0 < len(data) <= MOST_DESCRIBED_BYTES:
+        if len(_DESCRIBED) >= MOST_DESCRIBED:
+            _DESCRIBED.clear()
+        _DESCRIBED[handler, data] = described
+    return described
+
+
+_NOTHING = _Described({"format": "", "codec": None}, {})
+
+
+def _read_track(
+    trak: Box, track_id: int, extends: dict[int, SampleDefaults], moov: int, data: bytes | None
+) -> TrackInfo:
     mdhd, hdlr = trak.find("mdia/mdhd"), trak.find("mdia/hdlr")
     stsd = trak.find("mdia/minf/stbl/stsd")
-    entry = stsd.children[0] if stsd is not None and stsd.children else None
     handler = hdlr.fields.get("handler_type", "") if hdlr else ""
-    values = entry.fields if entry is not None else {}
-    code = original_format(entry) if entry is not None else ""
-    sound = sound_of(entry, code) if entry is not None and handler == "soun" else _NO_SOUND
+    described = _NOTHING
+    if stsd is not None and stsd.children:
+        at = stsd.offset - moov
+        described = _described(stsd, handler, data[at : at + stsd.size] if data else b"")
     return TrackInfo(
         id=track_id,
         handler=handler,
         kind=KINDS_OF_HANDLERS.get(handler, OTHER),
         timescale=mdhd.fields.get("timescale", 0) if mdhd else 0,
-        format=code,
-        codec=codec_string(entry) if entry is not None else None,
         media_duration=_duration(mdhd),
-        width=values.get("width"),
-        height=values.get("height"),
-        channel_count=sound.channel_count,
-        sample_rate=sound.sample_rate,
-        sample_size=sound.sample_size,
         language=_language(mdhd.fields.get("language", 0)) if mdhd else None,
         edits=_edits(trak),
-        encryption=_encryption(entry),
         defaults=extends.get(track_id),
-        nal_length_size=nal_length_size(entry) if entry is not None else None,
-        **facts(trak, entry),
+        **described.fields,
+        **facts(trak, described.facts),
     )
 
 
@@ -397,8 +445,8 @@ def _edits(trak: Box) -> tuple[Edit, ...]:
     )
 
 
-def _encryption(entry: Box | None) -> Encryption | None:
-    if entry is None or entry.type not in ("encv", "enca", "enct", "encs", "encm"):
+def _encryption(entry: Box) -> Encryption | None:
+    if entry.type not in ("encv", "enca", "enct", "encs", "encm"):
         return None
     schm = entry.find("sinf/schm")
     tenc = entry.find("sinf/schi/tenc") or next(

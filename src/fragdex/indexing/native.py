@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import os
 from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,6 +53,7 @@ Learn: TypeAlias = Callable[[memoryview], tuple[bytes, bytes, bytes] | None]
 """Bytes of a box → its shape, one of `Programs`; None where it has none."""
 
 MOOF = code("moof")
+_PAIRS = Struct("2q").iter_unpack
 
 compiled: Any = None
 """The compiled loops, or None."""
@@ -369,8 +371,7 @@ def kept(top: Rows) -> Kept:
         return kept_plain(top)
     places, others, whole_bytes, header_bytes = compiled.kept(np.ascontiguousarray(top).data, MOOF)
     offsets, sizes = _table(places, 2)
-    pairs = np.frombuffer(others, np.int64).reshape(-1, 2).tolist()
-    noted = [(number, kind) for number, kind in pairs]
+    noted = list(_PAIRS(others)) if others else []
     return Kept(offsets, sizes, noted, whole_bytes, header_bytes)
 
 

@@ -30,6 +30,7 @@ from fragdex.fragments.table import (
 )
 from fragdex.indexing import native
 from fragdex.indexing.headers import Extents
+from fragdex.indexing.positions import begins
 from fragdex.indexing.runs import LONGEST, signed
 from fragdex.indexing.sync import Expansion, sync_table
 
@@ -298,7 +299,7 @@ def read_sample_runs(
         if len(numbers) and (numbers.min() < 0 or numbers.max() >= total):
             note("stss-outside", "stss names samples that there are not; they are left out")
         numbers = numbers[(numbers >= 0) & (numbers < count)]
-        if len(numbers) > 1 and (np.diff(numbers) <= 0).any():
+        if len(numbers) > 1 and (numbers[1:] <= numbers[:-1]).any():
             note("stss-order", "sync sample numbers do not increase; they are sorted")
             numbers = np.unique(numbers)
         sync = None if len(numbers) == count else numbers
@@ -318,7 +319,8 @@ def _backward(durations: Steps, count: int) -> Steps:
 
 def _covered(box: Box) -> int:
     """Samples that an stts or ctts has values for."""
-    return int(box["entries"]["sample_count"].sum(dtype=np.int64))
+    counts = box["entries"]["sample_count"]
+    return int(counts[0]) if len(counts) == 1 else int(counts.sum(dtype=np.int64))
 
 
 def names_samples(stbl: Box) -> bool:
@@ -362,6 +364,9 @@ def _steps(box: Box, column: str, count: int) -> Steps | None:
     entries = box["entries"]
     if not len(entries):
         return None
+    if len(entries) == 1:
+        every = min(int(entries["sample_count"][0]), count)
+        return Steps(np.array([every]), np.array([int(entries[column][0])])) if every else None
     stop = np.cumsum(entries["sample_count"], dtype=np.int64)
     if stop[-1] > count:
         np.minimum(stop, count, out=stop)
@@ -434,7 +439,7 @@ def _edges(runs: SampleRuns) -> list[Int64]:
 def _rising(numbers: Int64) -> Int64:
     """Each number once, rising."""
     numbers = np.sort(numbers)
-    return numbers[np.diff(numbers, prepend=-1) > 0]
+    return numbers[begins(numbers)]
 
 
 def _table(runs: SampleRuns, starts: Int64, edges: Extents, file_end: int | None) -> FragmentTable:
@@ -498,7 +503,10 @@ def _starts(runs: SampleRuns, timescale: int, most: int) -> Int64:
 
 def _sync(runs: SampleRuns, fragments: FragmentTable, expansion: Expansion | None) -> SyncTable:
     """The sync samples; where every one is, a row for each stretch of one duration and offset."""
-    if runs.sync is None:
+    if runs.sync is None and runs.durations.constant and runs.offsets is None:
+        numbers, dts, fragment = (np.zeros(1, np.int64) for _ in range(3))
+        count, step = np.array([runs.count]), runs.durations.value * (runs.count > 1)
+    elif runs.sync is None:
         numbers = _rising(np.concatenate([[0], *_edges(runs)]))
         count = np.diff(np.append(numbers, runs.count))
         step = np.where(count > 1, runs.durations.at(numbers), 0)

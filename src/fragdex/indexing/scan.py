@@ -22,7 +22,7 @@ from fragdex.fragments.table import Int64
 from fragdex.fragments.track_info import Movie, SampleDefaults
 from fragdex.indexing import headers, native
 from fragdex.indexing.fragment_batches import Section, read_batch
-from fragdex.indexing.headers import Boxes, Kept, Rows, Shaped, Walked, code
+from fragdex.indexing.headers import NO_BOXES, Boxes, Kept, Rows, Shaped, Walked, code
 from fragdex.indexing.moov import MAX_PLAIN, audit_tracks, plain_moov, read_moov
 from fragdex.indexing.movie import decoders, read_movie, sample_tables
 from fragdex.indexing.progressive import names_samples
@@ -155,6 +155,12 @@ class ScanState:
             return
         is_moof = np.ones(len(whole.places), np.bool_)
         is_moof[[index for index, _ in kept.others]] = False
+
+        def moofs(first: int, stop: int | None = None) -> Boxes:
+            if len(kept.others) == len(is_moof):
+                return NO_BOXES
+            return whole.some(first + np.flatnonzero(is_moof[first:stop]), whole.shaped)
+
         start = 0
         for index, kind in kept.others:
             at = int(whole.places[index])
@@ -162,14 +168,12 @@ class ScanState:
             captured = Captured(int(whole.offsets[index]), kind, data)
             self._capture(captured)
             if captured.type == MOOV:
-                split = int(np.searchsorted(top["offset"], captured.offset))
-                before = start + np.flatnonzero(is_moof[start:index])
-                self._fragments(buffer, top[:split], whole.some(before))
+                split = int(top["offset"].searchsorted(captured.offset))
+                self._fragments(buffer, top[:split], moofs(start, index)._replace(shaped=None))
                 # Fragments were counted through; after a moov they are read again.
                 start, top, whole = index, top[split:], whole._replace(shaped=None)
                 self._begin(captured)
-        rest = start + np.flatnonzero(is_moof[start:])
-        self._fragments(buffer, top, whole.some(rest, whole.shaped))
+        self._fragments(buffer, top, moofs(start))
 
     def _capture(self, captured: Captured) -> None:
         self.captured.append(captured)
@@ -214,7 +218,7 @@ class ScanState:
         self.damaged_tracks += errors
         if not number and not errors and data is moov.data:
             self.moov = moov.offset, box
-        movie = read_movie(box)
+        movie = read_movie(box, None if errors else data)
         lost |= audit_tracks(box, self.findings, lost)
         stbls = {track: stbl for track, stbl in sample_tables(box).items() if track not in lost}
         # Where the moov names samples too, those come first; the end of the file sorts it out.
