@@ -44,7 +44,7 @@ def nothing(number: int, shown: int) -> bytes:
 def own_vui(unit: bytes, vui: str) -> bytes:
     """A sequence parameter set of AVC with another vui_parameters()."""
     left: list[int] = []
-    with patch.object(avc, "_timing", lambda bits: left.append(bits.left) or (None, None)):
+    with patch.object(avc, "_timing", lambda bits: left.append(bits.left) or (None, False, None)):
         avc.sps_of(unit)
     plain = unit[4:].replace(b"\0\0\3", b"\0\0")
     bits = Bits.of(plain, 8 * len(plain) - left[0])
@@ -73,7 +73,9 @@ def no_vui(unit: bytes) -> bytes:
     return bits.unit(unit[:2])
 
 
-def vui_of(ticks: tuple[int, int] | None, *, model: bool = False, stamps: bool = True) -> str:
+def vui_of(
+    ticks: tuple[int, int] | None, *, model: bool = False, stamps: bool = True, fixed: bool = True
+) -> str:
     """vui_parameters() of AVC (E.1.1)."""
     bits = Bits()
     bits.put(0, 4)
@@ -81,7 +83,7 @@ def vui_of(ticks: tuple[int, int] | None, *, model: bool = False, stamps: bool =
     for number in ticks or ():
         bits.put(number, 32)
     if ticks is not None:
-        bits.put(1)
+        bits.put(fixed)
     bits.put(model)
     if model:
         bits.ue(1)
@@ -237,6 +239,22 @@ def test_a_good_film_is_believed_and_the_clock_that_contradicts_it_told() -> Non
     )
     agreed, _ = stream_of(good, changed_sets(AVC, vui_of(None)), clock_of(AVC, 25))
     assert not any("clock" in sentence for sentence in repaired(agreed, like=good.data).findings)
+
+
+@pytest.mark.parametrize(("ticks", "guess"), [((1, 100), 50), ((1, 180_000), None)])
+def test_a_clock_without_a_fixed_rate_is_a_guess_or_none(
+    ticks: tuple[int, int], guess: int | None
+) -> None:
+    sets = changed_sets(AVC, vui_of(ticks, fixed=False))
+    broken, pictures = stream_of(film(AVC), sets)
+    repair = repaired(broken)
+    assert repair.tracks[0].seconds == pytest.approx(pictures / (guess or 25))
+    (sentence,) = repair.findings
+    assert ("parameter sets say 0 to 50" if guess else "no rate is known") in sentence
+    # timestamps say it more closely
+    stamped, _ = stream_of(film(AVC), sets, clock_of(AVC, 25))
+    assert repaired(stamped).tracks[0].seconds == pytest.approx(pictures / 25)
+    assert repaired(stamped).findings == ()
 
 
 def test_what_the_user_says_is_taken_and_what_contradicts_it_told() -> None:

@@ -74,6 +74,14 @@ def test_both_are_found_with_their_times(name: str) -> None:
         assert steps.tolist() == pytest.approx(wanted.tolist())
 
 
+def test_sound_that_lasts_longer_than_the_pictures_is_told() -> None:
+    """Two tracks of one kind cannot be told apart."""
+    broken, truth = without_moov("frag-two-languages.mp4")
+    repair = fragdex.repair(broken)
+    assert sum(len(found) for found in samples_of(repair).values()) == sum(map(len, truth.values()))
+    assert any("that of several tracks" in sentence for sentence in repair.findings)
+
+
 @pytest.mark.parametrize(("rate", "heard"), [(25, 44100), (30, 48000)])
 def test_the_frames_of_sound_say_the_rate_of_pictures_that_have_no_clock(
     tmp_path: Path, rate: int, heard: int

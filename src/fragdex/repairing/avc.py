@@ -45,6 +45,7 @@ class Sps(NamedTuple):
         cycle: offset_for_ref_frame, and what comes first: offset_for_non_ref_pic.
         width, height: pixels of a picture, cropping taken off.
         ticks: num_units_in_tick and time_scale, or None.
+        steady: fixed_frame_rate_flag: whether pictures last a number of ticks, and not at least it.
         delays: bits in front of pic_struct in picture timing messages (D.1.3), or None: these have
             no timestamps.
         identity: profile, compatibility and level.
@@ -61,6 +62,7 @@ class Sps(NamedTuple):
     width: int
     height: int
     ticks: Ticks | None
+    steady: bool
     delays: int | None
     identity: bytes
 
@@ -114,7 +116,7 @@ def sps_of(unit: bytes) -> tuple[int, Sps]:
         height -= (top + bottom) * high
     if not (0 < width <= 1 << 15 and 0 < height <= 1 << 15):
         raise Missing
-    ticks, delays = _timing(bits) if bits.take(1) else (None, None)
+    ticks, steady, delays = _timing(bits) if bits.take(1) else (None, False, None)
     sps = Sps(
         frame_num_bits,
         order_type,
@@ -127,6 +129,7 @@ def sps_of(unit: bytes) -> tuple[int, Sps]:
         width,
         height,
         ticks,
+        steady,
         delays,
         identity,
     )
@@ -141,18 +144,18 @@ def _skip_scaling_list(bits: Golomb, size: int) -> None:
         last = following or last
 
 
-def _timing(bits: Golomb) -> tuple[Ticks | None, int | None]:
-    """num_units_in_tick and time_scale of VUI parameters (E.1.1), and `Sps.delays`."""
-    ticks = None
+def _timing(bits: Golomb) -> tuple[Ticks | None, bool, int | None]:
+    """`Sps.ticks`, `Sps.steady` and `Sps.delays`, of VUI parameters (E.1.1)."""
+    ticks, steady = None, False
     try:
         pass_signal(bits)
         left = bits.left
         ticks = take_ticks(bits)
         if bits.left < left - 1:
-            bits.take(1)
-        return ticks, _delays(bits)
+            steady = bool(bits.take(1))
+        return ticks, steady, _delays(bits)
     except Missing:
-        return ticks, None
+        return ticks, steady, None
 
 
 def _delays(bits: Golomb) -> int | None:

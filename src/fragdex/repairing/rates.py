@@ -92,7 +92,8 @@ def decided(rates: Sequence[Rate], *, is_given: bool = False) -> tuple[Fraction,
         backed = [sum(other.fits(one) for other in rates) for one in rates]
         chosen = rates[backed.index(max(backed))]
     if not chosen.is_exact:
-        chosen = next((one for one in rates if one.is_exact and one.fits(chosen)), chosen)
+        fitting = [one for one in rates if one.fits(chosen)]
+        chosen = min(fitting, key=lambda one: one.bounds[1] - one.bounds[0])
     taken = text_of(chosen.value)
     sentences = []
     if not chosen.is_exact:

@@ -31,7 +31,7 @@ from fragdex.repairing.media_data import (
 )
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.new_movie import movie_of
-from fragdex.repairing.pattern import Pattern, marks_open_pictures, pattern_of, syntax_of
+from fragdex.repairing.pattern import AAC_FRAME, Pattern, marks_open_pictures, pattern_of, syntax_of
 from fragdex.repairing.rates import MOST_RATE, Rate, decided
 from fragdex.repairing.stream import rate_of_timestamps, rates_in, stream_in
 from fragdex.repairing.syntax import Window
@@ -532,6 +532,13 @@ def _by_stream(
         findings.append(
             f"no good file says what the sound is: AAC at {RATES[kind[0]]:,} Hz fits its frames"
         )
+        seen = len(pictures.offset) / taken
+        heard = Fraction(len(sound[0].offset) * AAC_FRAME, RATES[kind[0]])
+        if abs(heard - seen) > max(Fraction(1), seen / 20):
+            findings.append(
+                f"sound lasts {float(heard):.1f} s and the pictures {float(seen):.1f} s: it may be"
+                " that of several tracks, or the rate is wrong"
+            )
     if unknown:
         findings.append(
             f"{unknown:,} bytes between samples are not searched: no good file says what they are"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
@@ -171,19 +171,27 @@ def _walked(stream: Stream, window: Window, at: int) -> tuple[list[Lane], list[L
 
 
 def rate_in(syntax: NalUnits) -> Rate | None:
-    """Pictures a second that a parameter set says (VUI; of HEVC, the VPS as well), or None."""
+    """Pictures a second that a parameter set says (VUI; of HEVC, the VPS as well), or None.
+
+    Where pictures of AVC need not last equally long, it says the most that there may be.
+    """
     clocks = [
-        (one.ticks, 2 if isinstance(one, avc.Sps) else 1)
+        (one.ticks, 2, one.steady) if isinstance(one, avc.Sps) else (one.ticks, 1, True)
         for one in syntax.sets.values()
         if isinstance(one, avc.Sps | hevc.Sps)
     ]
     if isinstance(syntax, hevc.Hevc):
         video = (unit for (kind, _), unit in syntax.raw.items() if kind == hevc.VPS)
-        clocks += [(hevc.ticks_of_vps(unit), 1) for unit in video]
-    for ticks, fields in clocks:
-        if ticks is not None:
-            rate = Fraction(ticks[1], fields * ticks[0])
-            return Rate(rate, "parameter sets") if 1 <= rate <= MOST_RATE else None
+        clocks += [(hevc.ticks_of_vps(unit), 1, True) for unit in video]
+    for ticks, fields, steady in clocks:
+        if ticks is None:
+            continue
+        rate = Rate(Fraction(ticks[1], fields * ticks[0]), "parameter sets")
+        if not steady:
+            rate = replace(rate, low=Fraction(0))
+            if not any(Rate(one, "").fits(Rate(rate.value, "")) for one in USUAL):
+                return None  # of a clock alone
+        return rate if 1 <= rate.value <= MOST_RATE else None
     return None
 
 
@@ -210,7 +218,7 @@ def rates_in(
         rate_of_timestamps(source, stream.pictures, pictures),
         *rates_of(moments_in(source, parts), offsets, holes),
     ]
-    if stream.sound is not None and not any(said):
+    if stream.sound is not None:
         said.append(_rate_of_sound(stream.sound, sound[0], offsets))
     return [one for one in said if one is not None]
 
