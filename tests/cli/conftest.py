@@ -60,15 +60,15 @@ def call(tmp_path, monkeypatch, capfdbinary):
 @pytest.fixture
 def files(tmp_path):
     """A folder with four small movies: a.mp4, b.mp4 (sound, too), sidx.mp4, progressive.mp4."""
-    made = {
+    contents = {
         "a.mp4": movie(fragments=4),
         "b.mp4": movie(fragments=5, tracks=2, reordered=True),
         "sidx.mp4": movie(fragments=6, sidx=True),
         "progressive.mp4": movie(fragments=4, tracks=2, fragmented=False, reordered=True),
     }
-    for name, data in made.items():
+    for name, data in contents.items():
         (tmp_path / name).write_bytes(data)
-    return made
+    return contents
 
 
 @pytest.fixture

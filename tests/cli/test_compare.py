@@ -49,9 +49,9 @@ def compared(call, *arguments):
 def test_the_same_is_equal(call, tmp_path, frames, sound):
     film(tmp_path / "a.mkv", frames, sound)
     film(tmp_path / "b.mkv", frames, sound)
-    told = compared(call, "a.mkv", "b.mkv", "-o", "worst.png")
-    assert (told["code"], told["equal"], told["frames"], told["differing"]) == (0, True, [5, 5], 0)
-    assert told["sound"]["samples"] == [RATE // 2] * 2
+    out = compared(call, "a.mkv", "b.mkv", "-o", "worst.png")
+    assert (out["code"], out["equal"], out["frames"], out["differing"]) == (0, True, [5, 5], 0)
+    assert out["sound"]["samples"] == [RATE // 2] * 2
     assert not (tmp_path / "worst.png").exists()
     assert call("compare", "a.mkv", "b.mkv").lines[-1] == "equal"
 
@@ -62,9 +62,9 @@ def test_what_differs_is_said_with_its_place(call, tmp_path, frames, sound):
     changed[2][10:13, 20:30, 1] += 40
     changed[4][0, 0] += 2
     film(tmp_path / "b.mkv", changed, np.concatenate([sound[:240], sound[240:] + 1]))
-    told = compared(call, "a.mkv", "b.mkv", "-o", "worst.png")
-    assert (told["code"], told["differing"], told["mistimed"]) == (1, 2, 0)
-    two, four = told["told"]
+    answer = compared(call, "a.mkv", "b.mkv", "-o", "worst.png")
+    assert (answer["code"], answer["differing"], answer["mistimed"]) == (1, 2, 0)
+    two, four = answer["told"]
     assert (two["frame"], two["seconds"], two["box"], two["largest"]) == (
         2,
         0.2,
@@ -76,10 +76,10 @@ def test_what_differs_is_said_with_its_place(call, tmp_path, frames, sound):
     assert two["psnr"] == pytest.approx(10 * np.log10(255**2 / mse), abs=0.001)
     assert 0.9 < two["ssim"] < 1
     assert four["box"] == [0, 0, 1, 1]
-    assert told["worst"] == two
-    assert told["sound"]["differing"] == len(sound) - 240
-    assert told["sound"]["first"] == 240 / RATE
-    assert told["sound"]["largest"] == pytest.approx(1 / 32768)
+    assert answer["worst"] == two
+    assert answer["sound"]["differing"] == len(sound) - 240
+    assert answer["sound"]["first"] == 240 / RATE
+    assert answer["sound"]["largest"] == pytest.approx(1 / 32768)
     with Image.open(tmp_path / "worst.png") as picture:
         shown = np.asarray(picture)
     assert shown.shape == (45, 180, 3)
@@ -121,14 +121,14 @@ def test_what_is_transparent_counts(call, tmp_path, frames):
     clear[1] = clear[1].copy()
     clear[1][5, 7, 3] = 0
     film(tmp_path / "b.mkv", clear)
-    told = compared(call, "a.mkv", "b.mkv", "-o", "worst.png")
-    assert (told["differing"], told["worst"]["box"]) == (1, [7, 5, 1, 1])
+    answer = compared(call, "a.mkv", "b.mkv", "-o", "worst.png")
+    assert (answer["differing"], answer["worst"]["box"]) == (1, [7, 5, 1, 1])
     with Image.open(tmp_path / "worst.png") as picture:
         assert picture.getpixel((120 + 7, 5)) == (255, 255, 255, 255)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["a.png", "missing.png"], "missing.png"),
         (["a.png", "text.txt"], "text.txt cannot be decoded"),
@@ -138,13 +138,13 @@ def test_what_is_transparent_counts(call, tmp_path, frames):
         (["http://127.0.0.1:9/a.mp4", "a.png"], "http://127.0.0.1:9/a.mp4"),
     ],
 )
-def test_bad_input_is_said_in_one_line(call, tmp_path, frames, arguments, told):
+def test_bad_input_is_said_in_one_line(call, tmp_path, frames, arguments, message):
     Image.fromarray(frames[0]).save(tmp_path / "a.png")
     (tmp_path / "text.txt").write_text("no film")
     (tmp_path / "a.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nHi\n")
     ran = call("compare", *arguments)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert told in ran.err
+    assert message in ran.err
 
 
 def test_stills_are_compared(call, tmp_path, frames):

@@ -18,8 +18,8 @@ def test_every_box_of_a_file_with_its_place(run, files):
 
 
 def test_media_data_is_not_read(call, files):
-    told = json.loads(call("info", "b.mp4", "--json").out)
-    assert told["source"]["size"] == len(files["b.mp4"])
+    answer = json.loads(call("info", "b.mp4", "--json").out)
+    assert answer["source"]["size"] == len(files["b.mp4"])
     media = sum(box.size - 8 for box in fragdex.boxes.parse(files["b.mp4"]) if box.type == "mdat")
     assert call("dump", "b.mp4", "--max-bytes", len(files["b.mp4"]) - media + 2000).code == 0
 
@@ -50,10 +50,10 @@ def test_tables_are_cut_unless_full(call, files):
 
 
 def test_json_has_all_fields_and_rows(call, files):
-    told = json.loads(call("dump", "b.mp4", "--json").out)
-    for said, box in zip(told["boxes"], fragdex.boxes.parse(files["b.mp4"]), strict=True):
-        assert (said["type"], said["offset"], said["size"]) == (box.type, box.offset, box.size)
-    moof = next(box for box in told["boxes"] if box["type"] == "moof")
+    answer = json.loads(call("dump", "b.mp4", "--json").out)
+    for shown, box in zip(answer["boxes"], fragdex.boxes.parse(files["b.mp4"]), strict=True):
+        assert (shown["type"], shown["offset"], shown["size"]) == (box.type, box.offset, box.size)
+    moof = next(box for box in answer["boxes"] if box["type"] == "moof")
     trun = next(box for box in moof["children"][1]["children"] if box["type"] == "trun")
     assert len(trun["fields"]["samples"]) == trun["fields"]["sample_count"]
 
@@ -112,9 +112,9 @@ def test_a_damaged_file_gives_json_that_ends_with_the_error(call, files, tmp_pat
     (tmp_path / "cut.mp4").write_bytes(files["a.mp4"][:-10])
     ran = call("dump", "cut.mp4", "--json")
     assert ran.code == 2
-    told = json.loads(ran.out)
-    assert [box["type"] for box in told["boxes"]][:2] == ["ftyp", "moov"]
-    assert "the input ends inside a box" in told["error"]
+    answer = json.loads(ran.out)
+    assert [box["type"] for box in answer["boxes"]][:2] == ["ftyp", "moov"]
+    assert "the input ends inside a box" in answer["error"]
 
 
 def test_boxes_are_written_one_by_one(files):
@@ -162,9 +162,9 @@ def test_reads_grow_slower_than_boxes(count, tmp_path):
 
     data = build(make_box("ftyp", major_brand="isom")) + b"\0\0\0\x08zzzz" * count
     with open_source(data) as source:
-        found = list(top_level_boxes(source, None, strict=False))
+        boxes = list(top_level_boxes(source, None, strict=False))
         assert source.requests <= 10
-    assert [box.offset for box in found] == [box.offset for box in parse(data)]
+    assert [box.offset for box in boxes] == [box.offset for box in parse(data)]
 
 
 def test_json_of_every_fixture_is_that_of_its_boxes(fixtures):
@@ -182,9 +182,9 @@ def test_json_of_every_fixture_is_that_of_its_boxes(fixtures):
             patch.setattr(box_tree, "BATCH", 2)
             assert ["".join(box_tree.box_pieces(box, full=True)) for box in boxes] == whole
         for text, box in zip(whole, boxes, strict=True):
-            told = json.loads(text)
-            assert (told["type"], told["size"]) == (box.type, box.size)
-            assert [one["type"] for one in told.get("children", ())] == [
+            shown = json.loads(text)
+            assert (shown["type"], shown["size"]) == (box.type, box.size)
+            assert [one["type"] for one in shown.get("children", ())] == [
                 one.type for one in box.children
             ]
-            assert told["fields"].keys() == box.fields.keys()
+            assert shown["fields"].keys() == box.fields.keys()

@@ -13,7 +13,7 @@ av = pytest.importorskip("av")
 
 def packets(data):
     """Stream index → (dts, pts in seconds, bytes, key) as FFmpeg reads them."""
-    found = {}
+    by_stream = {}
     with av.open(io.BytesIO(data)) as container:
         for packet in container.demux():
             if packet.size:
@@ -21,8 +21,8 @@ def packets(data):
                     None if t is None else t * packet.time_base for t in (packet.dts, packet.pts)
                 ]
                 entry = (*times, bytes(packet), packet.is_keyframe)
-                found.setdefault(packet.stream.index, []).append(entry)
-    return found
+                by_stream.setdefault(packet.stream.index, []).append(entry)
+    return by_stream
 
 
 def sample_bytes(data, index, track_id):
@@ -98,9 +98,9 @@ def test_a_clip_has_the_samples_of_its_source_at_their_distances(
     words = [f"{start:.6f}", "end" if span[1] > 1e9 else f"{stop:.6f}"]
     ran = call("extract", fixtures / name, "-o", "clip.mp4", "--json", "--", *words)
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
+    answer = json.loads(ran.out)
     clip_data = (tmp_path / "clip.mp4").read_bytes()
-    assert told["size"] == len(clip_data)
+    assert answer["size"] == len(clip_data)
     clip = fragdex.index(clip_data, exact=True, strict=True)
     assert not [f for f in clip.findings if f.code != "unknown-brand"], clip.findings
 
@@ -111,9 +111,9 @@ def test_a_clip_has_the_samples_of_its_source_at_their_distances(
         part = sample_bytes(clip_data, clip, track.id)
         if track.kind == "timecode":
             # the frames before the clip have passed
-            (made,), (began,) = part, sample_bytes(data, source, track.id)
-            frames = max(0, int((told["start"] - begins) * 25))
-            assert int.from_bytes(made, "big") == int.from_bytes(began, "big") + frames
+            (count,), (began,) = part, sample_bytes(data, source, track.id)
+            frames = max(0, int((answer["start"] - begins) * 25))
+            assert int.from_bytes(count, "big") == int.from_bytes(began, "big") + frames
             continue
         at = place(part, sample_bytes(data, source, track.id))
         if track.kind in ("video", "audio"):
@@ -138,8 +138,8 @@ def test_a_clip_has_the_samples_of_its_source_at_their_distances(
     assert -0.1 < min(float(t.start) for t in clip.tracks if t.start is not None) < 0.5
     if span[1] < 1e9:
         video = next((t for t in clip.tracks if t.kind == "video"), clip.tracks[0])
-        assert told["start"] <= start + 1e-6
-        assert told["stop"] >= min(stop, source.duration + begins) - 0.1
+        assert answer["start"] <= start + 1e-6
+        assert answer["stop"] >= min(stop, source.duration + begins) - 0.1
         assert video.samples.sync[0]
 
 
@@ -208,12 +208,12 @@ def test_what_a_clip_leaves_out_is_named(call, fixtures, command):
     span = ["0.5", "1.5"] if command == "extract" else ["-k", "clip", "--start", "0.5"]
     ran = call(command, name, *span, "-o", "clip.mp4", "--json")
     assert ran.code == 0
-    (made,) = (json.loads(line) for line in ran.lines)
-    assert [one.partition(" is left")[0] for one in made["findings"]] == [
+    (answer,) = (json.loads(line) for line in ran.lines)
+    assert [one.partition(" is left")[0] for one in answer["findings"]] == [
         "track 3 (hint)",
         "track 4 (hint)",
     ]
-    assert all(one in ran.err for one in made["findings"])
+    assert all(one in ran.err for one in answer["findings"])
 
 
 def test_several_clips_into_a_folder(call, files, tmp_path):

@@ -90,9 +90,11 @@ def test_the_list_of_commands_needs_none_of_them():
 def test_flags_of_settings_tell_the_default_of_the_setting():
     config = pytest.importorskip("fragdex.service.config")
     serve = typer.main.get_command(app_of("serve")).commands["serve"]
-    told = {one.name: one.show_default for one in serve.params if isinstance(one.show_default, str)}
-    assert {"host", "port", "data", "database_url", "log_level"} <= told.keys()
-    for name, text in told.items():
+    defaults = {
+        one.name: one.show_default for one in serve.params if isinstance(one.show_default, str)
+    }
+    assert {"host", "port", "data", "database_url", "log_level"} <= defaults.keys()
+    for name, text in defaults.items():
         default = config.Settings.model_fields[name].default
         assert text == (str(default) if default != "" else "in the data folder"), name
 
@@ -118,11 +120,11 @@ def test_the_formats_of_pictures_are_those_of_the_library():
 
 
 def options_of(command):
-    found = set()
+    options = set()
     for parameter in typer.main.get_command(app_of()).commands[command].params:
         if parameter.param_type_name == "option":
-            found.update(parameter.opts + parameter.secondary_opts)
-    return found
+            options.update(parameter.opts + parameter.secondary_opts)
+    return options
 
 
 def test_every_command_and_option_is_in_the_docs(root):

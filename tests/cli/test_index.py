@@ -178,11 +178,11 @@ def test_a_master_playlist_with_all_that_it_names(call, fixtures, tmp_path):
     ran = call("index", "my films/a b.mp4", "-f", "hls", "--playlist", "all", "-o", "out/m.m3u8")
     assert (ran.code, ran.err) == (0, "")
     lines = (tmp_path / "out/m.m3u8").read_text().splitlines()
-    said = attributes(next(line for line in lines if line.startswith("#EXT-X-STREAM-INF")))
-    assert said["AUDIO"] == '"audio"'
-    assert {"BANDWIDTH", "AVERAGE-BANDWIDTH", "CODECS", "RESOLUTION", "FRAME-RATE"} <= said.keys()
+    stream = attributes(next(line for line in lines if line.startswith("#EXT-X-STREAM-INF")))
+    assert stream["AUDIO"] == '"audio"'
+    assert {"BANDWIDTH", "AVERAGE-BANDWIDTH", "CODECS", "RESOLUTION", "FRAME-RATE"} <= stream.keys()
     iframes = attributes(next(line for line in lines if "I-FRAME-STREAM-INF" in line))
-    assert iframes["CODECS"].strip('"') in said["CODECS"]
+    assert iframes["CODECS"].strip('"') in stream["CODECS"]
     assert int(iframes["BANDWIDTH"]) >= int(iframes["AVERAGE-BANDWIDTH"])
     named = [*(line for line in lines if line[0] != "#"), iframes["URI"].strip('"')]
     assert named == ["m-media.m3u8", "m-iframes.m3u8"]

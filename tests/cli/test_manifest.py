@@ -20,11 +20,11 @@ def test_the_algorithms_are_those_of_the_library():
 
 def test_without_a_key_the_content_of_the_assertion(call, files):
     ran = call("manifest", "progressive.mp4")
-    made = c2pa.hash_assertion(files["progressive.mp4"])
+    assertion = c2pa.hash_assertion(files["progressive.mp4"])
     assert (ran.code, ran.err) == (0, "")
-    told = json.loads(ran.out)
-    assert base64.b64decode(told["hash"]) == made["hash"]
-    assert base64.b64decode(told["merkle"][0]["hashes"][0]) == made["merkle"][0]["hashes"][0]
+    answer = json.loads(ran.out)
+    assert base64.b64decode(answer["hash"]) == assertion["hash"]
+    assert base64.b64decode(answer["merkle"][0]["hashes"][0]) == assertion["merkle"][0]["hashes"][0]
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is missing")

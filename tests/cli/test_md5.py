@@ -54,8 +54,8 @@ def test_what_differs_or_is_gone_is_counted_and_1(call, files, tmp_path):
         "fragdex: WARNING: 1 listed file could not be read",
         "fragdex: WARNING: 1 computed checksum did NOT match",
     ]
-    told = [json.loads(line) for line in call("md5", "-c", "sums.md5", "--json").lines]
-    assert [entry["ok"] for entry in told] == [False, False, True, True]
+    entries = [json.loads(line) for line in call("md5", "-c", "sums.md5", "--json").lines]
+    assert [entry["ok"] for entry in entries] == [False, False, True, True]
 
 
 def test_lists_that_md5sum_wrote_and_lists_that_it_can_read(run, tmp_path):

@@ -19,8 +19,8 @@ def written(folder):
 
 
 def described(*paths, **options):
-    made = fragdex.package([fragdex.index(path, exact=True) for path in paths], **options)
-    return {name: made[name].read() for name in made}
+    package = fragdex.package([fragdex.index(path, exact=True) for path in paths], **options)
+    return {name: package[name].read() for name in package}
 
 
 @pytest.mark.parametrize("name", ["b.mp4", "progressive.mp4", "sidx.mp4"])
@@ -54,12 +54,12 @@ def test_renditions_that_do_not_agree_are_named_on_stderr(call, tmp_path):
     value = json.loads(ran.out)
     assert ran.err == f"fragdex: {value['findings'][0]}\n"
     assert "do not agree" in ran.err
-    found = written(tmp_path / "made")
-    assert found == described(tmp_path / "low.mp4", tmp_path / "high.mp4", segment_duration=2)
+    files = written(tmp_path / "made")
+    assert files == described(tmp_path / "low.mp4", tmp_path / "high.mp4", segment_duration=2)
     assert value["files"] == ["low.mp4", "high.mp4"]
     assert value["renditions"] == ["v1", "v2"]
-    assert value["written"] == len(found)
-    assert value["size"] == sum(map(len, found.values()))
+    assert value["written"] == len(files)
+    assert value["size"] == sum(map(len, files.values()))
 
 
 def test_one_track(call, files, tmp_path):

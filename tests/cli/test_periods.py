@@ -47,8 +47,8 @@ def test_whatever_takes_a_film_refuses_or_takes_one(two):
     for number in range(2):
         alone = index.of_period(number)
         assert alone.track(alone.tracks[0].id).samples == index.periods[number].tracks[0].samples
-        made = fragdex.clip(index, source=path, period=number)
-        assert made.size == fragdex.clip(alone, source=path).size
+        clip = fragdex.clip(index, source=path, period=number)
+        assert clip.size == fragdex.clip(alone, source=path).size
         one = fragdex.package(index, source=path, period=number)
         assert list(one) == list(fragdex.package(alone, source=path))
 

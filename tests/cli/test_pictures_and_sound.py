@@ -19,14 +19,14 @@ def test_a_thumbnail_is_that_of_the_library(call, fixtures, tmp_path, name, form
     film = fixtures / "frag-cmaf.mp4"
     ran = call("thumbnail", film, "1.2", "-o", name, "--width", "32", "--json")
     assert ran.code == 0, ran.err
-    said = json.loads(ran.out)
-    made = fragdex.decoding.thumbnail(
+    answer = json.loads(ran.out)
+    picture = fragdex.decoding.thumbnail(
         fragdex.index(film), film, 1.2, width=32, format=format.lower()
     )
-    assert (tmp_path / name).read_bytes() == made.data
+    assert (tmp_path / name).read_bytes() == picture.data
     assert Image.open(io.BytesIO((tmp_path / name).read_bytes())).format == format
-    assert (said["time"], said["width"], said["size"]) == (
-        float(made.time), 32, len(made.data)
+    assert (answer["time"], answer["width"], answer["size"]) == (
+        float(picture.time), 32, len(picture.data)
     )  # fmt: skip
 
 
@@ -46,8 +46,8 @@ def test_a_storyboard_is_a_folder(call, fixtures, tmp_path):
         "--rows", "1", "--json",
     )  # fmt: skip
     assert ran.code == 0, ran.err
-    said = json.loads(ran.out)
-    assert (said["tiles"], said["columns"], len(said["sheets"])) == (4, 3, 2)
+    answer = json.loads(ran.out)
+    assert (answer["tiles"], answer["columns"], len(answer["sheets"])) == (4, 3, 2)
     names = sorted(path.name for path in (tmp_path / "board").iterdir())
     assert names == [
         "adaptation-set.xml", "image-stream-inf.m3u8", "images.m3u8", "sheet-0.jpg", "sheet-1.jpg",
@@ -60,7 +60,7 @@ def test_a_storyboard_is_a_folder(call, fixtures, tmp_path):
     vtt = (tmp_path / "board" / "storyboard.vtt").read_text()
     assert "00:00:01.500 --> 00:00:02.000\nsheet-1.jpg#xywh=0,0,32,24\n" in vtt
     assert (
-        f"BANDWIDTH={said['bandwidth']},"
+        f"BANDWIDTH={answer['bandwidth']},"
         in (tmp_path / "board" / "image-stream-inf.m3u8").read_text()
     )
 
@@ -77,22 +77,22 @@ def test_peaks_are_those_of_the_library(call, fixtures, tmp_path, name):
     film = fixtures / "frag-cmaf.mp4"
     ran = call("peaks", film, "-o", name, "-z", "512", "-b", "16", "--split-channels", "--json")
     assert ran.code == 0, ran.err
-    made = fragdex.decoding.peaks(
+    waveform = fragdex.decoding.peaks(
         fragdex.index(film), film, samples_per_pixel=512, bits=16, split=True
     )
-    expected = made.json() if name.endswith("json") else made.dat()
+    expected = waveform.json() if name.endswith("json") else waveform.dat()
     assert (tmp_path / name).read_bytes() == expected
-    assert json.loads(ran.out)["length"] == len(made.values)
+    assert json.loads(ran.out)["length"] == len(waveform.values)
 
 
 def test_loudness_is_that_of_the_library(call, fixtures):
     film = fixtures / "frag-cmaf.mp4"
-    found = fragdex.decoding.loudness(fragdex.index(film), film)
+    loudness = fragdex.decoding.loudness(fragdex.index(film), film)
     ran = call("loudness", film, "--json")
-    assert json.loads(ran.out)["integrated"] == found.integrated
+    assert json.loads(ran.out)["integrated"] == loudness.integrated
     ran = call("loudness", film)
-    assert f"{found.integrated:.1f} LUFS" in ran.out
-    assert f"true peak {found.true_peak:.1f} dBTP" in ran.out
+    assert f"{loudness.integrated:.1f} LUFS" in ran.out
+    assert f"true peak {loudness.true_peak:.1f} dBTP" in ran.out
 
 
 @pytest.mark.parametrize(

@@ -91,14 +91,14 @@ def test_html_without_matplotlib(call, files, monkeypatch):
 
 
 def test_the_numbers_behind_the_picture(call, files):
-    told = json.loads(call("plot", "b.mp4", "--json").out)
-    rates = told["tracks"][0]["rate"]
+    answer = json.loads(call("plot", "b.mp4", "--json").out)
+    rates = answer["tracks"][0]["rate"]
     seconds = [b - a for a, b in zip(rates["edges"], rates["edges"][1:], strict=False)]
     drawn = sum(r * s / 8 for r, s in zip(rates["bits_per_second"], seconds, strict=True))
     import fragdex
 
     assert drawn == pytest.approx(fragdex.index(files["b.mp4"]).track(1).samples.size.sum())
-    assert len(told["tracks"][0]["fragments"][0]) == 5
+    assert len(answer["tracks"][0]["fragments"][0]) == 5
 
 
 def test_every_real_file_can_be_drawn(call, fixtures, tmp_path):
@@ -121,19 +121,19 @@ def test_long_files_stay_small(call, tmp_path):
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_index_is_drawn_or_refused(index):
     try:
-        found = series(index, "any.mp4")
+        plotted = series(index, "any.mp4")
     except InexactIndex:
         return
-    Checked(page(found, index))
+    Checked(page(plotted, index))
 
 
 def test_a_track_without_samples_beside_one_with_some(tmp_path):
     pytest.importorskip("matplotlib")
     from fragdex.cli.plot import draw
 
-    found = series(index_of(movie(tracks=2)), "a.mp4")
-    nothing = replace(found.lanes[1], times=np.zeros(0), positions=np.zeros(0, np.int64))
-    found = replace(found, lanes=(found.lanes[0], nothing))
-    assert draw(found, "png").startswith(b"\x89PNG")
-    only = replace(found, lanes=(nothing,))
+    plotted = series(index_of(movie(tracks=2)), "a.mp4")
+    nothing = replace(plotted.lanes[1], times=np.zeros(0), positions=np.zeros(0, np.int64))
+    plotted = replace(plotted, lanes=(plotted.lanes[0], nothing))
+    assert draw(plotted, "png").startswith(b"\x89PNG")
+    only = replace(plotted, lanes=(nothing,))
     assert draw(only, "png").startswith(b"\x89PNG")

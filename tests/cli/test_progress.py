@@ -21,12 +21,12 @@ def seen(**streams):
     """What a program writes to a terminal, without colours; `streams` go elsewhere."""
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
-    said = []
+    output = []
 
     def listen():
         try:
             while data := os.read(ours, 65536):
-                said.append(data)
+                output.append(data)
         except OSError:  # the other end is closed
             pass
 
@@ -41,7 +41,7 @@ def seen(**streams):
     os.close(theirs)
     listener.join()
     os.close(ours)
-    return done, re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", b"".join(said).decode())
+    return done, re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", b"".join(output).decode())
 
 
 def test_a_bar_tells_what_is_done_of_how_many():

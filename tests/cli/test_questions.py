@@ -22,12 +22,12 @@ def test_seek_says_what_the_library_says(run, files):
 
 def test_seek_in_json(call, files):
     hit = json.loads(call("seek", "b.mp4", "0.5", "--json", "-t", "2").out)["hits"][0]
-    found = fragdex.index(files["b.mp4"]).track(2).seek(0.5)
+    expected = fragdex.index(files["b.mp4"]).track(2).seek(0.5)
     assert (hit["start"], hit["stop"], hit["sample"], hit["time"]) == (
-        found.range.start,
-        found.range.stop,
-        found.sample,
-        found.time.seconds,
+        expected.range.start,
+        expected.range.stop,
+        expected.sample,
+        expected.time.seconds,
     )
 
 
@@ -35,13 +35,13 @@ def test_seek_until_says_where_its_bytes_do_not_play(call, files):
     ran = call("seek", "progressive.mp4", "0", "--stop", "0.4")
     assert ran.out.startswith("init  bytes=0-")
     assert "progressive.mp4: these bytes do not play alone" in ran.err
-    told = [
+    answers = [
         json.loads(call("seek", n, "0", "-u", "1", "--json").out)
         for n in ("a.mp4", "progressive.mp4")
     ]
-    assert [one["plays"] for one in told] == [True, False]
-    assert told[0]["obstacle"] == ""
-    assert "fragdex.clip(" in told[1]["obstacle"]
+    assert [one["plays"] for one in answers] == [True, False]
+    assert answers[0]["obstacle"] == ""
+    assert "fragdex.clip(" in answers[1]["obstacle"]
 
 
 def test_seek_until_gives_the_bytes_to_fetch(call, files):
@@ -52,8 +52,8 @@ def test_seek_until_gives_the_bytes_to_fetch(call, files):
         *(f"init  {part.header}" for part in span.init),
         *(f"media {part.header}" for part in span.media),
     ]
-    told = json.loads(call("seek", "b.mp4", "0.2", "--stop", "end", "--json").out)
-    assert told["media"][-1]["stop"] == len(files["b.mp4"])
+    answer = json.loads(call("seek", "b.mp4", "0.2", "--stop", "end", "--json").out)
+    assert answer["media"][-1]["stop"] == len(files["b.mp4"])
 
 
 def test_times_outside_are_marked(call, files):
@@ -69,8 +69,8 @@ def test_a_span_that_reaches_outside_says_so(call, files):
     assert "nearest bytes" in call("seek", "a.mp4", "60", "--stop", "90").err
     assert "clamped" in call("seek", "a.mp4", "--stop", "1", "--", "-1").err
     for until, clamped in (("90", True), ("0.6", False), ("end", False)):
-        told = json.loads(call("seek", "a.mp4", "0.5", "--stop", until, "--json").out)
-        assert told["clamped"] is clamped
+        answer = json.loads(call("seek", "a.mp4", "0.5", "--stop", until, "--json").out)
+        assert answer["clamped"] is clamped
     assert call("seek", "a.mp4", "0.5", "--stop", "end").err == ""
     # what the tracks that were not asked for play does not count
     assert call("seek", "b.mp4", "0", "--stop", "end", "-t", "2").err == ""
@@ -96,12 +96,12 @@ def test_a_saved_index_answers_like_its_file(call, files, form):
 
 
 def test_plan_says_what_is_read_and_why(call, files):
-    told = json.loads(call("plan", "b.mp4", "0.5", "--json").out)
-    made = fragdex.index(files["b.mp4"]).plan(0.5)
-    assert (told["requests"], told["bytes"]) == (made.requests, made.bytes)
-    assert told["samples"] == {str(track): count for track, count in made.samples.items()}
+    answer = json.loads(call("plan", "b.mp4", "0.5", "--json").out)
+    plan = fragdex.index(files["b.mp4"]).plan(0.5)
+    assert (answer["requests"], answer["bytes"]) == (plan.requests, plan.bytes)
+    assert answer["samples"] == {str(track): count for track, count in plan.samples.items()}
     words = call("plan", "b.mp4", "0.5").out
-    assert all(f"  {sentence}\n" in words for sentence in made.why)
+    assert all(f"  {sentence}\n" in words for sentence in plan.why)
     assert "initialization segment" in words
 
 
@@ -120,19 +120,19 @@ def test_info_says_what_a_player_wants_to_know(call, fixtures):
     assert any("25 fps" in line and "kbit/s (peak " in line for line in lines)
     assert any("fra, not enabled, alternate group 1" in line for line in lines)
     assert "  chapter 1.000 second" in call("info", fixtures / "chapters.mp4").lines
-    told = json.loads(call("info", fixtures / "ntsc.mp4", "--json").out)["periods"][0]["tracks"][0]
-    assert told["frame_rate"] == pytest.approx(30000 / 1001)
-    assert told["bit_rate"] < told["peak_bit_rate"]
-    assert told["rotation"] == 0
+    track = json.loads(call("info", fixtures / "ntsc.mp4", "--json").out)["periods"][0]["tracks"][0]
+    assert track["frame_rate"] == pytest.approx(30000 / 1001)
+    assert track["bit_rate"] < track["peak_bit_rate"]
+    assert track["rotation"] == 0
 
 
 def test_info_in_json_has_everything(call, fixtures):
-    told = json.loads(call("info", fixtures / "two-inits.mp4", "--json").out)
-    assert len(told["periods"]) == 2
-    track = told["periods"][0]["tracks"][0]
+    answer = json.loads(call("info", fixtures / "two-inits.mp4", "--json").out)
+    assert len(answer["periods"]) == 2
+    track = answer["periods"][0]["tracks"][0]
     assert track["codec"].startswith("avc1.")
     assert track["width"] == 64
-    assert told["complete"] is True
+    assert answer["complete"] is True
 
 
 def test_periods_are_told_apart(call, fixtures):
@@ -169,10 +169,12 @@ def test_a_verified_seek_goes_back_to_where_a_decoder_can_start(run, call, tmp_p
             assert "from 1.440000 s" in ran.out
             assert ran.lines[0].endswith("sample 36")
         assert "sample 43" in call("seek", str(media), "1.7", "-t", "1").out
-        told = call("seek", str(media), "1.7", "--stop", "1.8", "-t", "1", "--verified", "--json")
+        verified = call(
+            "seek", str(media), "1.7", "--stop", "1.8", "-t", "1", "--verified", "--json"
+        )
         span = fragdex.index(media).span("1.44", "1.8", tracks=[1])
-        found = [(part["start"], part["stop"]) for part in json.loads(told.out)["media"]]
-        assert found == [(part.start, part.stop) for part in span.media]
+        ranges = [(part["start"], part["stop"]) for part in json.loads(verified.out)["media"]]
+        assert ranges == [(part.start, part.stop) for part in span.media]
     # the pictures that it looks at count in the same budget as the index
     spent = fragdex.index(media, max_bytes=10**9).how.bytes_read
     ran = run("seek", str(media), "1.7", "-t", "1", "--verified", "--max-bytes", str(spent))

@@ -12,8 +12,8 @@ BROKEN, GOOD = FIXTURES / "cut-moov-last.mp4", FIXTURES / "moov-last.mp4"
 def test_the_mended_film_is_written(call, tmp_path):
     ran = call("repair", BROKEN, "--like", GOOD, "-o", "mended.mp4")
     assert (ran.code, ran.err) == (0, "")
-    made = fragdex.repair(BROKEN, GOOD)
-    assert (tmp_path / "mended.mp4").read_bytes() == made.view.read()
+    repaired = fragdex.repair(BROKEN, GOOD)
+    assert (tmp_path / "mended.mp4").read_bytes() == repaired.view.read()
     assert ran.lines[0].startswith("mended.mp4: ")
     assert ran.lines[0].endswith(", nothing lost")
     assert ran.lines[1].startswith("track 1: video avc1.64000A, 50 samples (50 proved), ")

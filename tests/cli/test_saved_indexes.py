@@ -22,10 +22,10 @@ INITS = {
 
 
 def real_files():
-    found = [*FIXTURES.iterdir(), *(FIXTURES / "made").iterdir()]
+    paths = [*FIXTURES.iterdir(), *(FIXTURES / "made").iterdir()]
     if CORPUS:
-        found += Path(CORPUS).iterdir()
-    return sorted(path for path in found if path.is_file() and path.suffix in SUFFIXES)
+        paths += Path(CORPUS).iterdir()
+    return sorted(path for path in paths if path.is_file() and path.suffix in SUFFIXES)
 
 
 @pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name)

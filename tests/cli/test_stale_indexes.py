@@ -41,8 +41,8 @@ def test_a_file_of_another_size(call, saved, command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_file_with_another_date(call, saved, command):
     """The same bytes, as verify finds: they are taken where the user says so."""
-    found = saved.stat()
-    os.utime(saved, ns=(found.st_atime_ns, found.st_mtime_ns + 1))
+    status = saved.stat()
+    os.utime(saved, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
     ran = call(*COMMANDS[command])
     assert (ran.code, ran.out) == (2, "")
     assert "--ignore-mtime" in ran.err

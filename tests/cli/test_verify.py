@@ -77,9 +77,9 @@ def test_an_index_of_another_file_fails_with_1(run, files):
     ran = run("verify", "b.mp4", "x.fidx")
     assert ran.code == 1
     assert ran.lines[-1].startswith("x.fidx: FAILED, ")
-    told = json.loads(run("verify", "b.mp4", "x.fidx", "--json").out)
-    assert told["ok"] is False
-    assert "size" in {difference["code"] for difference in told["differences"]}
+    answer = json.loads(run("verify", "b.mp4", "x.fidx", "--json").out)
+    assert answer["ok"] is False
+    assert "size" in {difference["code"] for difference in answer["differences"]}
 
 
 def test_other_bytes_of_the_same_shape_are_told_by_the_md5(call, files, tmp_path):
@@ -137,9 +137,9 @@ def test_each_kind_of_difference(files):
         ({"duration": table.duration + 1}, {"duration"}),
         ({"sample_count": table.sample_count + 1}, {"sample_count"}),
     ):
-        found = differences(changed(true, **columns), true)
-        assert {finding.code for finding in found} == codes
-        assert all(finding.track == 1 for finding in found)
+        findings = differences(changed(true, **columns), true)
+        assert {finding.code for finding in findings} == codes
+        assert all(finding.track == 1 for finding in findings)
 
 
 def test_twice_and_fewer(files):
@@ -181,9 +181,11 @@ def test_the_proof_of_a_view(call, files, tmp_path):
     """Whoever trusts the root of the source needs no source."""
     assert call("index", "b.mp4", "--digests", "-o", "b.fidx").code == 0
     root = fragdex.open_index(tmp_path / "b.fidx").digests.root.hex()
-    made = call("extract", "b.fidx", "0", "end", "--keep-times", "-o", "c.mp4", "--proof", "c.json")
-    assert made.code == 0, made.err
-    assert "proved (c.json)" in made.out
+    extracted = call(
+        "extract", "b.fidx", "0", "end", "--keep-times", "-o", "c.mp4", "--proof", "c.json"
+    )
+    assert extracted.code == 0, extracted.err
+    assert "proved (c.json)" in extracted.out
     (tmp_path / "b.mp4").unlink()
     ran = call("verify", "c.mp4", "c.json", "--root", root.upper())
     assert (ran.code, ran.out, ran.err) == (0, "c.json: OK\n", "")

@@ -26,33 +26,33 @@ def test_a_kind(call, files, tmp_path, kind, name):
     options, asked = ASKED[kind]
     ran = call("view", name, "--kind", kind, *options, "-o", "made.mp4")
     assert (ran.code, ran.err) == (0, "")
-    made = described(fragdex.index(tmp_path / name, exact=True), kind, **asked)
-    assert (tmp_path / "made.mp4").read_bytes() == made.read()
-    assert ran.out.startswith(f"made.mp4: {kind} of {name}, {made.media_type}, ")
+    view = described(fragdex.index(tmp_path / name, exact=True), kind, **asked)
+    assert (tmp_path / "made.mp4").read_bytes() == view.read()
+    assert ran.out.startswith(f"made.mp4: {kind} of {name}, {view.media_type}, ")
 
 
 def test_a_clip_from_its_sync_sample(call, files, tmp_path):
     options = ["--kind", "clip", "--start", "0.25", "--inexact"]
     assert call("view", "progressive.mp4", *options, "-o", "made.mp4").code == 0
-    made = fragdex.index(tmp_path / "made.mp4")
-    assert made.how.method == "boxes"
+    index = fragdex.index(tmp_path / "made.mp4")
+    assert index.how.method == "boxes"
     source = fragdex.index(files["progressive.mp4"])
     length = source.duration - source.track(1).seek(0.25).time.seconds
-    assert made.duration == pytest.approx(length, abs=0.05)
+    assert index.duration == pytest.approx(length, abs=0.05)
 
 
 def test_the_answer_as_json(call, files, tmp_path):
     ran = call("view", "a.mp4", "b.mp4", "--json", "-o", "made/", "--jobs", "2")
-    found = [json.loads(line) for line in ran.lines]
-    assert [one["file"] for one in found] == ["a.mp4", "b.mp4"]
-    made = fragdex.view(fragdex.index(tmp_path / "b.mp4", exact=True))
-    assert found[1] == {
+    answers = [json.loads(line) for line in ran.lines]
+    assert [one["file"] for one in answers] == ["a.mp4", "b.mp4"]
+    view = fragdex.view(fragdex.index(tmp_path / "b.mp4", exact=True))
+    assert answers[1] == {
         "file": "b.mp4",
         "view": os.path.join("made", "b.mp4"),
         "kind": "fragmented",
-        "media_type": made.media_type,
-        "size": made.size,
-        "etag": made.etag,
+        "media_type": view.media_type,
+        "size": view.size,
+        "etag": view.etag,
         "findings": [],
     }
 
@@ -107,8 +107,8 @@ def test_files_one_behind_the_other(call, files, tmp_path):
     starts = ["--starts", "1,0:10,20"]
     ran = call("view", *names, "--kind", "timeline", "-o", "late.mp4", *starts)
     assert ran.out.startswith("late.mp4: timeline of a.mp4 and 2 more, video/mp4; ")
-    made = fragdex.join(indexes, starts=[1, 10, 20])
-    assert (tmp_path / "late.mp4").read_bytes() == made.read()
+    view = fragdex.join(indexes, starts=[1, 10, 20])
+    assert (tmp_path / "late.mp4").read_bytes() == view.read()
 
 
 def test_a_timeline_that_cannot_be(call, files):

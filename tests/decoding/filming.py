@@ -69,14 +69,14 @@ def with_several_sets():
     other[10] = sets[1] + other[10]
     plain[20] = sets[0] + plain[20]
     file = io.BytesIO()
-    with av.open(io.BytesIO(films[0])) as template, av.open(file, "w", format="mp4") as made:
-        stream = made.add_stream_from_template(template.streams.video[0])
+    with av.open(io.BytesIO(films[0])) as template, av.open(file, "w", format="mp4") as out:
+        stream = out.add_stream_from_template(template.streams.video[0])
         for number, data in enumerate(plain[:10] + other[10:20] + plain[20:]):
             packet = av.Packet(data)
             packet.stream, packet.time_base = stream, Fraction(1, 25)
             packet.pts = packet.dts = number
             packet.duration, packet.is_keyframe = 1, number % 10 == 0
-            made.mux_one(packet)
+            out.mux_one(packet)
     return file.getvalue()
 
 

@@ -190,10 +190,10 @@ def test_only_what_is_needed_is_read_over_http():
     with RangeServer(data) as server, fragdex.open_source(server.url) as source:
         index = fragdex.index(source, exact=True)
         spent, asked = source.bytes_read, source.requests
-        found = fragdex.decoding.audio(index, source, 3, 4)
+        sound = fragdex.decoding.audio(index, source, 3, 4)
         spent, asked = source.bytes_read - spent, source.requests - asked
-    assert found.any()
-    assert np.array_equal(found, fragdex.decoding.audio(index, data, 3, 4))
+    assert sound.any()
+    assert np.array_equal(sound, fragdex.decoding.audio(index, data, 3, 4))
     assert spent < len(data) * 0.8
     assert asked < 12
 
@@ -203,10 +203,10 @@ def test_an_index_by_mfra_gives_the_same_sound():
     with RangeServer(data) as server, fragdex.open_source(server.url) as source:
         index = fragdex.index(source)
         assert index.how.method == "mfra"
-        found = fragdex.decoding.audio(index, source, 3, 4)
-    assert found.any()
+        sound = fragdex.decoding.audio(index, source, 3, 4)
+    assert sound.any()
     assert np.array_equal(
-        found, fragdex.decoding.audio(fragdex.index(data, exact=True), data, 3, 4)
+        sound, fragdex.decoding.audio(fragdex.index(data, exact=True), data, 3, 4)
     )
 
 
@@ -217,19 +217,19 @@ def test_a_late_start_is_silence_before_it(name):
     track = next(t for t in index.tracks if t.kind == "audio")
     begin = track.start.seconds
     assert begin > 6.9
-    found = fragdex.decoding.audio(index, path, 0, 9)
-    assert not found[: int(begin * 16000) - 100].any()
-    assert found[int(begin * 16000) + 1600 :].any()
+    sound = fragdex.decoding.audio(index, path, 0, 9)
+    assert not sound[: int(begin * 16000) - 100].any()
+    assert sound[int(begin * 16000) + 1600 :].any()
 
 
 def test_what_the_edit_list_hides_is_not_heard():
     path = FIXTURES / "aac.m4a"
     index = fragdex.index(path, exact=True)
     assert index.tracks[0].shift == -1024
-    found = fragdex.decoding.audio(index, path, -1, 3)
-    assert not found[:16000].any()
-    assert found[16000:16100].any()
-    assert not found[48000:].any()  # the list ends at 2 s, the last frame lasts longer
+    sound = fragdex.decoding.audio(index, path, -1, 3)
+    assert not sound[:16000].any()
+    assert sound[16000:16100].any()
+    assert not sound[48000:].any()  # the list ends at 2 s, the last frame lasts longer
 
 
 def test_three_tracks_are_told_apart():
@@ -246,8 +246,8 @@ def test_three_tracks_are_told_apart():
 def test_surround_is_mixed_without_clipping():
     path = FIXTURES / "surround.mp4"
     index = fragdex.index(path, exact=True)
-    found = fragdex.decoding.audio(index, path, 0, 0.5, dtype=np.float32, channels=2)
-    assert 0 < np.abs(found).max() <= 1
+    sound = fragdex.decoding.audio(index, path, 0, 0.5, dtype=np.float32, channels=2)
+    assert 0 < np.abs(sound).max() <= 1
 
 
 def with_ticks(data: bytes, timescale: int) -> bytes:
@@ -277,18 +277,18 @@ def test_ticks_coarser_than_samples_leave_no_holes():
     again = fragdex.index(coarse, exact=True)
     assert again.tracks[0].timescale == 1000
     options = {"rate": 44100, "dtype": np.float32}
-    found = fragdex.decoding.audio(again, coarse, 0, SECONDS, **options)
+    sound = fragdex.decoding.audio(again, coarse, 0, SECONDS, **options)
     whole = fragdex.decoding.audio(index, data, -1024 / 44100, SECONDS - 1024 / 44100, **options)
-    whole[:1024] = found[:1024]  # hidden by the edit list
+    whole[:1024] = sound[:1024]  # hidden by the edit list
     # A tick is 44 samples: blocks begin at the nearest one, and what lies between is held.
     for second in range(SECONDS - 1):
         part = whole[second * 44100 + 2000 : second * 44100 + 12000]
         near = [
-            np.abs(found[second * 44100 + 2000 + late :][:10000] - part).max()
+            np.abs(sound[second * 44100 + 2000 + late :][:10000] - part).max()
             for late in range(-60, 61)
         ]
         assert min(near) < 1e-6
-    assert (found[2000:] == 0).mean() < 0.001
+    assert (sound[2000:] == 0).mean() < 0.001
 
 
 # ---- what cannot be decoded -----------------------------------------------------------------
@@ -310,10 +310,10 @@ def test_encrypted_sound_is_refused_with_its_time(name):
     path = FIXTURES / name
     index = fragdex.index(path, exact=True)
     track = next(t for t in index.tracks if t.kind == "audio")
-    with pytest.raises(UndecodableMedia, match="encrypted") as told:
+    with pytest.raises(UndecodableMedia, match="encrypted") as raised:
         fragdex.decoding.audio(index, path, 0.5, 1)
-    assert told.value.start is not None
-    assert (told.value.start, told.value.stop) == (0.5, 1)
+    assert raised.value.start is not None
+    assert (raised.value.start, raised.value.stop) == (0.5, 1)
     with AudioReader(index, path) as reader:
         assert not reader.read(0, 1).any()
         (gap,) = reader.gaps(0, 1)

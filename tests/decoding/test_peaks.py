@@ -66,11 +66,11 @@ def expected(samples, per_pixel, bits, split):
 def test_of_pcm_the_values_are_audiowaveforms(per_pixel, bits, split):
     samples = sound()
     data = film(samples)
-    made = fragdex.decoding.peaks(
+    waveform = fragdex.decoding.peaks(
         fragdex.index(data), data, samples_per_pixel=per_pixel, bits=bits, split=split
     )
-    assert np.array_equal(made.values, expected(samples, per_pixel, bits, split))
-    assert (made.rate, made.bits, made.gaps) == (RATE, bits, ())
+    assert np.array_equal(waveform.values, expected(samples, per_pixel, bits, split))
+    assert (waveform.rate, waveform.bits, waveform.gaps) == (RATE, bits, ())
 
 
 @pytest.mark.parametrize("channels", [1, 2, 6])
@@ -90,21 +90,27 @@ def test_of_other_codecs_they_are_those_of_another_decoder(name):
     path = FIXTURES / name
     index = fragdex.index(path)
     track = next(t for t in index.tracks if t.kind == "audio")
-    made = fragdex.decoding.peaks(index, path, samples_per_pixel=512, bits=16, split=True)
+    peaks = fragdex.decoding.peaks(index, path, samples_per_pixel=512, bits=16, split=True)
     whole = fragdex.decoding.audio(
-        index, path, 0, track.stop, rate=made.rate, channels=made.values.shape[1], dtype=np.float32
-    ).reshape(-1, made.values.shape[1])
+        index,
+        path,
+        0,
+        track.stop,
+        rate=peaks.rate,
+        channels=peaks.values.shape[1],
+        dtype=np.float32,
+    ).reshape(-1, peaks.values.shape[1])
     as_ints = np.clip(np.rint(whole * 32768), -32768, 32767).astype(np.int16)
     reference = expected(as_ints, 512, 16, True)
-    count = min(len(made.values), len(reference))
-    assert abs(len(made.values) - len(reference)) <= 1
+    count = min(len(peaks.values), len(reference))
+    assert abs(len(peaks.values) - len(reference)) <= 1
     # a decoder warmed up in two seconds differs from one that ran on by some 1e-4 of full scale
-    assert np.abs(made.values[: count - 1] - reference[: count - 1]).max() <= 32
+    assert np.abs(peaks.values[: count - 1] - reference[: count - 1]).max() <= 32
 
 
 def test_aac_beside_the_frames_of_pyav():
     data = film(sound(5), "aac", "mp4")
-    made = fragdex.decoding.peaks(
+    waveform = fragdex.decoding.peaks(
         fragdex.index(data), data, samples_per_pixel=256, bits=16, split=True
     )
     with av.open(io.BytesIO(data)) as container:
@@ -114,8 +120,8 @@ def test_aac_beside_the_frames_of_pyav():
     reference = expected(
         np.clip(np.rint(whole.T * 32768), -32768, 32767).astype(np.int16), 256, 16, True
     )
-    assert len(made.values) == -(-5 * RATE // 256)
-    assert np.array_equal(made.values[:-1], reference[: len(made.values) - 1])
+    assert len(waveform.values) == -(-5 * RATE // 256)
+    assert np.array_equal(waveform.values[:-1], reference[: len(waveform.values) - 1])
 
 
 def test_several_zooms_of_one_pass_equal_those_asked_for_alone():
@@ -133,13 +139,13 @@ def test_several_zooms_of_one_pass_equal_those_asked_for_alone():
 @pytest.mark.parametrize("split", [True, False])
 def test_both_forms_say_the_same(bits, split):
     data = film(sound(1))
-    made = fragdex.decoding.peaks(fragdex.index(data), data, bits=bits, split=split)
-    binary = made.dat()
+    waveform = fragdex.decoding.peaks(fragdex.index(data), data, bits=bits, split=split)
+    binary = waveform.dat()
     version, flags, rate, per_pixel, length, channels = struct.unpack_from("<iIiiIi", binary)
     assert (version, flags, rate, per_pixel) == (2, bits == 8, RATE, 256)
     values = np.frombuffer(binary[24:], f"<i{bits // 8}").reshape(length, channels, 2)
-    assert np.array_equal(values, made.values)
-    text = json.loads(made.json())
+    assert np.array_equal(values, waveform.values)
+    text = json.loads(waveform.json())
     assert list(text) == [
         "version", "channels", "sample_rate", "samples_per_pixel", "bits", "length", "data"
     ]  # fmt: skip
@@ -152,11 +158,11 @@ def test_what_begins_late_begins_with_silence():
     index = fragdex.index(path)
     track = next(t for t in index.tracks if t.kind == "audio")
     assert track.start.seconds > 0.2
-    made = fragdex.decoding.peaks(index, path, samples_per_pixel=100)
-    silent = int(track.start.seconds * made.rate / 100) - 1
+    waveform = fragdex.decoding.peaks(index, path, samples_per_pixel=100)
+    silent = int(track.start.seconds * waveform.rate / 100) - 1
     assert silent > 5
-    assert not made.values[:silent].any()
-    assert made.values[silent:].any()
+    assert not waveform.values[:silent].any()
+    assert waveform.values[silent:].any()
 
 
 @pytest.mark.parametrize(
@@ -203,13 +209,13 @@ def test_a_file_that_ends_too_early_is_silent_from_there_on_and_says_so():
     init = b"".join(data[part.start : part.stop] for part in index.periods[0].init)
     table = index.tracks[0].samples
     cut = data[: int(table.offset[len(table) // 2])]
-    made = fragdex.decoding.peaks(index, cut, init=init)
-    assert made.gaps[0].reason == "missing from the file"
-    assert abs(made.gaps[0].start - 2) < 0.1
-    assert len(made.values) == -(-4 * RATE // 256)
-    half = len(made.values) // 2
-    assert made.values[10 : half - 10].any()
-    assert not made.values[half + 10 :].any()
+    waveform = fragdex.decoding.peaks(index, cut, init=init)
+    assert waveform.gaps[0].reason == "missing from the file"
+    assert abs(waveform.gaps[0].start - 2) < 0.1
+    assert len(waveform.values) == -(-4 * RATE // 256)
+    half = len(waveform.values) // 2
+    assert waveform.values[10 : half - 10].any()
+    assert not waveform.values[half + 10 :].any()
 
 
 def test_a_track_that_claims_to_last_for_years_is_refused(monkeypatch):
@@ -234,10 +240,10 @@ def test_loudness_of_a_sine(rate, layout):
     wave = 10 ** (-23 / 20) * np.sin(2 * np.pi * 1000 * np.arange(10 * rate) / rate)
     samples = np.repeat(np.rint(wave * 32768).astype(np.int16)[:, None], channels, axis=1)
     data = film(samples, rate=rate, layout=layout)
-    found = fragdex.decoding.loudness(fragdex.index(data), data)
-    assert abs(found.integrated - (-23 if channels == 2 else -26)) <= 0.15
-    assert found.range <= 0.2
-    assert abs(found.true_peak + 23) <= 0.3
+    loudness = fragdex.decoding.loudness(fragdex.index(data), data)
+    assert abs(loudness.integrated - (-23 if channels == 2 else -26)) <= 0.15
+    assert loudness.range <= 0.2
+    assert abs(loudness.true_peak + 23) <= 0.3
 
 
 def test_loudness_range():
@@ -250,5 +256,5 @@ def test_loudness_range():
 
 def test_silence_has_no_loudness():
     data = film(np.zeros((RATE, 2), np.int16))
-    found = fragdex.decoding.loudness(fragdex.index(data), data)
-    assert (found.integrated, found.range, found.true_peak) == (None, None, None)
+    loudness = fragdex.decoding.loudness(fragdex.index(data), data)
+    assert (loudness.integrated, loudness.range, loudness.true_peak) == (None, None, None)

@@ -44,8 +44,8 @@ def test_parameter_sets_of_later_samples_are_not_used_for_earlier_ones():
         for n in (3, 13, 5, 25, 16, 22, 0, 19, 29, 9):
             assert number_of(reader.at(Fraction(n, 25))) == n
     with KeyFrameReader(index, film) as reader:
-        found = [number_of(reader.near(seconds)) for seconds in (0.8, 0.4, 0, 0.4, 0.8)]
-        assert found == [20, 10, 0, 10, 20]
+        numbers = [number_of(reader.near(seconds)) for seconds in (0.8, 0.4, 0, 0.4, 0.8)]
+        assert numbers == [20, 10, 0, 10, 20]
 
 
 def test_before_the_first_and_after_the_last_picture_stand_these():

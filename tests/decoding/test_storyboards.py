@@ -93,9 +93,9 @@ def test_webvtt_is_read_by_another_parser():
         captions = webvtt.from_string(board.webvtt("a b/{}.jpg"))
         cues = list(board.cues)
     assert len(captions) == len(cues) == 14
-    for found, cue in zip(captions, cues, strict=True):
-        assert found.text == f"a%20b/{cue.sheet}.jpg#xywh={cue.x},{cue.y},{cue.width},{cue.height}"
-        assert abs(found.start_in_seconds - float(cue.start)) < 1
+    for shown, cue in zip(captions, cues, strict=True):
+        assert shown.text == f"a%20b/{cue.sheet}.jpg#xywh={cue.x},{cue.y},{cue.width},{cue.height}"
+        assert abs(shown.start_in_seconds - float(cue.start)) < 1
     assert captions[-1].end == "00:00:45.000"
     assert captions[1].start == "00:00:03.333"
 
@@ -120,11 +120,11 @@ def test_the_hls_image_playlist_and_its_line():
         "sheet-0.jpg", "sheet-1.jpg", "sheet-2.jpg"
     ]  # fmt: skip
     peak = max(8 * size / span for size, span in zip(sizes, spans, strict=True))
-    found = re.fullmatch(
+    match = re.fullmatch(
         r'#EXT-X-IMAGE-STREAM-INF:BANDWIDTH=(\d+),RESOLUTION=64x36,CODECS="jpeg",URI="x.m3u8"', line
     )
-    assert found
-    assert peak <= int(found[1]) <= peak + 1
+    assert match
+    assert peak <= int(match[1]) <= peak + 1
 
 
 def test_the_adaptation_set():

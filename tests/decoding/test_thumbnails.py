@@ -25,12 +25,12 @@ from fragdex.sources import open_source
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
-def opened(made):
-    return np.asarray(Image.open(io.BytesIO(made.data)).convert("RGB"))
+def opened(picture):
+    return np.asarray(Image.open(io.BytesIO(picture.data)).convert("RGB"))
 
 
-def number_of(made):
-    return number_in(opened(made)[:, :, 1])
+def number_of(picture):
+    return number_in(opened(picture)[:, :, 1])
 
 
 def decoded(data, since):
@@ -63,13 +63,13 @@ def test_the_picture_is_the_nearest_key_frame_or_the_exact_one(fragmented, time,
 def test_the_pixels_are_those_of_another_decoder(name, time):
     data = (FIXTURES / name).read_bytes()
     index = fragdex.index(data)
-    made = fragdex.decoding.thumbnail(index, data, time, at="frame", format="png")
-    assert 0 <= time - made.time < 0.05
-    reference = decoded(data, made.time - index.track(1).start.fraction).astype(int)
-    found = opened(made).astype(int)
+    picture = fragdex.decoding.thumbnail(index, data, time, at="frame", format="png")
+    assert 0 <= time - picture.time < 0.05
+    reference = decoded(data, picture.time - index.track(1).start.fraction).astype(int)
+    pixels = opened(picture).astype(int)
     # the conversion of colours differs by a rounding; the picture does not
-    assert found.shape == reference.shape
-    assert np.abs(found - reference).mean() < 3
+    assert pixels.shape == reference.shape
+    assert np.abs(pixels - reference).mean() < 3
 
 
 @pytest.mark.parametrize("with_samples", [True, False])
@@ -80,8 +80,8 @@ def test_one_request_reads_the_key_frame_and_nothing_else(tmp_path, with_samples
     with open_source(film) as source:
         init = b"".join(source.read(part) for part in index.periods[0].init)
         requests, before = source.requests, source.bytes_read
-        made = fragdex.decoding.thumbnail(index, source, 800, init=init)
-        assert made.time == 800
+        picture = fragdex.decoding.thumbnail(index, source, 800, init=init)
+        assert picture.time == 800
         assert source.requests == requests + 1
         table = fragdex.index(film).track(1).samples
         key = int(np.flatnonzero(table.sync & (table.cts == table.cts.min() + 800 * 16384))[0])
@@ -109,20 +109,20 @@ def test_a_film_is_shown_as_its_matrix_says(name, exact):
 def test_pixels_are_made_square():
     film = numbered(4, Fraction(10), aspect="4/3")
     index = fragdex.index(film)
-    made = fragdex.decoding.thumbnail(index, film, 0)
-    assert (made.width, made.height) == (341, 48)
-    made = fragdex.decoding.thumbnail(index, film, 0, height=24)
-    assert (made.width, made.height) == (170, 24)
+    picture = fragdex.decoding.thumbnail(index, film, 0)
+    assert (picture.width, picture.height) == (341, 48)
+    picture = fragdex.decoding.thumbnail(index, film, 0, height=24)
+    assert (picture.width, picture.height) == (170, 24)
 
 
 @pytest.mark.parametrize("format", ["jpeg", "webp", "avif", "png"])
 def test_formats(format):
     film = numbered(8, Fraction(4), size=(256, 64))
-    made = fragdex.decoding.thumbnail(fragdex.index(film), film, 1.25, at="frame", format=format)
-    picture = Image.open(io.BytesIO(made.data))
-    assert (picture.format, picture.size) == (format.upper(), (made.width, made.height))
-    assert made.media_type == f"image/{format}" == picture.get_format_mimetype()
-    assert number_of(made) == 5
+    still = fragdex.decoding.thumbnail(fragdex.index(film), film, 1.25, at="frame", format=format)
+    picture = Image.open(io.BytesIO(still.data))
+    assert (picture.format, picture.size) == (format.upper(), (still.width, still.height))
+    assert still.media_type == f"image/{format}" == picture.get_format_mimetype()
+    assert number_of(still) == 5
 
 
 def test_quality_changes_the_size():
@@ -148,18 +148,18 @@ def test_quality_changes_the_size():
 )
 def test_sizes(asked, size):
     film = numbered(2, Fraction(10))
-    made = fragdex.decoding.thumbnail(fragdex.index(film), film, 0, **asked)
-    assert (made.width, made.height) == size
-    assert Image.open(io.BytesIO(made.data)).size == size
+    picture = fragdex.decoding.thumbnail(fragdex.index(film), film, 0, **asked)
+    assert (picture.width, picture.height) == size
+    assert Image.open(io.BytesIO(picture.data)).size == size
 
 
 def test_cover_shows_the_middle():
     film = numbered(256, Fraction(64), keys=1, fragmented=False)
     # picture 192 has its bits 6 and 7 set: the two columns left of the middle
-    made = fragdex.decoding.thumbnail(
+    picture = fragdex.decoding.thumbnail(
         fragdex.index(film), film, 3, width=64, height=48, fit="cover", format="png"
     )
-    row = opened(made)[24, :, 1] > 125
+    row = opened(picture)[24, :, 1] > 125
     assert row[1:31].all()
     assert not row[33:63].any()
 
@@ -275,9 +275,9 @@ def test_damage_that_ffmpeg_calls_want_of_memory_is_damage(count):
     at = film.index(b"dref")
     damaged = film[:at] + b"stts" + bytes(4) + count.to_bytes(4, "big") + film[at + 12 :]
     index = fragdex.index(film)
-    for made in (
+    for call in (
         lambda: fragdex.decoding.thumbnail(index, damaged, 0),
         lambda: fragdex.Frames(damaged, index)[0],
     ):
         with pytest.raises(UndecodableMedia, match="cannot read how track 1 is coded"):
-            made()
+            call()
