@@ -105,8 +105,8 @@ def test_an_empty_meta():
         assert build(parse_box(data)) == data
 
 
-def stsd(version, *found):
-    return box(b"stsd", struct.pack(">BxxxI", version, len(found)), *found)
+def stsd(version, *entries):
+    return box(b"stsd", struct.pack(">BxxxI", version, len(entries)), *entries)
 
 
 def sound(code, version, *parts):

@@ -144,7 +144,7 @@ def test_a_box_past_its_parent_says_where():
 def test_a_box_past_the_end_is_left_for_later():
     whole = box(b"ftyp", bytes(8))
     read = parse(whole + struct.pack(">I4s", 100, b"moof"))
-    assert [found.type for found in read] == ["ftyp"]
+    assert [box.type for box in read] == ["ftyp"]
     assert read[-1].stop == len(whole)
     with pytest.raises(TruncatedInput) as caught:
         parse(whole + struct.pack(">I4s", 100, b"moof"), strict=True)

@@ -57,24 +57,24 @@ def test_a_long_list_takes_no_more_memory_than_a_few_times_its_bytes(make) -> No
 @pytest.mark.parametrize("make", [elements, groups, levels])
 @given(st.integers(0, 3 * FEW))
 def test_a_long_list_is_what_a_tuple_would_be(make, half: int) -> None:
-    made = make(2 * half)
-    (box,) = parse(build([made]))
-    kept, found = entries_of(made), entries_of(box)
-    assert isinstance(found, LazyList if 2 * half > FEW else tuple)
-    assert tuple(found) == found[:] == kept
-    assert found == kept
-    assert len(found) == len(kept)
-    assert box == made
-    assert build([box]) == build([made])
+    items = make(2 * half)
+    (box,) = parse(build([items]))
+    kept, parsed = entries_of(items), entries_of(box)
+    assert isinstance(parsed, LazyList if 2 * half > FEW else tuple)
+    assert tuple(parsed) == parsed[:] == kept
+    assert parsed == kept
+    assert len(parsed) == len(kept)
+    assert box == items
+    assert build([box]) == build([items])
     assert pickle.loads(pickle.dumps(box)) == box  # noqa: S301
-    assert repr(found) == repr(kept)
+    assert repr(parsed) == repr(kept)
     if half:
-        assert found[-1] == kept[-1] == found[2 * half - 1]
-        assert found[1::3] == kept[1::3]
-        assert kept[0] in found
+        assert parsed[-1] == kept[-1] == parsed[2 * half - 1]
+        assert parsed[1::3] == kept[1::3]
+        assert kept[0] in parsed
     for outside in (2 * half, -2 * half - 1):
         with pytest.raises(IndexError):
-            found[outside]
+            parsed[outside]
 
 
 def test_an_entry_that_differs_makes_a_long_list_another() -> None:

@@ -84,7 +84,7 @@ def test_any_code_inside_a_reference_is_a_reference():
 
 
 def test_the_page_of_boxes_is_the_table(root):
-    made = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", "import make_boxes; print(make_boxes.page(), end='')"],
         cwd=root / "docs",
         env={"PYTHONPATH": str(root / "src"), "PYTHONUTF8": "1"},
@@ -93,4 +93,4 @@ def test_the_page_of_boxes_is_the_table(root):
         encoding="utf-8",
     ).stdout
     page = (root / "docs" / "boxes.md").read_text("utf-8")
-    assert page == made, "run python docs/make_boxes.py"
+    assert page == output, "run python docs/make_boxes.py"

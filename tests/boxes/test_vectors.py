@@ -422,8 +422,8 @@ def test_vector(code, parent, body, fields):
     read = parse_box(data, parent, strict=True)
     assert {name: row_tuples(read[name]) for name in fields} == fields
     given = dict(read.fields)
-    made = make_box(code, parent=parent, children=read.children, **given)
-    assert build(made) == data
+    built = make_box(code, parent=parent, children=read.children, **given)
+    assert build(built) == data
     wanted = {"flags": read.get("flags", 0), "version": read.get("version", 0)}
     named = fields | {name: wanted[name] for name in wanted if name in read}
     assert build(read.replace(**named)) == data

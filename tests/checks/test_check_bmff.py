@@ -133,13 +133,15 @@ def written(index, data):
 
 
 def in_fragments(index, data):
-    made = clip(index, lambda part: data[part.start : part.stop], 0.3, 1.2, keep_times=True)
-    return b"".join(p if isinstance(p, bytes) else data[p.start : p.stop] for p in made.pieces)
+    cut = clip(index, lambda part: data[part.start : part.stop], 0.3, 1.2, keep_times=True)
+    return b"".join(p if isinstance(p, bytes) else data[p.start : p.stop] for p in cut.pieces)
 
 
 def packaged(index, data, *, single_file):
-    made = fragdex.package(index, source=data, single_file=single_file)
-    parts = {name: made[name].read(source=data) for name in made if name.endswith((".mp4", ".m4s"))}
+    package = fragdex.package(index, source=data, single_file=single_file)
+    parts = {
+        name: package[name].read(source=data) for name in package if name.endswith((".mp4", ".m4s"))
+    }
     for name, part in parts.items():
         init = parts[f"{Path(name).parent}/init.mp4"] if name.endswith(".m4s") else b""
         yield part, init
@@ -165,5 +167,5 @@ def test_no_file_that_is_written_breaks_a_rule(name):
         for piece, init in pieces:
             if kind.startswith("faststart") and piece == data:
                 continue
-            found = [str(one) for one in check_bmff(piece, init) if one.rule not in own]
-            assert not found, kind
+            broken = [str(one) for one in check_bmff(piece, init) if one.rule not in own]
+            assert not broken, kind

@@ -183,9 +183,9 @@ ALSO = {
     ids=[f"{n}-{rule}" for n, (rule, _) in enumerate(BROKEN)],
 )
 def test_a_segment_that_breaks_a_rule_is_named_by_it(rule, segments):
-    found = rules(HEADER, segments)
-    assert rule in found
-    assert found - {rule} <= ALSO.get(rule, set())
+    broken = rules(HEADER, segments)
+    assert rule in broken
+    assert broken - {rule} <= ALSO.get(rule, set())
 
 
 def test_brand_cmf2_has_signed_composition_offsets():
@@ -219,10 +219,10 @@ def test_a_violation_names_segment_box_and_offset():
 
 def test_segments_of_a_known_packager_break_no_more_than_the_brands():
     names = ("dash-segment-1.m4s", "dash-segment-2.m4s")
-    found = rules(
+    broken = rules(
         (FIXTURES / "dash-init.mp4").read_bytes(), [(FIXTURES / n).read_bytes() for n in names]
     )
-    assert found == {"brand", "styp-brand"}
+    assert broken == {"brand", "styp-brand"}
 
 
 @given(st.data())

@@ -127,9 +127,9 @@ ALSO = {"id-twice": {"template-distinct"}, "one-address": {"profile"}}
 )
 def test_what_breaks_a_rule_is_named_by_it_alone(rule, text, old, new):
     assert old in text
-    found = rules(text.replace(old, new, 1))
-    assert rule in found
-    assert found - {rule} <= ALSO.get(rule, set())
+    broken = rules(text.replace(old, new, 1))
+    assert rule in broken
+    assert broken - {rule} <= ALSO.get(rule, set())
 
 
 def test_a_violation_names_the_path_of_its_element():

@@ -79,14 +79,14 @@ def source_of(path: Path) -> Source | None:
         if not track.sample_count or track.info.encryption:
             continue
         if track.kind == "video":
-            found = decoded_pictures(data, track.id, ignore_editlist="1")
+            decoded = decoded_pictures(data, track.id, ignore_editlist="1")
             samples = track.samples
             order = np.argsort(samples.cts, kind="stable").tolist()
-            if found is None or len(found) != len(order):
+            if decoded is None or len(decoded) != len(order):
                 continue  # no decoder, or damaged
             times = [track.presentation(int(samples.cts[n])).fraction for n in order]
             lasts = [Fraction(int(samples.duration[n]), track.timescale) for n in order]
-            rows = zip(times, lasts, (frame for _, frame in found), strict=True)
+            rows = zip(times, lasts, (frame for _, frame in decoded), strict=True)
             pictures[track.id] = list(rows)
         elif track.kind == "audio":
             heard = decoded_sound(data, track.id)
@@ -249,7 +249,7 @@ def compare_pictures(
     source: Source, got: Clip, track: fragdex.Track, out: bytes, result: Comparison
 ) -> None:
     # FFmpeg gives some pictures that are hidden, with times before 0.
-    found = [row for row in decoded_pictures(out, track.id) or [] if row[0] >= 0]
+    decoded = [row for row in decoded_pictures(out, track.id) or [] if row[0] >= 0]
     slack = Fraction(1, track.timescale) + Fraction(1, 1_000_000)
     original = next(t for t in source.index.tracks if t.id == track.id)
     if len(original.info.edits) > 2:
@@ -263,16 +263,16 @@ def compare_pictures(
     wanted = [
         (max(time, begin) - got.start, picture) for time, _, picture in rows if shown <= time < end
     ]
-    if len(wanted) == len(found) + 1 and wanted[-1][0] > end - got.start - slack:
+    if len(wanted) == len(decoded) + 1 and wanted[-1][0] > end - got.start - slack:
         wanted = wanted[:-1]  # shown for less than a tick
-    result.pictures += len(found)
-    if [picture for _, picture in found] != [picture for _, picture in wanted]:
+    result.pictures += len(decoded)
+    if [picture for _, picture in decoded] != [picture for _, picture in wanted]:
         result.wrong.append(
-            f"track {track.id}: {len(found)} pictures at {[float(t) for t, _ in found[:3]]}, "
+            f"track {track.id}: {len(decoded)} pictures at {[float(t) for t, _ in decoded[:3]]}, "
             f"not {len(wanted)} at {[float(t) for t, _ in wanted[:3]]}"
         )
-    elif any(abs(a - b) > slack for (a, _), (b, _) in zip(found, wanted, strict=True)):
-        gaps = [float(a - b) for (a, _), (b, _) in zip(found, wanted, strict=True)]
+    elif any(abs(a - b) > slack for (a, _), (b, _) in zip(decoded, wanted, strict=True)):
+        gaps = [float(a - b) for (a, _), (b, _) in zip(decoded, wanted, strict=True)]
         result.wrong.append(f"track {track.id}: pictures are {min(gaps)} to {max(gaps)} s off")
 
 

@@ -73,6 +73,6 @@ def test_the_shortest_span_shows_what_is_on_show(name, at, ticks):
 
 
 def test_there_is_something_to_compare():
-    found = [compare(path, 3) for path in PATHS if path.name in ("faststart.mp4", "frag-cmaf.mp4")]
-    assert all(one.pictures and one.sound and one.samples and one.lengths for one in found)
-    assert not any(one.wrong for one in found)
+    counts = [compare(path, 3) for path in PATHS if path.name in ("faststart.mp4", "frag-cmaf.mp4")]
+    assert all(one.pictures and one.sound and one.samples and one.lengths for one in counts)
+    assert not any(one.wrong for one in counts)

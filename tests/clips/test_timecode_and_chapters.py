@@ -54,11 +54,11 @@ def clipped(data, start, stop, **options):
     index = fragdex.index(data, exact=True)
     request = ClipRequest(start, stop, **options)
     with fragdex.open_source(data) as source:
-        view, made = clip_view(index, source, request)
+        view, clipped = clip_view(index, source, request)
         out = view.read(source=data)
     clip = fragdex.index(out, exact=True)
     shown = min(one.start.fraction for one in clip.tracks if one.kind in ("video", "audio"))
-    return view, out, clip, made.start - shown
+    return view, out, clip, clipped.start - shown
 
 
 @settings(max_examples=50)
@@ -77,13 +77,13 @@ def test_each_moment_of_a_clip_has_the_timecode_and_chapter_of_the_source(
     for time in (time - first for time in frames):
         if begin <= time < end - 2 * tick:
             # times of a clip are rounded to its ticks
-            found = [counter_at(out, clip, max(time + off, 0)) for off in (-tick, 0, tick)]
-            assert counter_at(data, source, first + time) in found
+            shown = [counter_at(out, clip, max(time + off, 0)) for off in (-tick, 0, tick)]
+            assert counter_at(data, source, first + time) in shown
     chapters, left = (one.periods[0].movie.chapters for one in (source, clip))
     for step in range(20):
         time = end * step / 20
-        found = {chapter_at(left, time + Fraction(off, 10**7)) for off in (-2, 0, 2)}
-        assert chapter_at(chapters, first + time) in found
+        shown = {chapter_at(left, time + Fraction(off, 10**7)) for off in (-2, 0, 2)}
+        assert chapter_at(chapters, first + time) in shown
     # references name tracks that are here
     ids = {one.id for one in clip.tracks}
     for tref in find_all(parse(out), "moov/trak/tref"):
@@ -151,12 +151,12 @@ def test_a_view_says_what_it_leaves_out():
         (none, "clip", ["track 9 (timecode)"]),
     ):
         index = fragdex.index(data, exact=True)
-        found = described(index, kind, source=data).findings
-        assert [one.partition(" is left out: ")[0] for one in found] == words
+        findings = described(index, kind, source=data).findings
+        assert [one.partition(" is left out: ")[0] for one in findings] == words
     for name, words in (("timecode.mov", "track 3 (timecode)"), ("chapters.mp4", "track 3 (text)")):
         path = FIXTURES / name
-        found = fragdex.package(fragdex.index(path, exact=True), source=path).findings
-        assert [one.partition(" is left out: ")[0] for one in found] == [words]
+        findings = fragdex.package(fragdex.index(path, exact=True), source=path).findings
+        assert [one.partition(" is left out: ")[0] for one in findings] == [words]
 
 
 def test_a_clip_of_whole_fragments_is_not_widened_by_its_timecode(fragmented_timecode):

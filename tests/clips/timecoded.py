@@ -29,8 +29,8 @@ def film(samples, *, scale, duration, frames, flags=0, late=None, chapters=(), *
     old = data[moov.offset : moov.stop]
     free = old[:4] + b"free" + old[8:]
     mdat = (8 + len(values)).to_bytes(4, "big") + b"mdat" + values
-    made = build(moov.replace(children=children))
-    return data[: moov.offset] + free + data[moov.stop :] + mdat + made
+    last = build(moov.replace(children=children))
+    return data[: moov.offset] + free + data[moov.stop :] + mdat + last
 
 
 def _refers(box):

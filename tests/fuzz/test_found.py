@@ -23,9 +23,9 @@ MANY = 1 << 22
 
 def changed(box, make):
     """A box and everything in it, rebuilt; `make` gives a box, None to keep it, () to drop it."""
-    made = make(box)
-    if made is not None:
-        return made
+    other = make(box)
+    if other is not None:
+        return other
     if not box.children:
         return box
     kept = (changed(child, make) for child in box.children)
@@ -185,14 +185,14 @@ def test_durations_beyond_every_column():
                 return make_box("elst", version=1, entries=[(1 << 63, 0, 1, 0)])
         return None
 
-    made = movie(edit=1000)
-    boxes = [changed(box, claim) for box in fragdex.boxes.parse(made)]
+    film = movie(edit=1000)
+    boxes = [changed(box, claim) for box in fragdex.boxes.parse(film)]
     assert any(box.find("trak/edts/elst") for box in boxes)
-    found = fragdex.index(build(boxes))
-    assert found.periods[0].movie.duration == 0
-    assert found.track(1).info.media_duration == 0
-    assert [edit.duration for edit in found.track(1).info.edits] == [0]
-    assert fidx.read(found.export("fidx")).track(1).info == found.track(1).info
+    index = fragdex.index(build(boxes))
+    assert index.periods[0].movie.duration == 0
+    assert index.track(1).info.media_duration == 0
+    assert [edit.duration for edit in index.track(1).info.edits] == [0]
+    assert fidx.read(index.export("fidx")).track(1).info == index.track(1).info
 
 
 @pytest.mark.parametrize("time", [2**61 + 1, 2**62, 2**63 - 1, 2**63, 2**63 + 2**61])

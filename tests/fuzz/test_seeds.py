@@ -51,8 +51,8 @@ def no_clock(monkeypatch):
 
 def some(target, count):
     """A few seeds, evenly taken."""
-    found = list(seeds.seeds(target))
-    return found[:: max(1, len(found) // count)]
+    every = list(seeds.seeds(target))
+    return every[:: max(1, len(every) // count)]
 
 
 @pytest.mark.parametrize("target", targets.TARGETS)

@@ -37,8 +37,8 @@ def table(rows: Any) -> bytes:
     >>> table([(1, 2)]).hex()
     '000000010000000100000002'
     """
-    found = np.asarray(rows, ">u4")
-    return numbers(len(found)) + found.tobytes()
+    table = np.asarray(rows, ">u4")
+    return numbers(len(table)) + table.tobytes()
 
 
 FTYP = box("ftyp", b"isom", numbers(0), b"isom")

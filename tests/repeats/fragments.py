@@ -218,8 +218,8 @@ def truns_of_many_flags(count: int) -> bytes:
         runs.append((flags | DATA_OFFSET, [v for flag, v in values.items() if flags & flag]))
 
     def lay(at: int) -> Iterable[bytes]:
-        made = (full("trun", numbers(1, at + n, *row), flags=f) for n, (f, row) in enumerate(runs))
-        return [traf(1, 0, *made)]
+        boxes = (full("trun", numbers(1, at + n, *row), flags=f) for n, (f, row) in enumerate(runs))
+        return [traf(1, 0, *boxes)]
 
     return init(1) + fragment(count, lay)
 

@@ -62,7 +62,7 @@ def declared() -> list[tuple[BoxLayout, str | None]]:
     >>> declared()[0][0].code
     'ftyp'
     """
-    found: list[tuple[BoxLayout, str | None]] = []
+    layouts: list[tuple[BoxLayout, str | None]] = []
     names = set()
     for entry in entries():
         if entry.declaration in names:
@@ -72,8 +72,8 @@ def declared() -> list[tuple[BoxLayout, str | None]]:
         parent = entry.parents[0] if entry.parents else None
         layout = layout_of(code, parent)
         if layout is not None:
-            found.append((layout, parent))
-    return found
+            layouts.append((layout, parent))
+    return layouts
 
 
 def field_values(kind: Any, fields: Mapping[str, Any], name: str = "") -> st.SearchStrategy[Any]:
@@ -145,13 +145,13 @@ def _whole(bits: int, signed: bool) -> st.SearchStrategy[int]:
 
 @st.composite
 def _records(draw: st.DrawFn, kind: Record, fields: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, inner, conditions in kind.fields:
-        scope = {**fields, **found}
+        scope = {**fields, **values}
         if not conditions or conditions["when"](scope):
             value = draw(field_values(inner, scope, name))
-            found.update(value if isinstance(inner, Bits) else {name: value})
-    return found
+            values.update(value if isinstance(inner, Bits) else {name: value})
+    return values
 
 
 @st.composite

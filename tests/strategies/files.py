@@ -112,15 +112,15 @@ def _told_apart(parts: Sequence[Part]) -> list[Part]:
     By the rule (8.8.7.1) those samples lie behind their own mdat. Where that leads into another
     one they are there: nothing tells that the moof was meant.
     """
-    found: list[Part] = []
+    distinct: list[Part] = []
     undeclared = False
     for part in parts:
         if isinstance(part, Fragment):
             if undeclared and part.mdat_first:
                 part = replace(part, mdat_first=False)
             undeclared = any(traf.undeclared for traf in part.trafs)
-        found.append(part)
-    return found
+        distinct.append(part)
+    return distinct
 
 
 @st.composite

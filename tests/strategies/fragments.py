@@ -85,7 +85,7 @@ _BEFORE, _BETWEEN = _boxes_before(), _boxes_between()
 @st.composite
 def _runs(draw: st.DrawFn, *, glued: bool, least: int, mdats: int) -> tuple[Run, ...]:
     """Runs of one traf; with `glued` the first one may do without a data_offset."""
-    found: list[Run] = []
+    runs: list[Run] = []
     for number in range(draw(_TO_3)):
         flags = draw(_BITS4) * SAMPLE_DURATION  # the lowest of four bits side by side
         if draw(_EVEN):
@@ -93,7 +93,7 @@ def _runs(draw: st.DrawFn, *, glued: bool, least: int, mdats: int) -> tuple[Run,
         attached = (number or glued) and draw(_EVEN)
         if not attached:
             flags |= DATA_OFFSET
-        found.append(
+        runs.append(
             Run(
                 draw(_sample_lists(least)),
                 flags,
@@ -101,12 +101,12 @@ def _runs(draw: st.DrawFn, *, glued: bool, least: int, mdats: int) -> tuple[Run,
                 first_sample_flags=draw(ANY_FLAGS),
                 gap=0 if attached else draw(_GAPS),
                 # The data of an attached run follows that of the run before.
-                mdat=found[-1].mdat
-                if attached and found
+                mdat=runs[-1].mdat
+                if attached and runs
                 else (0 if attached else draw(st.integers(0, mdats - 1))),
             )
         )
-    return tuple(found)
+    return tuple(runs)
 
 
 @st.composite
