@@ -260,7 +260,9 @@ def recorded(work: Work) -> Row:
 def busy(work: Work) -> Row:
     """The default engine beside processes that never pause."""
     row = Row("busy", f"{default_engine()} beside {_LOOPS} busy loops")
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(_LOOPS)]
+    # Each in a session of its own, as the engine is: Linux shares processors by sessions.
+    command = [sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(command, start_new_session=True) for _ in range(_LOOPS)]
     try:
         heard = hear(work.path("even"), 30_000, choice=EngineChoice())
     finally:
