@@ -14,7 +14,7 @@ import pytest
 import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.data import Costs, VideoSet, Windows, WindowSampler, WindowStream, write_set
-from fragdex.data.read_ahead import THREADS, ReadAhead
+from fragdex.data.windows import THREADS, ReadAhead
 from fragdex.errors import SourceNotFound
 from fragdex.testing import Faults, RangeServer
 

@@ -11,7 +11,7 @@ from tests.repairing.test_sound_found import without_moov
 
 import fragdex
 from fragdex.errors import Unprocessable
-from fragdex.repairing import telemetry
+from fragdex.repairing import rates
 
 SIZE = 1 << 16
 KINDS = {
@@ -63,7 +63,7 @@ def test_the_cost_grows_with_the_bytes_where_the_stream_alone_is_asked(
     data += picture * 4 + (KINDS | payloads)[kind]
     with (
         fragdex.open_source(data) as source,
-        patch.object(telemetry, "items", side_effect=telemetry.items) as read,
+        patch.object(rates, "items", side_effect=rates.items) as read,
     ):
         with suppress(Unprocessable):
             check_spans(data, fragdex.repair(source))

@@ -27,10 +27,16 @@ from fragdex.boxes import Box
 from fragdex.formats.clip_movie import traks_of
 from fragdex.repairing import avc, hevc
 from fragdex.repairing.pattern import parameter_sets
-from fragdex.repairing.rates import NTSC, Rate, decided
+from fragdex.repairing.rates import (
+    NTSC,
+    Rate,
+    decided,
+    items,
+    messages,
+    stamp_of_avc,
+    stamp_of_hevc,
+)
 from fragdex.repairing.repair import Repair
-from fragdex.repairing.telemetry import items
-from fragdex.repairing.timestamps import messages, stamp_of_avc, stamp_of_hevc
 
 AVC, HEVC = "moov-last.mp4", "hevc-aac.mp4"
 Before = Callable[[int, int], bytes]

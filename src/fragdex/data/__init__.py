@@ -6,8 +6,7 @@ set_names      the names of a set that is written, in a file next to it
 set_parts      files to rows: tracks, groups of pictures, indexes; rows to a set, in parallel
 video_set      a set, opened
 window_order   the order of windows in an epoch, computed and not stored: a sampler
-read_ahead     the bytes of some videos, read while a device decodes others
-windows        windows of frames: map-style, by number, and what they cost
+windows        windows of frames: map-style, by number, and what they cost; reading ahead
 window_stream  the same in the order of a sampler: iterable
 window_loader  a stream by worker processes, without torch
 shared_batches batches in shared memory: workers write them, one process maps them

@@ -20,9 +20,9 @@ from fragdex.repairing.between import MOST_PACKET, Even, Opus, first_samples
 from fragdex.repairing.flac import Flac, stream_info
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import NalUnits
+from fragdex.repairing.rates import Gpmf
 from fragdex.repairing.sound import Aac, Ac3, MpegAudio
 from fragdex.repairing.syntax import HOLE, Syntax, Window
-from fragdex.repairing.telemetry import Gpmf
 from fragdex.repairing.vp9 import HEAD, Vp9
 from fragdex.repairing.vvc import Vvc
 from fragdex.seeking.model import Track

@@ -30,10 +30,9 @@ from fragdex.repairing.media_data import (
     with_right_header,
 )
 from fragdex.repairing.nal_units import NalUnits
-from fragdex.repairing.new_movie import movie_of
 from fragdex.repairing.pattern import AAC_FRAME, Pattern, marks_open_pictures, pattern_of, syntax_of
 from fragdex.repairing.rates import MOST_RATE, Rate, decided
-from fragdex.repairing.stream import rate_of_timestamps, rates_in, stream_in
+from fragdex.repairing.stream import movie_of, rate_of_timestamps, rates_in, stream_in
 from fragdex.repairing.syntax import Window
 from fragdex.repairing.tables import (
     ENOUGH,
