@@ -9,11 +9,19 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from hypothesis import strategies as st
 
 import fragdex
 from fragdex.repairing.repair import Repair
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
+DAMAGE = (
+    st.sampled_from(["zeros", "cut", "foreign"]),
+    st.floats(0, 1),
+    st.sampled_from([40, 64, 200, 512, 1500]),
+    st.integers(0, 1 << 32),
+)
+"""What becomes of some bytes, where in the media data, of how many, and a seed for it."""
 
 
 def boxes_of(data: bytes) -> list[tuple[bytes, int, int]]:

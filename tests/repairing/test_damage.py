@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.repairing.broken import Film, check_spans, film, samples_of
+from tests.repairing.broken import DAMAGE, Film, check_spans, film, samples_of
 
 import fragdex
 from fragdex.errors import Unprocessable
@@ -49,10 +49,7 @@ def repaired(broken: bytes, good: Film) -> Repair | None:
 @settings(max_examples=60)
 @given(
     st.sampled_from(NAMES),
-    st.sampled_from(["zeros", "cut", "foreign"]),
-    st.floats(0, 1),
-    st.sampled_from([40, 64, 200, 512, 1500]),
-    st.integers(0, 1 << 32),
+    *DAMAGE,
 )
 # The end of a picture behind frames that are not shown, after what was taken for sound.
 @example("av1-opus.mp4", "zeros", 0.515625, 40, 0)

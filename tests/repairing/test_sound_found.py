@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.repairing.broken import check_spans, film, samples_of
+from tests.repairing.broken import DAMAGE, check_spans, film, samples_of
 from tests.repairing.test_damage import damage
 from tests.repairing.test_rates import AVC, changed_sets, vui_of
 
@@ -122,10 +122,7 @@ def encode(name: str, rate: int, heard: int, seconds: int) -> None:
 @settings(max_examples=60)
 @given(
     st.sampled_from(NAMES),
-    st.sampled_from(["zeros", "cut", "foreign"]),
-    st.floats(0, 1),
-    st.sampled_from([40, 64, 200, 512, 1500]),
-    st.integers(0, 1 << 32),
+    *DAMAGE,
 )
 def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed: int) -> None:
     whole, truth = without_moov(name)

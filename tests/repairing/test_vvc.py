@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.repairing.bits import Bits, escaped
-from tests.repairing.broken import check_no_invention, check_spans, film, samples_of
+from tests.repairing.broken import DAMAGE, check_no_invention, check_spans, film, samples_of
 from tests.repairing.test_damage import damage
 from tests.repairing.test_sound_found import without_moov
 
@@ -61,10 +61,7 @@ def test_it_is_found_without_any_other_film_and_decodes(name: str) -> None:
 @settings(max_examples=40)
 @given(
     st.sampled_from(NAMES),
-    st.sampled_from(["zeros", "cut", "foreign"]),
-    st.floats(0, 1),
-    st.sampled_from([40, 64, 200, 512, 1500]),
-    st.integers(0, 1 << 32),
+    *DAMAGE,
     st.booleans(),
 )
 def test_nothing_is_invented(

@@ -14,7 +14,7 @@ from fragdex.repairing.nal_units import (
     BEFORE,
     SLICE,
     Golomb,
-    NalUnits,
+    OrderedByLsb,
     Slice,
     Ticks,
     pass_signal,
@@ -202,7 +202,7 @@ def _ticks_of_vui(bits: Golomb) -> Ticks | None:
     return take_ticks(bits)
 
 
-class Hevc(NalUnits):
+class Hevc(OrderedByLsb):
     """HEVC in samples of MP4.
 
     >>> Hevc().kind_of(bytes([70, 1, 0x50]), 3)
@@ -212,10 +212,7 @@ class Hevc(NalUnits):
     header = 2
     type_bits = 0x7E
     messages = PREFIX_SEI
-
-    def __init__(self, length_size: int = 4) -> None:
-        super().__init__(length_size)
-        self._before = (0, 0)
+    sequence_set = SPS
 
     def kind_of(self, unit: bytes, size: int) -> str | None:
         """As `NalUnits.kind_of`: nal_unit_header (7.3.1.2), of the base layer."""
@@ -303,22 +300,6 @@ class Hevc(NalUnits):
         head = (owner, low, counts, int(fresh))
         return Slice(first, picture, kind in _IRAP, fresh, head)
 
-    def accept(self, found: Found) -> Found:
-        """With its picture order count (8.3.1)."""
-        assert found.head is not None
-        owner, low, counts, fresh = found.head
-        wrap = 1 << self.sets[SPS, owner].order_bits
-        high, before = self._before
-        if fresh:
-            high = 0
-        elif low < before and before - low >= wrap // 2:
-            high += wrap
-        elif low > before and low - before > wrap // 2:
-            high -= wrap
-        if counts:
-            self._before = (high, low)
-        return found._replace(order=high + low, head=None)
-
     def lent(self) -> Lent:
         """As `Syntax.lent`."""
         rows = []
@@ -331,14 +312,6 @@ class Hevc(NalUnits):
                     (number, owner, *marks, sps.blocks, bits, int(sps.planes), sps.order_bits)
                 )
         return self._lent(Kind.HEVC, self._before, rows)
-
-    def resume(self, state: tuple[int, int], spent: int) -> None:
-        """As `Syntax.resume`."""
-        self._before = state
-
-    def interrupted(self) -> None:
-        """The next picture may be any."""
-        self._before = (0, 0)
 
     def first_headers(self) -> Any:
         """As `NalUnits.first_headers`."""

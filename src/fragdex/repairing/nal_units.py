@@ -281,3 +281,42 @@ class NalUnits(Syntax):
     @abstractmethod
     def first_headers(self) -> Any:
         """Of each byte, whether a unit that begins a sample may begin with it."""
+
+
+class OrderedByLsb(NalUnits):
+    """Codecs whose pictures say the low bits of their order count (HEVC, VVC: 8.3.1 of both).
+
+    The head of a slice is the number of its sequence parameter set, those bits, whether later
+    pictures count from it, and whether counting begins again.
+    """
+
+    sequence_set: int
+    """The type of units with a sequence parameter set, which says how many bits those are."""
+
+    def __init__(self, length_size: int = 4) -> None:
+        super().__init__(length_size)
+        self._before = (0, 0)
+
+    def accept(self, found: Found) -> Found:
+        """With its picture order count (8.3.1)."""
+        assert found.head is not None
+        owner, low, counts, fresh = found.head
+        wrap = 1 << self.sets[self.sequence_set, owner].order_bits
+        high, before = self._before
+        if fresh:
+            high = 0
+        elif low < before and before - low >= wrap // 2:
+            high += wrap
+        elif low > before and low - before > wrap // 2:
+            high -= wrap
+        if counts:
+            self._before = (high, low)
+        return found._replace(order=high + low, head=None)
+
+    def resume(self, state: tuple[int, int], spent: int) -> None:
+        """As `Syntax.resume`."""
+        self._before = state
+
+    def interrupted(self) -> None:
+        """The next picture may be any."""
+        self._before = (0, 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fragdex.indexing.codecs import Missing
 from fragdex.repairing.avc import is_filler, is_messages
-from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, NalUnits, Slice, payload
+from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, OrderedByLsb, Slice, payload
 from fragdex.repairing.syntax import Found, Window
 
 RADL, RASL, IDR_W_RADL, IDR_N_LP, CRA, GDR = 2, 3, 7, 8, 9, 10
@@ -151,7 +151,7 @@ class Header(NamedTuple):
     low: int
 
 
-class Vvc(NalUnits):
+class Vvc(OrderedByLsb):
     """VVC in samples of MP4.
 
     >>> Vvc().kind_of(bytes([0, 20 << 3 | 1, 0x28]), 3)
@@ -160,10 +160,10 @@ class Vvc(NalUnits):
 
     header = 2
     messages = PREFIX_SEI
+    sequence_set = SPS
 
     def __init__(self, length_size: int = 4) -> None:
         super().__init__(length_size)
-        self._before = (0, 0)
         self._open: Header | None = None  # of a picture whose slices follow
 
     @classmethod
@@ -262,26 +262,6 @@ class Vvc(NalUnits):
         counts = sub_layer == 1 and header.referred and kind not in (RADL, RASL)
         head = (header.owner, header.low, int(counts), int(fresh))
         return Slice(True, (sub_layer,), kind in _IRAP, fresh, head)
-
-    def accept(self, found: Found) -> Found:
-        """With its picture order count (8.3.1)."""
-        assert found.head is not None
-        owner, low, counts, fresh = found.head
-        wrap = 1 << self.sets[SPS, owner].order_bits
-        high, before = self._before
-        if fresh:
-            high = 0
-        elif low < before and before - low >= wrap // 2:
-            high += wrap
-        elif low > before and low - before > wrap // 2:
-            high -= wrap
-        if counts:
-            self._before = (high, low)
-        return found._replace(order=high + low, head=None)
-
-    def interrupted(self) -> None:
-        """The next picture may be any."""
-        self._before = (0, 0)
 
     def starts(self, data: bytes) -> list[int]:
         """As `NalUnits.starts`, with the type in the second byte of a header."""
