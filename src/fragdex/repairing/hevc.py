@@ -21,7 +21,7 @@ from fragdex.repairing.nal_units import (
     payload,
     take_ticks,
 )
-from fragdex.repairing.syntax import Found, Kind, Lent
+from fragdex.repairing.syntax import Kind, Lent
 
 VPS, SPS, PPS, DELIMITER, PREFIX_SEI, SUFFIX_SEI = 32, 33, 34, 35, 39, 40
 _IDR: Final = (19, 20)

@@ -210,7 +210,7 @@ class Moonshine:
                 for sound, spans in zip(sounds, looking.map(self._voice.spans, sounds), strict=True)
             ]
         return [
-            [word for first, part in parts for word in _said(part.result(), first)]
+            [word for first, part in parts for word in _long_enough(part.result(), first)]
             for parts in heard
         ]
 
@@ -238,7 +238,7 @@ def _parts(sound: Sound, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int
             yield first, sound[first : min(stop, first + _LONGEST)]
 
 
-def _said(words: Sequence[Word], first: int) -> list[Word]:
+def _long_enough(words: Sequence[Word], first: int) -> list[Word]:
     """Words of a part that begins at a sample, where they last long enough to be said."""
     if sum(word.end_ms - word.start_ms for word in words) < _SHORTEST_SAID:
         return []
