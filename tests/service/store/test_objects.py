@@ -9,7 +9,11 @@ from fragdex.service.store import objects, open_store
 from fragdex.service.store.objects import PART_BYTES, ObjectStore
 from service.store.conformance import CONTENT
 
-LARGE = CONTENT * (2 * PART_BYTES // len(CONTENT) + 2)
+
+@pytest.fixture(scope="module")
+def large():
+    """Bytes of more than two parts."""
+    return CONTENT * (2 * PART_BYTES // len(CONTENT) + 2)
 
 
 @pytest.fixture
@@ -33,31 +37,31 @@ def whole(store, key):
     return b"".join(store.read(key, ByteRange(0, store.size(key))))
 
 
-def test_objects_in_parts(s3):
-    s3.write("large", [LARGE[:5], LARGE[5:]])
-    assert whole(s3, "large") == LARGE
-    exact = LARGE[:PART_BYTES]
+def test_objects_in_parts(s3, large):
+    s3.write("large", [large[:5], large[5:]])
+    assert whole(s3, "large") == large
+    exact = large[:PART_BYTES]
     s3.write("exact", [exact])
     assert whole(s3, "exact") == exact
 
 
-def test_drafts_in_parts(s3):
+def test_drafts_in_parts(s3, large):
     draft = s3.draft("d")
-    for at in range(0, len(LARGE), 1_000_000):
-        draft.append(at, LARGE[at : at + 1_000_000])
+    for at in range(0, len(large), 1_000_000):
+        draft.append(at, large[at : at + 1_000_000])
     # what makes a piece is durable before anyone asks
     assert s3.draft("d").size() >= PART_BYTES
-    assert draft.sync() == len(LARGE)
+    assert draft.sync() == len(large)
     draft.finish("large")
-    assert whole(s3, "large") == LARGE
+    assert whole(s3, "large") == large
 
 
-def test_nothing_is_left_of_parts_that_broke_off(s3, s3_url, s3_environment):
+def test_nothing_is_left_of_parts_that_broke_off(s3, large, s3_url, s3_environment):
     class Broken(Exception):
         pass
 
     def pieces():
-        yield LARGE
+        yield large
         raise Broken
 
     with pytest.raises(Broken):
@@ -96,7 +100,7 @@ def test_settings_go_before_the_environment(s3_url, s3_server, monkeypatch):
     assert "secret" not in str(refused.value)
 
 
-def test_a_store_that_does_not_answer(unused_address):
+def test_a_store_that_does_not_answer(unused_address, large):
     bucket = S3Store(
         "bucket",
         endpoint=unused_address,
@@ -111,7 +115,7 @@ def test_a_store_that_does_not_answer(unused_address):
         lambda: store.size("a"),
         lambda: list(store.read("a", ByteRange(0, 1))),
         lambda: store.write("a", [b"x"]),
-        lambda: store.write("a", [LARGE]),
+        lambda: store.write("a", [large]),
         lambda: store.delete("a"),
         lambda: list(store.keys()),
         lambda: list(store.drafts()),
