@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.repairing.broken import check_spans, film
 from tests.repairing.test_sound_found import without_moov
 
 import fragdex
 from fragdex.errors import Unprocessable
-from fragdex.repairing import rates
+from fragdex.repairing import rates, syntax
 
 SIZE = 1 << 16
 KINDS = {
@@ -79,7 +83,7 @@ def test_what_is_no_film_is_refused() -> None:
             fragdex.repair(data, good.data)
 
 
-def test_a_large_hole_costs_no_memory(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_large_hole_costs_no_memory_and_is_not_read(tmp_path: Path) -> None:
     import tracemalloc
 
     good = film("moov-last.mp4")
@@ -91,9 +95,49 @@ def test_a_large_hole_costs_no_memory(tmp_path) -> None:  # type: ignore[no-unty
         file.write(good.data[first:last])
     tracemalloc.start()
     try:
-        repair = fragdex.repair(path, good.data)
+        with fragdex.open_source(path) as source:
+            repair = fragdex.repair(source, good.data)
+            assert source.bytes_read < 128 << 20 or not has_holes(path)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert peak < 64 << 20
     assert [track.samples for track in repair.tracks] >= [98, 64]
+
+
+def has_holes(path: Path) -> bool:
+    """Whether the file system keeps none of the zeros that nobody wrote."""
+    return os.stat(path).st_blocks * 512 < path.stat().st_size // 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("holes")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.binary(max_size=2) | st.just(bytes(5000)))),
+    st.lists(st.floats(0, 1), max_size=6),
+    st.binary(min_size=1, max_size=2),
+)
+def test_zeros_end_where_the_first_other_byte_is_and_patterns_are_found_beside_them(
+    folder: Path, parts: list[tuple[int, bytes]], places: list[float], pattern: bytes
+) -> None:
+    """Of holes of a file, of zeros that were written, and of both in a row."""
+    path = folder / "holes"
+    with open(path, "wb") as file:
+        for holes, data in parts:
+            file.seek(holes * 4096, 1)
+            file.write(data)
+        file.truncate(file.tell() + 4096)
+    data = path.read_bytes()
+    with patch.object(syntax, "BLOCK", 1024), patch.object(syntax, "_ZEROS", bytes(1024)):
+        windows = [syntax.Window(fragdex.open_source(one), len(data)) for one in (path, data)]
+        for at in (round(place * len(data)) for place in places):
+            first = len(data) - len(data[at:].lstrip(b"\0"))
+            assert [window.skip_zeros(at) for window in windows] == [first, first]
+            place = data.find(pattern, at)
+            places_found = [window.find(pattern, at, len(data)) for window in windows]
+            assert places_found == [None if place < 0 else place] * 2
+        for window in windows:
+            window.source.close()

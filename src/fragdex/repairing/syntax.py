@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from enum import IntEnum
@@ -17,7 +19,7 @@ from fragdex.sources.base import PIECE_SIZE
 BLOCK: Final = 4 << 20
 """Bytes that are read and held at once."""
 
-_ZEROS: Final = memoryview(bytes(BLOCK))
+_ZEROS: Final = bytes(BLOCK)
 
 
 class Window:
@@ -42,7 +44,7 @@ class Window:
         # The C extension walks over a buffer that is used again and again.
         self._begin = self._end = 0
         self._buffer = memoryview(b"")
-        self._clean = (0, 0)
+        self._clean = self._zeros = (0, 0)
 
     def hold(self, at: int, ahead: int) -> tuple[memoryview, int]:
         """A buffer with `ahead` bytes or more from `at` on, fewer where they end; where it begins.
@@ -129,6 +131,8 @@ class Window:
         """Where a pattern stands in these bytes, or None."""
         at = start
         while at < stop:
+            if pattern[0] and (at := self._skip_hole(at)) >= stop:
+                return None
             piece = self.take(at, min(BLOCK, stop - at))
             place = find_bytes(piece, pattern)
             if place >= 0:
@@ -139,17 +143,41 @@ class Window:
         return None
 
     def skip_zeros(self, at: int) -> int:
-        """The first byte from `at` on that is not 0, or where the bytes end."""
+        """The first byte from `at` on that is not 0, or where the bytes end.
+
+        Holes of a sparse file are not read, and zeros that were counted once are not again.
+        """
+        low, high = self._zeros
+        if low <= at < high:
+            return high
+        start = at
         while at < self.stop:
+            at = self._skip_hole(at)
             piece = self.take(at, BLOCK)
-            if not piece:
-                break
             # comparing is ten times as fast as looking for the first other byte
-            left = b"" if piece == _ZEROS[: len(piece)] else piece.lstrip(b"\0")
+            if len(piece) == BLOCK and piece == _ZEROS:
+                at += BLOCK
+                continue
+            left = piece.lstrip(b"\0")
+            at = at + len(piece) - len(left) if piece else self.stop
             if left:
-                return at + len(piece) - len(left)
-            at += len(piece)
-        return self.stop
+                break
+        self._zeros = (start, at)
+        return at
+
+    def _skip_hole(self, at: int) -> int:
+        """Where a local file has bytes again, if the file system holds none at `at`; else `at`."""
+        file = self.source.fileno()
+        if file is None or not hasattr(os, "SEEK_DATA"):
+            return at
+        try:
+            place = os.lseek(file, at, os.SEEK_DATA)
+        except OSError as error:
+            # ENXIO: none up to the end, which is before `at` only where the file was cut meanwhile
+            if error.errno != errno.ENXIO:
+                return at
+            place = max(at, os.fstat(file).st_size)
+        return min(place, self.stop)
 
 
 def find_bytes(data: bytes, pattern: bytes) -> int:
