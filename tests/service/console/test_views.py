@@ -137,6 +137,17 @@ def test_what_failed_is_listed_with_its_problem_and_tried_again(opened):
     row.locator(".chip.failed").wait_for()
     assert "Make playable" in row.inner_text()
     assert "not a media file" in row.inner_text()
+    # while it is tried again, once is enough
+    ended = client.get(f"{API}/process_isobmff?status=failed").json()
+    (failed,) = [one for one in ended["processes"] if one["unprocessed_file_id"] == record["id"]]
+    going = {**failed, "id": record["id"], "status": "processing", "problem": None}
+    address = "**/process_isobmff?status=processing*"
+    page.route(address, lambda route: route.fulfill(json={**ended, "processes": [going]}))
+    page.locator(".chip.processing").wait_for()
+    assert page.get_by_role("row", name="noise.mp4").count() == 2
+    assert page.get_by_role("button", name="Try again").count() == 0
+    page.unroute(address)
+    page.locator(".chip.processing").wait_for(state="detached")
     with page.expect_response("**/process") as answer:
         row.get_by_role("button", name="Try again").click()
     assert answer.value.ok

@@ -51,6 +51,9 @@ async function all(signal) {
   const asked = Object.entries(states).flatMap(([field, names]) => names.map(async (status) =>
     (await list(`${field === "processes" ? "process_isobmff" : field}?status=${status}`))[field].map((one) => job(field, one))));
   const jobs = (await Promise.all(asked)).flat();
+  const work = (one) => `${one.name} ${one.file}`;
+  const going = new Set(jobs.filter((one) => !one.failed).map(work));
+  for (const one of jobs) if (going.has(work(one))) one.again = null;
   return jobs.sort((one, other) => Number(one.failed) - Number(other.failed) || (one.since < other.since ? 1 : -1));
 }
 
