@@ -74,11 +74,15 @@ def engine_modules() -> tuple[dict[str, Path], set[str]]:
     """
     ours: dict[str, Path] = {}
     foreign: set[str] = set()
+    seen: set[str] = set()
     waiting = list(_ENGINE)
     while waiting:
         name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
         file = _file_of(name)
-        if name in ours or file is None:
+        if file is None:
             continue
         ours[name] = file
         waiting.append(name.rpartition(".")[0])
@@ -122,5 +126,14 @@ def _version_of(package: str) -> str:
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(package)
     # it has another name where it is installed from, as PIL has
-    names = metadata.packages_distributions().get(package, [])
-    return " ".join(metadata.version(name) for name in names)
+    return " ".join(sorted(one.version for one in metadata.distributions() if _has(one, package)))
+
+
+def _has(distribution: metadata.Distribution, package: str) -> bool:
+    """Whether a package is in a distribution, by the text of its lists: parsing all takes longer.
+
+    The lists: RECORD (PEP 376), and top_level.txt of setuptools, where systems write no RECORD.
+    """
+    files = distribution.read_text("RECORD") or ""
+    names = distribution.read_text("top_level.txt") or ""
+    return f"\n{package}/" in f"\n{files}" or package in names.split()

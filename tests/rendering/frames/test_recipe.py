@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import fragdex
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Film, Still
-from fragdex.rendering.recipe import code_digest, engine_modules, recipe
+from fragdex.rendering.recipe import _version_of, code_digest, engine_modules, recipe
 from fragdex.rendering.spec import RenderSpec
 
 VIEW = PageView(1280, 720, Fraction(30))
@@ -75,6 +76,13 @@ def test_all_that_the_engine_imports_counts():
     modules, packages = engine_modules()
     assert set(json.loads(done.stdout)) - {"fragdex._native"} <= modules.keys()
     assert {"av", "numpy", "PIL"} <= packages
+
+
+def test_versions_are_those_of_the_packages_whatever_they_are_installed_as():
+    installed = metadata.packages_distributions()
+    for package in engine_modules()[1]:
+        versions = sorted(map(metadata.version, installed.get(package, [])))
+        assert _version_of(package).split() == versions
 
 
 @pytest.fixture(scope="module")
