@@ -38,8 +38,9 @@ class SliceMade:
     Attributes:
         path: of its file.
         first, frames: which frames of the whole are in it.
-        seconds: what it cost: `start` (the browser, the page), `replay` (frames before it that had
-            to pass), `capture` (waiting for the browser), `encode` (processor time in parallel).
+        seconds: what it cost: `start` (the browser, the page; 0 where one continues), `replay`
+            (frames before it that had to pass), `capture` (waiting for the browser), `encode`
+            (processor time in parallel).
         reads: the paths of the site that were requested until its last frame, each with the
             SHA-256 of what was there, None where nothing was: what its pixels depend on.
         notes: what happened on the page.

@@ -96,10 +96,11 @@ class Slicer:
         clock = _Clock()
         if film.is_sound:
             return self._sound_alone(view, frames, path, progress, clock)
+        previous = self._stage
         stage = self._stage_at(view, frames.start, all_drawn=all_drawn)
         if stage.facts.is_asked:
             stage = self._begun(view, frames, still, ahead)
-        clock.lap("start")
+        clock.lap("start", counts=stage is not previous)
         while all_drawn and stage.begun is None and self._at < frames.start:
             self._next(stage)
             progress(0)
@@ -136,10 +137,11 @@ class Slicer:
         self, view: PageView, frames: range, path: Path, progress: Progress, clock: _Clock
     ) -> SliceMade:
         """What is heard in frames, without pictures."""
+        previous = self._stage
         stage = self._stage_at(view, frames.start)
         if stage.facts.is_asked:
             stage = self._begun(view, frames, None, 0)
-        clock.lap("start")
+        clock.lap("start", counts=stage is not previous)
         # a page that is asked draws the frame before as well
         begin = frames.start if stage.begun is None else self._at
         stage.skip(self._at, begin, lambda _: progress(0))
@@ -330,6 +332,6 @@ class _Clock:
         self.seconds: dict[str, float] = {}
         self._last = time.monotonic()
 
-    def lap(self, name: str) -> None:
+    def lap(self, name: str, *, counts: bool = True) -> None:
         now = time.monotonic()
-        self.seconds[name], self._last = now - self._last, now
+        self.seconds[name], self._last = (now - self._last if counts else 0), now

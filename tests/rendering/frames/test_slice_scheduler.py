@@ -140,6 +140,6 @@ def test_the_film_is_the_same_however_many_make_it(tmp_path, page, worth, proces
         files[jobs] = out.read_bytes()
         assert len(made.slices) == 2
         # whoever goes on starts no browser
-        started = sum(one.seconds["start"] > 0.05 for one in made.slices)
+        started = sum(one.seconds["start"] > 0 for one in made.slices)
         assert started == (jobs or processes)
     assert files[None] == files[1] == files[2]
