@@ -136,12 +136,12 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(packed, tmp_path, name):
-    data, said = REFUSED[name]
+    data, reason = REFUSED[name]
     folder = tmp_path / "below" / "out"
     for read in (lambda p: examine(p, Bounds()), lambda p: unpack(p, folder, Bounds())):
         with pytest.raises(Unprocessable) as caught:
             read(packed(data))
-        assert said in str(caught.value)
+        assert reason in str(caught.value)
     assert {path.name for path in tmp_path.iterdir()} <= {"packed", "below"}
     assert not [path for path in tmp_path.rglob("*") if path.is_symlink()]
 

@@ -52,8 +52,8 @@ def test_the_signals_1_to_5_of_tech_3341_measure_as_they_should(parts, lufs):
     ],
 )
 def test_the_signals_15_to_19_have_the_true_peaks_that_they_should(level, hertz, phase, peak):
-    found = measured(tone((level, 1), hertz=hertz, phase=phase)).true_peak
-    assert peak - 0.4 <= found <= peak + 0.2
+    true_peak = measured(tone((level, 1), hertz=hertz, phase=phase)).true_peak
+    assert peak - 0.4 <= true_peak <= peak + 0.2
 
 
 def test_a_peak_at_the_very_end_is_seen():
@@ -64,32 +64,32 @@ def test_a_peak_at_the_very_end_is_seen():
 
 @pytest.mark.parametrize("sound", [[], [np.zeros((RATE, 2), np.float32)], tone((-20, 0.3))])
 def test_what_has_no_loudness_stays_as_it_is(sound):
-    found, changed = normalized(lambda: sound, -23)
-    assert (found.integrated, found.gain) == (None, 0)
+    levels, changed = normalized(lambda: sound, -23)
+    assert (levels.integrated, levels.gain) == (None, 0)
     assert all((one == other).all() for one, other in zip(sound, changed, strict=True))
 
 
 @pytest.mark.parametrize(("target", "reached"), [(-23, -23), (-14, -14), (-5, CEILING)])
 def test_one_gain_brings_it_there_or_as_near_as_its_true_peak_allows(target, reached):
     # of a stereo sine, LUFS are what its peak is in dBFS
-    found, changed = normalized(lambda: tone((-30, 5), (-40, 1)), target)
+    levels, changed = normalized(lambda: tone((-30, 5), (-40, 1)), target)
     after = measured(changed)
     wanted = target if reached == target else after.integrated
     assert abs(after.integrated - wanted) <= 0.1
     assert after.true_peak <= CEILING + 0.05
-    assert found.gain == pytest.approx(after.integrated - found.integrated, abs=0.02)
+    assert levels.gain == pytest.approx(after.integrated - levels.integrated, abs=0.02)
 
 
 @pytest.mark.usefixtures("chromium")
 @pytest.mark.parametrize("film", [Film("wav", loudness=-23), Film("mkv", audio="pcm", loudness=-5)])
 def test_a_render_is_as_loud_as_it_was_asked_to_be(tmp_path, film):
     out = tmp_path / f"a.{film.container}"
-    made = render(noisy(NTSC), RenderSpec(64, 64, NTSC, 2000, film=film), out)
-    with av.open(str(out)) as found:
-        frames = [frame.to_ndarray().reshape(-1, 2) for frame in found.decode(audio=0)]
+    rendered = render(noisy(NTSC), RenderSpec(64, 64, NTSC, 2000, film=film), out)
+    with av.open(str(out)) as container:
+        frames = [frame.to_ndarray().reshape(-1, 2) for frame in container.decode(audio=0)]
     after = measured([np.concatenate(frames).astype(np.float32) / 32768])
-    told = made.loudness
-    assert abs(after.integrated - (told["integrated"] + told["gain"])) <= 0.1
+    loudness = rendered.loudness
+    assert abs(after.integrated - (loudness["integrated"] + loudness["gain"])) <= 0.1
     if film.loudness == -23:
         assert abs(after.integrated + 23) <= 0.1
     else:

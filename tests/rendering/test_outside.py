@@ -221,9 +221,9 @@ def test_a_name_that_leads_inside(outside, server, url, address):
     public = outside([address], reachable=is_public)
     both = outside(["1.1.1.1", address], reachable=is_public)
     nowhere = outside([], reachable=is_public)
-    told = {reason(one, f"{url}/") for one in (public, both, nowhere)}
-    assert len(told) == 1, "a page would map the network by names"
-    assert "which is not public" in told.pop()
+    reasons = {reason(one, f"{url}/") for one in (public, both, nowhere)}
+    assert len(reasons) == 1, "a page would map the network by names"
+    assert "which is not public" in reasons.pop()
     assert server.asked == []
 
 

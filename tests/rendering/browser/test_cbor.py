@@ -28,8 +28,8 @@ def test_whole_numbers_larger_than_the_browser_has_are_told_as_doubles():
 
 def test_a_text_may_be_utf_16():
     """RFC 8949 3.1: major type 2; what V8 says that is not ASCII."""
-    said = bytes.fromhex("d8185a 0000000b bf 61 76 46 e900 3cd8 4fdf ff".replace(" ", ""))
-    assert pipe.from_cbor(said) == {"v": "é🍏"}
+    message = bytes.fromhex("d8185a 0000000b bf 61 76 46 e900 3cd8 4fdf ff".replace(" ", ""))
+    assert pipe.from_cbor(message) == {"v": "é🍏"}
 
 
 def test_messages_say_how_long_they_are():

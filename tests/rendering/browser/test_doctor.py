@@ -29,19 +29,19 @@ def doctor_says(*arguments, **environment):
 
 
 def test_the_doctor_finds_what_the_tests_of_the_browser_use():
-    told = doctor_says("--json")
-    parts = {part["name"]: part for part in json.loads(told.stdout)}
+    process = doctor_says("--json")
+    parts = {part["name"]: part for part in json.loads(process.stdout)}
     assert parts["chromium"]["state"] == "ok"
     assert "Chrome" in parts["chromium"]["said"]
     assert {"fragdex", "service", "media", "stills", "beginFrame", "walls", "fonts"} <= parts.keys()
     missing = [part for part in parts.values() if part["state"] == "missing"]
-    assert told.returncode == (1 if missing else 0)
+    assert process.returncode == (1 if missing else 0)
 
 
 def test_what_is_missing_comes_with_advice_and_an_exit_code():
-    told = doctor_says(FRAGDEX_CHROMIUM="/nowhere/chromium")
-    assert told.returncode == 1
-    lines = told.stdout.decode().splitlines()
+    process = doctor_says(FRAGDEX_CHROMIUM="/nowhere/chromium")
+    assert process.returncode == 1
+    lines = process.stdout.decode().splitlines()
     (at,) = [i for i, line in enumerate(lines) if line.startswith("chromium")]
     assert lines[at].split()[1] == "missing"
     assert "apt-get install chromium-headless-shell" in lines[at + 1]

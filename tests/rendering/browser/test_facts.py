@@ -42,8 +42,8 @@ def facts(html):
     ],
 )
 def test_the_size_is_the_root_elements_own(html, size):
-    found = facts(html)
-    assert (found.width, found.height) == size
+    page_facts = facts(html)
+    assert (page_facts.width, page_facts.height) == size
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_the_duration_is_that_of_the_longest_animation_that_ends(html, duration_
 
 
 def test_facts_tell_the_browser():
-    found = facts("")
-    assert "Chrome" in found.browser_version
-    assert not found.seekable
+    page_facts = facts("")
+    assert "Chrome" in page_facts.browser_version
+    assert not page_facts.seekable
 
 
 def test_a_page_is_waited_for_until_it_says_that_it_is_ready():

@@ -528,10 +528,10 @@ def test_what_a_page_throws_is_listed_and_the_rest_is_rendered():
         setTimeout(() => { throw new TypeError("four") }, 20); Promise.reject(new Error("five"));
         </script><script>syntax error</script>"""
     )
-    told = "\n".join(notes.console)
+    console = "\n".join(notes.console)
     for words in ("error: one Object 2", "warning: two", "TypeError: four", "five", "SyntaxError"):
-        assert words in told
-    assert "three" not in told
+        assert words in console
+    assert "three" not in console
 
 
 def test_notes_are_bounded():
@@ -626,16 +626,16 @@ def test_a_browser_whose_owner_is_killed_ends_itself():
 
 
 def session_of(leader):
-    found = []
+    ids = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/stat") as file:
-                told = file.read().rpartition(")")[2].split()
+                fields = file.read().rpartition(")")[2].split()
         except OSError:
             continue
-        if told[3] == str(leader) and told[0] not in "ZX":
-            found.append(int(name))
-    return found
+        if fields[3] == str(leader) and fields[0] not in "ZX":
+            ids.append(int(name))
+    return ids
 
 
 def test_without_a_chromium_the_error_says_how_to_get_one(monkeypatch):

@@ -69,8 +69,8 @@ def test_a_large_answer_that_is_no_picture_stays_what_it_is(ends):
 def test_what_is_posted_is_not_kept(ends):
     pipe, writer, reader = ends
     pipe.post("A.b", "s", x="y")
-    said = from_cbor(reader.read1())
-    assert said == {"id": 1, "method": "A.b", "params": {"x": "y"}, "sessionId": "s"}
+    message = from_cbor(reader.read1())
+    assert message == {"id": 1, "method": "A.b", "params": {"x": "y"}, "sessionId": "s"}
     number = pipe.send("C.d")
     writer.write(to_cbor({"id": 1, "result": {}}) + to_cbor({"id": 2, "result": {}}))
     assert pipe.answer(number) == {}

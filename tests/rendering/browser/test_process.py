@@ -45,17 +45,17 @@ def test_a_browser_that_does_not_start_with_its_sandbox_starts_without(wrapped, 
     if not allows_sandbox(path):
         pytest.skip("no sandbox to do without on this system")
     with RenderProcess(PAGE) as child:
-        made = child.draw(SMALL, range(1), tmp_path)
-    assert made.frames == 1
-    assert "Chromium does not start with its sandbox on" in made.notes.browser
+        drawn_slice = child.draw(SMALL, range(1), tmp_path)
+    assert drawn_slice.frames == 1
+    assert "Chromium does not start with its sandbox on" in drawn_slice.notes.browser
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 def test_the_browser_of_a_render_is_not_roots(wrapped, tmp_path):
     wrapped('[ "$(id -u)" != 0 ] || exit 1')
     with RenderProcess(PAGE) as child:
-        made = child.draw(SMALL, range(1), tmp_path)
-    assert made.frames == 1
+        drawn_slice = child.draw(SMALL, range(1), tmp_path)
+    assert drawn_slice.frames == 1
     with pytest.raises(BrowserGone):
         Stage(PAGE, SMALL)
 
@@ -78,18 +78,18 @@ def test_a_browser_that_never_starts_is_gone(wrapped):
 
 
 def test_a_browser_is_given_nothing_of_ours(wrapped, tmp_path, monkeypatch):
-    told = Path(tempfile.mkdtemp(prefix="fragdex-test-"))
-    told.chmod(0o777)
-    wrapped(f"env > {told}/env; ls -l /proc/$$/fd > {told}/fds")
+    folder = Path(tempfile.mkdtemp(prefix="fragdex-test-"))
+    folder.chmod(0o777)
+    wrapped(f"env > {folder}/env; ls -l /proc/$$/fd > {folder}/fds")
     monkeypatch.setenv("FRAGDEX_SECRET", "do not tell")
     with open(tmp_path / "open-file", "w") as file, Stage(PAGE, SMALL) as stage:
         assert file.fileno()
         stage.frame(0)
-    assert "do not tell" not in (told / "env").read_text()
-    opened = (told / "fds").read_text()
+    assert "do not tell" not in (folder / "env").read_text()
+    opened = (folder / "fds").read_text()
     assert opened.count("pipe:") == 2, opened
     assert "open-file" not in opened
-    shutil.rmtree(told)
+    shutil.rmtree(folder)
 
 
 def test_a_program_that_cannot_be_run_is_no_engine(tmp_path):

@@ -44,12 +44,12 @@ def test_the_page_sees_its_window_and_frames_have_more_pixels(scale, begin_frame
 @given(st.integers(2, 2000), st.integers(2, 2000), st.sampled_from(SCALES), st.booleans())
 def test_every_side_comes_to_whole_pixels_and_in_a_film_to_even_ones(width, height, scale, still):
     view = RenderSpec(width, height, still=Still() if still else None, scale=scale).view()
-    for asked, side, found in zip(
+    for asked, side, side_pixels in zip(
         (width, height), (view.width, view.height), view.pixels, strict=True
     ):
         assert asked <= side < asked + 8
-        assert found == side * scale
-        assert still or found % 2 == 0
+        assert side_pixels == side * scale
+        assert still or side_pixels % 2 == 0
 
 
 def test_limits_are_of_the_pixels_that_are_drawn():

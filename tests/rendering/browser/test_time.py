@@ -90,8 +90,8 @@ def test_a_browser_without_frames_on_request_shows_the_same(name):
 @given(st.integers(0, 10**14))  # three years
 def test_no_microsecond_is_lost_on_the_way_to_the_browser(us):
     """Whether the browser cuts off or rounds."""
-    told = protocol_ms(us) * 1000
-    assert int(told) == round(told) == us
+    microseconds = protocol_ms(us) * 1000
+    assert int(microseconds) == round(microseconds) == us
 
 
 CHANCE = """<!doctype html><body style="font:20px monospace"><script>
@@ -251,24 +251,24 @@ def test_a_script_that_waits_for_the_clock_to_move_gets_on():
     requestAnimationFrame(() => { wait(() => performance.now(), 3); wait(Date.now, 3) });
     </script>"""
     with Stage(Page(page), SMALL) as stage:
-        told = []
+        clocks = []
         for i in range(3):
             stage.frame(i)
-            told.append(stage.evaluate("[performance.now(), Date.now() - 1700000000000]"))
+            clocks.append(stage.evaluate("[performance.now(), Date.now() - 1700000000000]"))
     # ahead for a while, never back, and right again in the next frame
-    assert 5 <= told[0][0] <= told[1][0] == pytest.approx(33.4, abs=0.001)
-    assert told[1][1] == 33
-    assert told[2] == pytest.approx([66.7, 66], abs=0.001)
+    assert 5 <= clocks[0][0] <= clocks[1][0] == pytest.approx(33.4, abs=0.001)
+    assert clocks[1][1] == 33
+    assert clocks[2] == pytest.approx([66.7, 66], abs=0.001)
 
 
 def test_pages_that_can_be_jumped_into_are_jumped_into():
-    told = []
+    skipped_frames = []
     with Stage(Moving("seek.html"), SMALL) as stage:
         assert stage.facts.seekable
-        stage.skip(0, 30, told.append)
+        stage.skip(0, 30, skipped_frames.append)
         assert red_square(stage.frame(30)) == (100, 40)
     # but for frame 0, with which animations begin
-    assert told == [0]
+    assert skipped_frames == [0]
     page = (
         '<!doctype html><meta name="fragdex:seekable"><script>let n = 0;'
         "requestAnimationFrame(function f() { n += 1; requestAnimationFrame(f) })</script>"
@@ -282,11 +282,11 @@ def test_pages_that_can_be_jumped_into_are_jumped_into():
 
 
 def test_every_skipped_frame_happens_and_is_told():
-    told = []
+    skipped_frames = []
     with Stage(numbers_page(Fraction(30)), PageView(256, 64)) as stage:
-        stage.skip(0, 5, told.append)
+        stage.skip(0, 5, skipped_frames.append)
         assert numbers(stage.frame(5))[4] == 5
-    assert told == [0, 1, 2, 3, 4]
+    assert skipped_frames == [0, 1, 2, 3, 4]
 
 
 IDIOMS = """<!doctype html><body><script>
@@ -316,9 +316,9 @@ def test_all_that_tells_an_instant_tells_the_same_one(fps):
     with Stage(Page(IDIOMS), PageView(64, 64, fps)) as stage:
         for i in range(3):
             stage.frame(i)
-        loaded, told, stamps = map(stage.evaluate, ("loaded", "told", "stamps"))
+        loaded, readings, stamps = map(stage.evaluate, ("loaded", "told", "stamps"))
     assert loaded == pytest.approx([0, 0, 0], abs=0.001)
-    for i, (since, moved, *rest, at) in enumerate(told):
+    for i, (since, moved, *rest, at) in enumerate(readings):
         ms = instant_us(i, fps) / 1000
         assert since == pytest.approx(ms, abs=1e-9)
         assert moved
@@ -494,13 +494,16 @@ def test_all_pages_are_equal_in_runs_and_slices_with_taken_processors(request):
     taken = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
              for _ in range(os.cpu_count() or 1)]  # fmt: skip
     try:
-        found = {(name, slices): first_difference(make, 1, slices) for name, make in PAGES.items()
-                 for slices in (1, 3)}  # fmt: skip
+        differences = {
+            (name, slices): first_difference(make, 1, slices)
+            for name, make in PAGES.items()
+            for slices in (1, 3)
+        }
     finally:
         for one in taken:
             one.kill()
             one.wait()
-    assert {key: where for key, where in found.items() if where is not None} == {}
+    assert {key: where for key, where in differences.items() if where is not None} == {}
 
 
 # In milliseconds; none divides the time of a frame.

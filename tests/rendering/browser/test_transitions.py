@@ -99,8 +99,8 @@ class Files(Page):
 def red(picture):
     """(left edge, width) of the box; None where it is not there."""
     line = pixels(picture)[30]
-    (found,) = ((line[:, 0] > 200) & (line[:, 1] < 60)).nonzero()
-    return (int(found[0]), int(found[-1] - found[0]) + 1) if len(found) else None
+    (columns,) = ((line[:, 0] > 200) & (line[:, 1] < 60)).nonzero()
+    return (int(columns[0]), int(columns[-1] - columns[0]) + 1) if len(columns) else None
 
 
 def wrong(stage, left, frames=range(20)):
@@ -108,13 +108,13 @@ def wrong(stage, left, frames=range(20)):
 
     A frame that is drawn again may be a step of the browser's clocks later: a hundredth of a pixel.
     """
-    found, picture = [], None
+    wrong_frames, picture = [], None
     for i in frames:
         picture = stage.frame(i) or picture
         shown, wanted = red(picture), left(i / FPS)
         if shown is None or abs(shown[0] - wanted) > 1.1 or shown[1] != 20:
-            found.append((i, wanted, shown))
-    return found
+            wrong_frames.append((i, wanted, shown))
+    return wrong_frames
 
 
 @pytest.mark.parametrize("name", CASES)

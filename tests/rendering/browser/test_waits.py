@@ -104,19 +104,19 @@ def seeking(wait):
 @pytest.mark.parametrize("wait", [*WAITS, *DRAWN])
 def test_a_seek_is_given_what_it_waits_for(staged, wait, begin_frames):
     script = seeking((WAITS | DRAWN)[wait])
-    told = []
+    clocks = []
     with staged(script, begin_frames=begin_frames) as stage:
         whole = []
         for i in range(7):
             whole.append(stage.frame(i))
-            told.append(stage.evaluate(TOLD))
+            clocks.append(stage.evaluate(TOLD))
         assert stage.notes.console == []
     for i, picture in enumerate(whole):
         ms = instant_us(i, SMALL.fps) / 1000
         assert abs(red_square(picture)[0] - ms / 10) <= 1
         # whatever was waited for, the frame is at its time
-        assert told[i][1] == 1_700_000_000_000 + int(ms)
-        assert told[i][::2] == pytest.approx([ms, ms], abs=0.01)
+        assert clocks[i][1] == 1_700_000_000_000 + int(ms)
+        assert clocks[i][::2] == pytest.approx([ms, ms], abs=0.01)
     with staged(script, begin_frames=begin_frames) as stage:
         stage.skip(0, 5)
         assert [stage.frame(5), stage.frame(6)] == whole[5:]
@@ -200,8 +200,8 @@ def test_ready_is_given_what_it_waits_for(staged, wait, begin_frames):
             whole.append(stage.frame(i))
             # time 0 is when it is ready: nothing has moved before
             ms = instant_us(i, SMALL.fps) / 1000
-            told = [ms, 1_700_000_000_000 + int(ms), ms]
-            assert stage.evaluate(TOLD) == pytest.approx(told, abs=0.01)
+            clocks = [ms, 1_700_000_000_000 + int(ms), ms]
+            assert stage.evaluate(TOLD) == pytest.approx(clocks, abs=0.01)
         assert stage.notes.console == []
     assert red_square(whole[0])[0] == 5
     with staged(script, begin_frames=begin_frames) as stage:

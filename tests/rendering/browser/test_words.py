@@ -90,14 +90,14 @@ def test_every_request_has_its_answer(url, method, answer, reason):
     pipe, notes = Heard(), Notes()
     RequestInterceptor(pipe, Page("<p>x"), NOTHING, notes, Limits())
     pipe.tell("Fetch.requestPaused", requestId="1", request={"url": url, "method": method})
-    ((said, params),) = pipe.said
+    ((command, params),) = pipe.said
     if answer is not None:
-        assert (said, params["responseCode"]) == ("Fetch.fulfillRequest", answer)
+        assert (command, params["responseCode"]) == ("Fetch.fulfillRequest", answer)
         assert bool(params["body"]) == (answer in (200, 404) and method != "HEAD")
     elif reason is None:
-        assert said == "Fetch.continueRequest"
+        assert command == "Fetch.continueRequest"
     else:
-        assert (said, params["errorReason"]) == ("Fetch.failRequest", "BlockedByClient")
+        assert (command, params["errorReason"]) == ("Fetch.failRequest", "BlockedByClient")
     assert [one.reason for one in notes.blocked] == ([] if reason is None else [reason])
 
 

@@ -48,26 +48,26 @@ def heard(script, frames=6, begin_frames=True, view=SMALL):
 
 @CLOCKS
 def test_timers_of_a_worker_ring_in_the_pages_time(begin_frames):
-    told = heard(
+    messages = heard(
         "setInterval(() => postMessage([performance.now(), Date.now() - 1.7e12]), 40);",
         begin_frames=begin_frames,
     )
-    assert [one[0] for one, _ in told] == about([40 * n for n in range(1, 13)])
-    assert [one[1] for one, _ in told] == [40 * n for n in range(1, 13)]
+    assert [one[0] for one, _ in messages] == about([40 * n for n in range(1, 13)])
+    assert [one[1] for one, _ in messages] == [40 * n for n in range(1, 13)]
     # what was due before a frame has come when it is drawn
-    assert [came for _, came in told] == about([100 * -(-40 * n // 100) for n in range(1, 13)])
+    assert [came for _, came in messages] == about([100 * -(-40 * n // 100) for n in range(1, 13)])
 
 
 @CLOCKS
 def test_frames_of_a_worker_come_as_often_as_those_of_the_page(begin_frames):
-    told = heard(
+    messages = heard(
         "requestAnimationFrame(function f(t) { postMessage(t); requestAnimationFrame(f) });",
         begin_frames=begin_frames,
         view=replace(SMALL, page_fps=Fraction(30)),
     )
     # to the 0.1 ms of the page's clocks
-    assert [one for one, _ in told] == pytest.approx([100 * n / 3 for n in range(16)], abs=0.11)
-    assert [came for _, came in told] == pytest.approx([one for one, _ in told], abs=0.01)
+    assert [one for one, _ in messages] == pytest.approx([100 * n / 3 for n in range(16)], abs=0.11)
+    assert [came for _, came in messages] == pytest.approx([one for one, _ in messages], abs=0.01)
 
 
 def test_what_a_timer_has_promised_happens_before_the_next_one():
@@ -80,19 +80,19 @@ def test_page_and_worker_answer_one_another_before_the_frame():
       setInterval(() => postMessage("tick"), 100);
       onmessage = ({ data }) => { if (data === "tick") postMessage(performance.now()); };
     """
-    told = heard(script)
-    assert [one for one, _ in told[::2]] == ["tick"] * 5
-    assert [one for one, _ in told[1::2]] == about([100 * n for n in range(1, 6)])
-    assert [came for _, came in told] == about([100 * n for n in range(1, 6) for _ in range(2)])
+    messages = heard(script)
+    assert [one for one, _ in messages[::2]] == ["tick"] * 5
+    assert [one for one, _ in messages[1::2]] == about([100 * n for n in range(1, 6)])
+    assert [came for _, came in messages] == about([100 * n for n in range(1, 6) for _ in range(2)])
 
 
 @CLOCKS
 def test_timers_without_end_end_with_the_frame(begin_frames):
     script = "let n = 0; const go = () => { n += 1; setTimeout(go, 0) }; go();"
     script += "setInterval(() => postMessage(n), 100);"
-    told = heard(script, begin_frames=begin_frames)
-    assert len(told) == 5
-    assert told[-1][0] <= 600
+    messages = heard(script, begin_frames=begin_frames)
+    assert len(messages) == 5
+    assert messages[-1][0] <= 600
 
 
 def test_a_worker_that_waits_for_the_clock_to_move_sees_it_move():
@@ -104,8 +104,8 @@ def test_a_worker_that_waits_for_the_clock_to_move_sees_it_move():
 
 def test_a_worker_that_computes_is_waited_for_once_and_not_for_ever():
     script = "setTimeout(() => { for (;;); }, 50); setTimeout(() => postMessage(1), 20);"
-    ((told, came),) = heard(script, frames=20)
-    assert (told, came) == (1, about(100))
+    ((message, came),) = heard(script, frames=20)
+    assert (message, came) == (1, about(100))
 
 
 def test_a_worker_that_ends_is_forgotten():
@@ -161,7 +161,7 @@ def test_a_page_that_a_worker_leads_is_the_same_in_slices(tmp_path, slices):
     films = []
     for name in ("a.mp4", "b.mp4"):
         out = tmp_path / name
-        made = render(page, RenderSpec(160, 90, Fraction(10)), out, slices=slices if films else 1)
-        assert not one_browser_notes(made.notes.as_json())
+        film = render(page, RenderSpec(160, 90, Fraction(10)), out, slices=slices if films else 1)
+        assert not one_browser_notes(film.notes.as_json())
         films.append(out.read_bytes())
     assert slices > 1 or films[0] == films[1]

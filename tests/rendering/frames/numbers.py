@@ -28,11 +28,11 @@ def plane(frame, number=0):
 
 def read_rows(picture):
     """The numbers in a picture of 32 squares a row."""
-    found = []
+    numbers = []
     for top in ROWS:
         bits = picture[top + 10, 5:320:10] > 128
-        found.append(int("".join("1" if bit else "0" for bit in bits), 2))
-    return found
+        numbers.append(int("".join("1" if bit else "0" for bit in bits), 2))
+    return numbers
 
 
 def decoded(path):

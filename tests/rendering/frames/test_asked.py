@@ -85,34 +85,34 @@ def film(tmp_path):
 def test_each_frame_is_the_one_that_was_asked_for_in_every_run(film):
     films = []
     for _ in range(2):
-        told, path = film(asked(waits=WAITS), slices=1)
+        rendered, path = film(asked(waits=WAITS), slices=1)
         films.append(path.read_bytes())
     assert numbers_of_asked(path) == list(range(30))
-    assert (told.view.width, told.view.height, told.seconds) == (160, 90, 1.0)
-    assert told.sound
+    assert (rendered.view.width, rendered.view.height, rendered.seconds) == (160, 90, 1.0)
+    assert rendered.sound
     assert loudness(sound_of(path)[4800:43_200]) == TONE
     assert films[0] == films[1]
 
 
 def test_a_film_in_slices_is_the_film_in_one(film):
-    told, path = film(asked(waits=("frames",)), slices=5)
-    assert len(told.slices) == 5
+    rendered, path = film(asked(waits=("frames",)), slices=5)
+    assert len(rendered.slices) == 5
     assert numbers_of_asked(path) == list(range(30))
     assert breaks(sound_of(path)[4800:43_200]) < 0.001
-    assert not one_browser_notes(told.notes.as_json())
+    assert not one_browser_notes(rendered.notes.as_json())
 
 
 @pytest.mark.parametrize("fps", [Fraction(25), Fraction(30000, 1001), Fraction(60)])
 def test_parts_are_told_in_time_whatever_the_rate(film, fps):
-    told, path = film(asked(), RenderSpec(fps=fps), slices=2)
-    assert numbers_of_asked(path) == list(range(told.frames))
-    assert told.frames == round(fps)
+    rendered, path = film(asked(), RenderSpec(fps=fps), slices=2)
+    assert numbers_of_asked(path) == list(range(rendered.frames))
+    assert rendered.frames == round(fps)
 
 
 def test_size_and_duration_of_a_request_win(film):
     wanted = RenderSpec(320, 180, Fraction(30), 500)
-    told, path = film(asked(), wanted, slices=1)
-    assert (told.view.width, told.view.height, told.frames) == (320, 180, 15)
+    rendered, path = film(asked(), wanted, slices=1)
+    assert (rendered.view.width, rendered.view.height, rendered.frames) == (320, 180, 15)
     with av.open(str(path)) as container:
         frame = next(container.decode(video=0))
     assert (frame.width, frame.height) == (320, 180)
@@ -129,17 +129,19 @@ def test_a_still_shows_its_moment_without_the_line(tmp_path):
 def test_stills_that_follow_each_other_are_asked_of_one_page(tmp_path, monkeypatch):
     stages, out, shown = [], tmp_path / "a.png", []
     monkeypatch.setattr(slice, "Stage", lambda *a, **b: stages.append(1) or Stage(*a, **b))
-    with closing(slicer(asked())) as made:
+    with closing(slicer(asked())) as page_slicer:
         for i in (5, 6, 9, 4, 29):
-            made.draw(PageView(160, 90), range(i, i + 1), out, Still("png"), ahead=min(20, 29 - i))
+            page_slicer.draw(
+                PageView(160, 90), range(i, i + 1), out, Still("png"), ahead=min(20, 29 - i)
+            )
             with Image.open(out) as picture:
                 shown.append((number_of(np.asarray(picture.convert("L"))), len(stages)))
     assert shown == [(5, 1), (6, 1), (9, 1), (4, 2), (29, 3)]
 
 
 def test_what_it_fetches_before_it_answers_is_no_finding():
-    made = lint(PageSource("", asked(waits=("file",))), RenderSpec())
-    assert (made.drawn, made.findings) == ((0, 14, 29), [])
+    report = lint(PageSource("", asked(waits=("file",))), RenderSpec())
+    assert (report.drawn, report.findings) == ((0, 14, 29), [])
 
 
 @pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
@@ -163,17 +165,17 @@ def test_both_clocks_can_be_asked(begin_frames):
 @pytest.mark.parametrize("scale", [1.25, 3.0])
 def test_the_line_is_found_at_any_scale(tmp_path, scale):
     view, out = PageView(160, 88, scale=scale), tmp_path / "a.mp4"
-    with closing(slicer(asked(duration_ms=500))) as made:
-        made.draw(view, range(5, 15), out)
+    with closing(slicer(asked(duration_ms=500))) as page_slicer:
+        page_slicer.draw(view, range(5, 15), out)
     with av.open(str(out)) as film:
         sizes = {(frame.width, frame.height) for frame in film.decode(video=0)}
     assert sizes == {view.pixels}
 
 
 def test_a_scale_that_leaves_the_line_no_pixel_is_refused(tmp_path):
-    made = slicer(asked())
-    with closing(made), pytest.raises(PageFailed, match=r"at a scale of 0\.5"):
-        made.draw(PageView(160, 88, scale=0.5), range(5), tmp_path / "a.mp4")
+    page_slicer = slicer(asked())
+    with closing(page_slicer), pytest.raises(PageFailed, match=r"at a scale of 0\.5"):
+        page_slicer.draw(PageView(160, 88, scale=0.5), range(5), tmp_path / "a.mp4")
 
 
 def test_a_page_that_asks_late_but_before_its_first_frame_is_asked(film):
@@ -246,10 +248,10 @@ def test_a_page_without_sound_is_silent(fault):
 
 
 def test_a_page_that_keeps_state_is_drawn_in_one_part(film):
-    told, path = film(asked("state"), slices=2, jobs=2)
+    rendered, path = film(asked("state"), slices=2, jobs=2)
     assert numbers_of_asked(path) == list(range(30))
-    assert one_browser_notes(told.notes.as_json())
-    assert len(told.slices) == 1
+    assert one_browser_notes(rendered.notes.as_json())
+    assert len(rendered.slices) == 1
 
 
 def test_pages_that_do_not_ask_see_nothing_of_it():

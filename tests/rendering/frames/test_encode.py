@@ -33,11 +33,11 @@ def encoded(path, view, pictures):
 
 def slices(folder, view, borders):
     """Slices whose pictures show their number in the whole; two of three are the one before."""
-    made = []
+    parts = []
     for first, stop in pairwise(borders):
         pictures = [png(i) if i == first or i % EVERY == 0 else None for i in range(first, stop)]
-        made.append(encoded(folder / f"{first}.mp4", view, pictures))
-    return made
+        parts.append(encoded(folder / f"{first}.mp4", view, pictures))
+    return parts
 
 
 def shown(i, borders):
@@ -71,11 +71,11 @@ def test_every_frame_is_there_at_its_time(tmp_path, fps):
     borders = [0, 1, 3, 70, 200]
     whole = join(slices(tmp_path, view, borders), view, tmp_path / "whole.mp4")
     assert (whole.frames, whole.sound) == (200, False)
-    found = list(decoded(whole.path))
-    assert [read_rows(picture)[0] for _, picture in found] == [
+    frames = list(decoded(whole.path))
+    assert [read_rows(picture)[0] for _, picture in frames] == [
         shown(i, borders) for i in range(200)
     ]
-    assert all(abs(time - i / fps) < Fraction(1, 10_000) for i, (time, _) in enumerate(found))
+    assert all(abs(time - i / fps) < Fraction(1, 10_000) for i, (time, _) in enumerate(frames))
 
 
 @pytest.mark.parametrize("fragmented", [False, True])
@@ -109,8 +109,8 @@ def test_the_same_frames_give_the_same_bytes(tmp_path):
     for turn in range(2):
         folder = tmp_path / str(turn)
         folder.mkdir()
-        made = slices(folder, view, [0, 20, 90])
-        join(made, view, folder / "whole.mp4", tone(3, beeps=[1]))
+        parts = slices(folder, view, [0, 20, 90])
+        join(parts, view, folder / "whole.mp4", tone(3, beeps=[1]))
         digests.add(hashlib.sha256((folder / "whole.mp4").read_bytes()).hexdigest())
     assert len(digests) == 1
 
@@ -132,9 +132,9 @@ def test_colours_are_those_of_bt_709(tmp_path, colour):
     part = encoded(tmp_path / "a.mp4", view, [plain_png(colour)])
     join([part], view, tmp_path / "whole.mp4")
     with av.open(str(tmp_path / "whole.mp4")) as film:
-        told = film.streams.video[0].codec_context
+        context = film.streams.video[0].codec_context
         frame = next(film.decode(video=0))
-    names = (told.color_primaries, told.color_trc, told.colorspace, told.color_range)
+    names = (context.color_primaries, context.color_trc, context.colorspace, context.color_range)
     assert [int(name) for name in names] == [1, 1, 1, 1]
     assert np.allclose([plane(frame, n).mean() for n in range(3)], expected, atol=2)
 

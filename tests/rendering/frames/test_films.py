@@ -157,12 +157,14 @@ def webp(path):
 @pytest.mark.parametrize("film", [f for f in FILMS if not f.is_animation], ids=named)
 def test_the_file_holds_what_was_asked_for(tmp_path, film):
     out = made(tmp_path, film)
-    with av.open(str(out)) as found:
-        video = found.streams.video[0]
+    with av.open(str(out)) as container:
+        video = container.streams.video[0]
         assert video.codec_context.codec.id == av.Codec(film.video.encoder, "w").id
         assert video.codec_context.pix_fmt == film.format
         assert video.average_rate == RATE
-        keys = [i for i, p in enumerate(p for p in found.demux(video) if p.size) if p.is_keyframe]
+        keys = [
+            i for i, p in enumerate(p for p in container.demux(video) if p.size) if p.is_keyframe
+        ]
     every = 1 if film.video_name in ("prores", "ffv1") else film.gop or 60
     assert keys == sorted({*range(0, BORDERS[1], every), *range(BORDERS[1], FRAMES, every)})
     if film.sound_codec:
@@ -174,9 +176,9 @@ def test_a_sound_alone_is_stored_as_its_container_is(tmp_path, film):
     film.check()
     out = made(tmp_path, film)
     assert_beep(out, film)
-    with av.open(str(out)) as found:
-        assert len(found.streams) == 1
-        assert abs(found.duration / 1e6 - FRAMES / RATE) < 0.05
+    with av.open(str(out)) as container:
+        assert len(container.streams) == 1
+        assert abs(container.duration / 1e6 - FRAMES / RATE) < 0.05
     before = out.read_bytes()
     assert made(tmp_path, film).read_bytes() == before
     if film.is_isobmff:
@@ -186,12 +188,12 @@ def test_a_sound_alone_is_stored_as_its_container_is(tmp_path, film):
 
 def assert_beep(out, film):
     """The sound of a file is of its codec, and has its tone after a second."""
-    with av.open(str(out)) as found:
-        audio = found.streams.audio[0]
+    with av.open(str(out)) as container:
+        audio = container.streams.audio[0]
         assert audio.codec_context.codec.id == av.Codec(film.sound_codec, "w").id
         # an MP3 counts from before what its encoder added, which decoders leave out
         begin = (audio.start_time or 0) * audio.time_base if film.is_sound else 0
-        frames = list(found.decode(audio))
+        frames = list(container.decode(audio))
     sound = np.concatenate(
         [
             np.atleast_2d(f.to_ndarray()).astype(float).reshape(-1)
@@ -298,11 +300,11 @@ def in_pq(rgb):
 def test_colours_of_bt_2020_with_pq_are_converted_and_tagged(tmp_path, film):
     film.check()
     out = made(tmp_path, film, lambda i: plain_png(COLOURS[i], (320, 180)), 6, (0, 6))
-    with av.open(str(out)) as found:
-        context = found.streams.video[0].codec_context
+    with av.open(str(out)) as container:
+        context = container.streams.video[0].codec_context
         assert (context.color_primaries, context.color_trc, context.colorspace) == (9, 16, 9)
         assert (context.color_range, context.pix_fmt) == (1, film.format)
-        for frame, colour in zip(found.decode(video=0), COLOURS, strict=True):
+        for frame, colour in zip(container.decode(video=0), COLOURS, strict=True):
             levels = [
                 int(np.frombuffer(plane, np.uint16).reshape(plane.height, -1)[10, 10])
                 for plane in frame.planes

@@ -51,13 +51,15 @@ def test_borders_are_key_frames_of_the_result(fps, duration_ms, slice_ms):
 
 @given(rates, st.lists(st.integers(0, 100_000), min_size=2, max_size=5))
 def test_ranges_that_follow_each_other_have_every_frame_once(fps, times):
-    found = []
+    frames = []
     for start, stop in pairwise(sorted(times)):
         with contextlib.suppress(ValueError):
-            found += RenderSpec(fps=fps, from_ms=start, to_ms=stop).frames(100_000)
-    assert found == sorted(set(found))
+            frames += RenderSpec(fps=fps, from_ms=start, to_ms=stop).frames(100_000)
+    assert frames == sorted(set(frames))
     with contextlib.suppress(ValueError):
-        assert found == [*RenderSpec(fps=fps, from_ms=min(times), to_ms=max(times)).frames(100_000)]
+        assert frames == [
+            *RenderSpec(fps=fps, from_ms=min(times), to_ms=max(times)).frames(100_000)
+        ]
 
 
 @given(rates, st.integers(0, 100_000))

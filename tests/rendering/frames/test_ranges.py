@@ -42,11 +42,11 @@ def test_pictures_and_samples_of_a_range_are_those_of_the_whole(tmp_path):
     whole, part = tmp_path / "whole.mkv", tmp_path / "part.mkv"
     render(site, RenderSpec(320, 180, NTSC, 2000, film=EXACT), whole, slices=1)
     wanted = RenderSpec(320, 180, NTSC, 3000, film=EXACT, from_ms=767, to_ms=1535)
-    made = render(site, wanted, part, slices=2, jobs=2)
-    assert [(one.first, one.frames) for one in made.slices] == [(23, 12), (35, 11)]
-    found = list(decoded(part))
-    assert [read_rows(picture)[0] for _, picture in found] == list(range(23, 46))
-    assert found[0][0] == 0
+    film = render(site, wanted, part, slices=2, jobs=2)
+    assert [(one.first, one.frames) for one in film.slices] == [(23, 12), (35, 11)]
+    frames = list(decoded(part))
+    assert [read_rows(picture)[0] for _, picture in frames] == list(range(23, 46))
+    assert frames[0][0] == 0
     first, stop = (round(frame / NTSC * RATE) for frame in (23, 46))
     assert (heard(part) == heard(whole)[first:stop]).all()
 
@@ -58,8 +58,8 @@ def test_a_range_of_a_page_that_needs_all_its_frames_is_drawn_from_the_beginning
     render(site, wanted, whole, slices=1)
     wanted = RenderSpec(320, 180, Fraction(10), film=EXACT, from_ms=500, to_ms=800)
     for slices in (1, 2):
-        made = render(site, wanted, part, slices=slices, jobs=2)
-        assert [line for line in made.notes.browser if line.startswith(ONE_BROWSER)]
+        film = render(site, wanted, part, slices=slices, jobs=2)
+        assert [line for line in film.notes.browser if line.startswith(ONE_BROWSER)]
         pictures = [[picture.copy() for _, picture in decoded(path)] for path in (whole, part)]
         assert len(pictures[1]) == 3
         for one, other in zip(pictures[0][5:], pictures[1], strict=True):

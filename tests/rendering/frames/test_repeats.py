@@ -100,12 +100,12 @@ def test_zeros_that_would_look_like_a_start_are_kept_apart():
     # frame_num 8 leaves two zero bytes before a third: an emulation prevention byte goes between
     unit = b"\0\0\0\1\x41" + bytes([0b10011010, 0b00100000, 0, 0, 3, 1, 0xFF])
     numbered = Numbered(unit)
-    made = [numbered.repeat() for _ in range(16)]
-    for frame in made:
+    frames = [numbered.repeat() for _ in range(16)]
+    for frame in frames:
         body = frame[5:]
         assert b"\0\0\0" not in body
         assert b"\0\0\1" not in body
         plain = body.replace(b"\0\0\3", b"\0\0")
         assert plain[2:] == b"\0\0\1\xff"
-    numbers = [(f[5:].replace(b"\0\0\3", b"\0\0")[0] & 1) << 3 | f[5:][1] >> 5 for f in made]
+    numbers = [(f[5:].replace(b"\0\0\3", b"\0\0")[0] & 1) << 3 | f[5:][1] >> 5 for f in frames]
     assert numbers == [*range(1, 16), 0]

@@ -39,26 +39,26 @@ WANTED = RenderSpec(320, 180, Fraction(30), 2000)
 
 def film_of(site, out, **how):
     """What was told of a film, and its bytes."""
-    made = render(site, WANTED, out, **how)
-    return made, out.read_bytes()
+    rendered = render(site, WANTED, out, **how)
+    return rendered, out.read_bytes()
 
 
-def drawn_by_one(made):
-    return [line for line in made.notes.browser if line.startswith(ONE_BROWSER)]
+def drawn_by_one(rendered):
+    return [line for line in rendered.notes.browser if line.startswith(ONE_BROWSER)]
 
 
 @pytest.mark.parametrize("name", STATEFUL)
 def test_a_film_of_three_browsers_is_that_of_one_or_is_drawn_by_one(tmp_path, name):
     site = Stateful(name)
-    made, film = film_of(site, tmp_path / "three.mp4", slices=3, jobs=3)
-    assert len(made.slices) == 3
+    rendered, film = film_of(site, tmp_path / "three.mp4", slices=3, jobs=3)
+    assert len(rendered.slices) == 3
     again, alone = film_of(site, tmp_path / "one.mp4", slices=3, jobs=1)
     assert not drawn_by_one(again)
     if name in ALONE:
-        (line,) = drawn_by_one(made)
+        (line,) = drawn_by_one(rendered)
         assert ALONE[name] in line
     else:
-        assert not drawn_by_one(made)
+        assert not drawn_by_one(rendered)
     if name not in BY_CHANCE:
         assert film == alone
 
@@ -69,34 +69,34 @@ def test_ordinary_pages_are_drawn_by_several_browsers(tmp_path, name):
     html = (page / f"{name}.html").read_text()
     if name == "numbers":
         html = numbers_page(Fraction(30))
-    made, _ = film_of(Page(html), tmp_path / "a.mp4", slices=3, jobs=3)
-    assert drawn_by_one(made) == []
+    rendered, _ = film_of(Page(html), tmp_path / "a.mp4", slices=3, jobs=3)
+    assert drawn_by_one(rendered) == []
     # the second and the third came from the beginning, in browsers of their own
-    assert all(one.seconds["start"] > 0 for one in made.slices)
+    assert all(one.seconds["start"] > 0 for one in rendered.slices)
 
 
 def test_what_differs_is_drawn_again_by_the_browser_that_went_on(tmp_path):
     """The one that drew the first slice goes on: its browser is the film's."""
     site = Stateful("keys.html")
-    made, _ = film_of(site, tmp_path / "a.mp4", slices=2, jobs=2)
-    (line,) = drawn_by_one(made)
-    assert f"frame {made.slices[1].first}" in line
-    assert made.slices[0].seconds["start"] > 0 == made.slices[1].seconds["start"]
-    assert made.slices[1].begins_after == made.slices[0].ends_with
+    rendered, _ = film_of(site, tmp_path / "a.mp4", slices=2, jobs=2)
+    (line,) = drawn_by_one(rendered)
+    assert f"frame {rendered.slices[1].first}" in line
+    assert rendered.slices[0].seconds["start"] > 0 == rendered.slices[1].seconds["start"]
+    assert rendered.slices[1].begins_after == rendered.slices[0].ends_with
 
 
 @pytest.mark.parametrize("name", ["gif.html", "view-transition.html"])
 def test_who_skipped_frames_that_are_needed_is_not_waited_for(tmp_path, name):
     """It stops before it has drawn anything; the one that draws from the beginning goes on."""
-    made, _ = film_of(Stateful(name), tmp_path / "a.mp4", slices=2, jobs=2)
-    assert drawn_by_one(made)
-    assert made.slices[0].seconds["start"] > 0 == made.slices[1].seconds["start"]
+    rendered, _ = film_of(Stateful(name), tmp_path / "a.mp4", slices=2, jobs=2)
+    assert drawn_by_one(rendered)
+    assert rendered.slices[0].seconds["start"] > 0 == rendered.slices[1].seconds["start"]
 
 
 def test_a_still_of_a_page_that_needs_its_frames_is_that_of_the_film(tmp_path):
     site, out = Stateful("gif.html"), tmp_path / "a.png"
-    told = render(site, replace(WANTED, still=Still("png"), time_ms=800), out)
-    assert ALONE["gif.html"] in drawn_by_one(told)[0]
+    rendered = render(site, replace(WANTED, still=Still("png"), time_ms=800), out)
+    assert ALONE["gif.html"] in drawn_by_one(rendered)[0]
     with Stage(site, WANTED.view()) as stage:
         shown = [stage.frame(i) for i in range(25)]
     last = next(picture for picture in reversed(shown) if picture is not None)
@@ -108,8 +108,8 @@ def test_a_picture_that_is_asked_for_as_data_is_looked_at_as_well(tmp_path):
     for count, needed in ((10, True), (1, False)):
         data = base64.b64encode(animation("PNG", count)).decode()
         html = f"<body style='margin:0'><img src='data:image/png;base64,{data}'>"
-        made, _ = film_of(Page(html), tmp_path / "a.mp4", slices=2, jobs=2)
-        assert bool(drawn_by_one(made)) is needed
+        rendered, _ = film_of(Page(html), tmp_path / "a.mp4", slices=2, jobs=2)
+        assert bool(drawn_by_one(rendered)) is needed
 
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP"])
@@ -147,10 +147,10 @@ requestAnimationFrame(function draw() {
 
 
 def test_a_page_that_says_wrongly_that_it_can_be_jumped_into(tmp_path):
-    made, film = film_of(Page(SEEKABLE), tmp_path / "three.mp4", slices=3, jobs=3)
-    assert drawn_by_one(made)
-    made, alone = film_of(Page(SEEKABLE), tmp_path / "one.mp4", slices=3, jobs=1)
-    assert not drawn_by_one(made)
+    rendered, film = film_of(Page(SEEKABLE), tmp_path / "three.mp4", slices=3, jobs=3)
+    assert drawn_by_one(rendered)
+    rendered, alone = film_of(Page(SEEKABLE), tmp_path / "one.mp4", slices=3, jobs=1)
+    assert not drawn_by_one(rendered)
     assert film == alone
 
 
@@ -182,6 +182,6 @@ def test_a_browser_that_skipped_frames_does_not_go_on_alone(tmp_path):
 
 
 def test_a_page_that_one_browser_has_to_draw_can_be_checked():
-    made = lint(PageSource("", Stateful("gif.html")), WANTED)
-    assert len(made.drawn) == 12
-    assert "failed" not in [one.kind for one in made.findings]
+    report = lint(PageSource("", Stateful("gif.html")), WANTED)
+    assert len(report.drawn) == 12
+    assert "failed" not in [one.kind for one in report.findings]

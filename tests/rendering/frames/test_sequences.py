@@ -39,5 +39,5 @@ def test_several_pictures_are_compressed_at_once_and_stay_in_order(tmp_path, mon
     assert sequences.archive([lambda: path.open("rb")], out, Film("zip"), 7) == len(levels)
     with zipfile.ZipFile(out) as pictures:
         assert pictures.namelist() == [f"{7 + n:05}.png" for n in range(len(levels))]
-        found = [Image.open(pictures.open(name)).getpixel((5, 5)) for name in pictures.namelist()]
-    assert found == [(level,) * 3 for level in levels]
+        colours = [Image.open(pictures.open(name)).getpixel((5, 5)) for name in pictures.namelist()]
+    assert colours == [(level,) * 3 for level in levels]

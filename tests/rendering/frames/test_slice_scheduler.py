@@ -136,10 +136,10 @@ def test_the_film_is_the_same_however_many_make_it(tmp_path, page, worth, proces
     for jobs in (None, 1, 2):
         out = tmp_path / f"{jobs}.mp4"
         spec = RenderSpec(320, 180, Fraction(30), 2000)
-        made = render(Page(page), spec, out, jobs=jobs, slices=2)
+        film = render(Page(page), spec, out, jobs=jobs, slices=2)
         files[jobs] = out.read_bytes()
-        assert len(made.slices) == 2
+        assert len(film.slices) == 2
         # whoever goes on starts no browser
-        started = sum(one.seconds["start"] > 0 for one in made.slices)
+        started = sum(one.seconds["start"] > 0 for one in film.slices)
         assert started == (jobs or processes)
     assert files[None] == files[1] == files[2]

@@ -39,19 +39,21 @@ def pool():
 
 def processes_of(session):
     """Living processes that a process began, by parents and sessions."""
-    found = {}
+    processes = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                told = (entry / "stat").read_text().rpartition(")")[2].split()
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            if told[0] not in "ZX":
-                found[int(entry.name)] = (int(told[1]), int(told[3]))
+            if fields[0] not in "ZX":
+                processes[int(entry.name)] = (int(fields[1]), int(fields[3]))
     below = {session}
-    while more := {pid for pid, (parent, own) in found.items() if {parent, own} & below} - below:
+    while (
+        more := {pid for pid, (parent, own) in processes.items() if {parent, own} & below} - below
+    ):
         below |= more
-    return below & found.keys()
+    return below & processes.keys()
 
 
 @pytest.mark.parametrize("fps", [Fraction(30), Fraction(60), NTSC], ids=str)
@@ -59,11 +61,11 @@ def test_every_frame_shows_its_number_and_its_time(tmp_path, fps):
     """In three slices, whose second and third begin by replaying what came before."""
     out = tmp_path / "numbers.mp4"
     wanted = RenderSpec(320, 180, fps, 2500)
-    made = render(Page(numbers_page(fps)), wanted, out, slices=3, jobs=2)
-    assert made.frames == round(2.5 * fps)
-    found = list(decoded(out))
-    assert len(found) == made.frames
-    for i, (time_, picture) in enumerate(found):
+    film = render(Page(numbers_page(fps)), wanted, out, slices=3, jobs=2)
+    assert film.frames == round(2.5 * fps)
+    frames = list(decoded(out))
+    assert len(frames) == film.frames
+    for i, (time_, picture) in enumerate(frames):
         at = instant_us(i, fps) // 100
         assert read_rows(picture) == [i, at, at, i]
         assert abs(time_ - i / fps) < Fraction(1, 10_000)
@@ -82,8 +84,8 @@ def test_two_runs_give_the_same_bytes_and_slices_the_same_frames(tmp_path):
         out = tmp_path / f"{name}.mp4"
         if busy and not load.is_alive() and name == "b":
             load.start()
-        made = render(site, wanted, out, slices=slices, jobs=2)
-        assert len(made.slices) == slices
+        film = render(site, wanted, out, slices=slices, jobs=2)
+        assert len(film.slices) == slices
         pictures[name] = [picture for _, picture in decoded(out)]
         if slices == 1:
             digests.add(out.read_bytes())
@@ -145,8 +147,8 @@ def test_a_kept_process_that_died_is_replaced(tmp_path, pool, killed):
     # a process whose threads are still ending is a zombie that nobody can wait for yet
     while processes_of(child.pid) & victims or (child.pid in victims and child.alive):
         time.sleep(0.01)
-    made = pool.draw(page, RenderSpec(), view, second, tmp_path)
-    assert Path(made.path).read_bytes() == cold
+    drawn_slice = pool.draw(page, RenderSpec(), view, second, tmp_path)
+    assert Path(drawn_slice.path).read_bytes() == cold
 
 
 def test_a_page_that_died_before_its_browser_heard_of_it_is_replaced(tmp_path, pool):
@@ -180,24 +182,24 @@ def test_a_slice_says_what_it_depends_on(tmp_path, pool):
     )
     (tmp_path / "a.css").write_text("p { color: red }")
     site = Folder(tmp_path)
-    told = []
-    made = pool.draw(
+    counts = []
+    drawn_slice = pool.draw(
         PageSource("a", site),
         RenderSpec(),
         PageView(64, 64),
         range(10),
         tmp_path,
-        progress=told.append,
+        progress=counts.append,
     )
     reads = {path: site.read(path) for path in ("", "a.css", "later.json")}
     for path, asset in reads.items():
-        assert made.reads[path] == (asset and asset.sha256)
-    assert "it is late" in str(made.notes.console)
-    assert [one.url for one in made.notes.blocked] == ["https://example.org/x"]
-    assert (made.first, made.frames, made.unchanged) == (0, 10, 9)
-    assert {"start", "replay", "capture", "encode"} <= made.seconds.keys()
-    assert told[-1] == 10
-    assert told == sorted(told)
+        assert drawn_slice.reads[path] == (asset and asset.sha256)
+    assert "it is late" in str(drawn_slice.notes.console)
+    assert [one.url for one in drawn_slice.notes.blocked] == ["https://example.org/x"]
+    assert (drawn_slice.first, drawn_slice.frames, drawn_slice.unchanged) == (0, 10, 9)
+    assert {"start", "replay", "capture", "encode"} <= drawn_slice.seconds.keys()
+    assert counts[-1] == 10
+    assert counts == sorted(counts)
 
 
 def test_what_the_page_asks_for_comes_from_this_side(tmp_path, pool):
@@ -210,9 +212,9 @@ def test_what_the_page_asks_for_comes_from_this_side(tmp_path, pool):
             return Answer(200, {"content-type": "text/css"}, b"html { background: #ff0000 }")
 
     page = PageSource("a", Page("<link rel=stylesheet href=/api/v1/files/7>"), Films())
-    made = pool.draw(page, RenderSpec(), PageView(64, 64), range(2), tmp_path)
+    drawn_slice = pool.draw(page, RenderSpec(), PageView(64, 64), range(2), tmp_path)
     assert asked == ["http://site.localhost/api/v1/files/7"]
-    (_, first), _ = decoded(made.path)
+    (_, first), _ = decoded(drawn_slice.path)
     assert abs(first.astype(int).mean() - 63) < 2
 
 
@@ -222,11 +224,11 @@ def test_a_still_is_the_frame_of_its_moment(tmp_path, pool, container):
 
     page = PageSource("a", Page(numbers_page(Fraction(30))))
     wanted = RenderSpec(320, 180, still=Still(container), time_ms=500)
-    made = pool.draw(page, wanted, wanted.view(), range(1), tmp_path)
-    with Image.open(made.path) as picture:
+    still = pool.draw(page, wanted, wanted.view(), range(1), tmp_path)
+    with Image.open(still.path) as picture:
         assert picture.format == container.upper()
         assert read_rows(np.asarray(picture.convert("L")))[0] == 15
-    assert made.first == 15
+    assert still.first == 15
 
 
 def test_facts_come_from_the_page(pool):
@@ -352,14 +354,14 @@ def test_a_render_survives_its_browsers(tmp_path, monkeypatch):
     monkeypatch.setattr(RenderProcess, "draw", draw)
     counts = []
     out = tmp_path / "a.mp4"
-    made = render(
+    film = render(
         site, RenderSpec(320, 180, Fraction(30), 4000), out, slices=2, jobs=2,
         progress=lambda done, _: counts.append(done),
     )  # fmt: skip
     assert victims
     assert [read_rows(picture)[0] for _, picture in decoded(out)] == list(range(120))
     assert counts == sorted(counts)
-    assert counts[-1] == made.frames
+    assert counts[-1] == film.frames
     assert list(tmp_path.iterdir()) == [out]
 
 
@@ -374,8 +376,8 @@ def test_flashes_and_beeps_stay_together(tmp_path, slices):
     """Each second; nothing is heard twice at the seams, and nothing is missing there."""
     out = tmp_path / "beeps.mp4"
     site = Page((PAGES / "beeps.html").read_text())
-    made = render(site, RenderSpec(320, 180, Fraction(30), 4200), out, slices=slices)
-    assert made.sound
+    rendered = render(site, RenderSpec(320, 180, Fraction(30), 4200), out, slices=slices)
+    assert rendered.sound
     flashes = [i for i, (_, picture) in enumerate(decoded(out)) if picture.mean() > 128]
     assert flashes == [30, 60, 90, 120]
     with av.open(str(out)) as film:

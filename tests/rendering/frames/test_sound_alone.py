@@ -43,8 +43,13 @@ def test_it_is_what_the_film_plays(tmp_path, more):
     site = Page(noisy(RATE).read("").data.decode() + more)
     film, sound, part = (tmp_path / name for name in ("a.mkv", "a.wav", "b.wav"))
     render(site, RenderSpec(320, 180, RATE, 1200, film=EXACT), film, slices=1)
-    made = render(site, RenderSpec(320, 180, RATE, 1200, film=Film("wav")), sound)
-    assert (made.frames, made.seconds, made.sound, len(made.slices)) == (36, 1.2, True, 1)
+    rendered = render(site, RenderSpec(320, 180, RATE, 1200, film=Film("wav")), sound)
+    assert (rendered.frames, rendered.seconds, rendered.sound, len(rendered.slices)) == (
+        36,
+        1.2,
+        True,
+        1,
+    )
     assert (heard(sound) == heard(film)).all()
     wanted = RenderSpec(320, 180, RATE, 1200, film=Film("wav"), from_ms=500, to_ms=900)
     render(site, wanted, part)
@@ -59,13 +64,13 @@ def test_graphs_are_heard_to_the_end_and_in_slices_as_in_one(tmp_path):
     """Timers and frames change them; 37 frames do not end where 128 samples do."""
     timer = "<script>setInterval(() => { tone.frequency.value += 20 }, 45)</script>"
     site = Page(numbers_page(RATE) + GRAPH + timer)
-    found = []
+    sounds = []
     for slices in (1, 4):
         path = tmp_path / f"{slices}.mkv"
         wanted = RenderSpec(320, 180, RATE, 1234, film=EXACT)
         assert len(render(site, wanted, path, slices=slices, jobs=2).slices) == slices
-        found.append(heard(path))
-    whole, parts = found
+        sounds.append(heard(path))
+    whole, parts = sounds
     assert len(whole) == len(parts) == 37 * 1600
     assert (whole == parts).all()
     # it goes on after the last frame was drawn, to the last 128 samples that are whole
@@ -75,7 +80,7 @@ def test_graphs_are_heard_to_the_end_and_in_slices_as_in_one(tmp_path):
 
 def test_a_browser_without_frames_on_request_is_heard_alike():
     site = noisy(RATE)
-    found = []
+    strips = []
     for begin_frames in (True, False):
         player = Player(RATE, Opener(site, NOTHING))
         view = PageView(320, 180, RATE)
@@ -83,5 +88,5 @@ def test_a_browser_without_frames_on_request_is_heard_alike():
             for i in range(6):
                 stage.pass_by(i)
             (strip,) = player.sound(0, 6)
-            found.append((strip.start, strip.stop, strip.media_start))
-    assert found == [(0.0, 0.2, 0.0)] * 2
+            strips.append((strip.start, strip.stop, strip.media_start))
+    assert strips == [(0.0, 0.2, 0.0)] * 2

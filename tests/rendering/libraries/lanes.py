@@ -74,10 +74,10 @@ def compiled(component):
         "const { compile } = require('svelte/compiler');"
         f"console.log(compile({json.dumps(component)}, {{ generate: 'client' }}).js.code)"
     )
-    made = subprocess.run(
+    process = subprocess.run(
         ["node", "-e", script], cwd=LIBRARIES, capture_output=True, check=True, timeout=60
     )
-    return made.stdout
+    return process.stdout
 
 
 @cache

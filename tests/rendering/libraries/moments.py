@@ -85,13 +85,15 @@ def wrong_frames(names, path, lefts=LEFT):
     wrong = [("all", "frames", 20, len(pictures))] if len(pictures) != 20 else []
     for number, (name, left) in enumerate(lanes):
         for i, picture in enumerate(pictures):
-            found = edges(picture[HEIGHT * number + HEIGHT // 2].astype(int))
+            shown_edges = edges(picture[HEIGHT * number + HEIGHT // 2].astype(int))
             x = left(i / FPS) if left else WIDTH[name](i / FPS)
             wanted = None if x is None else (x, x + HEIGHT) if left else (0, x)
-            if wanted is None or found is None:
-                right = wanted == found or (found is None and wanted[1] - wanted[0] <= 1)
+            if wanted is None or shown_edges is None:
+                right = wanted == shown_edges or (
+                    shown_edges is None and wanted[1] - wanted[0] <= 1
+                )
             else:
-                right = np.abs(np.subtract(found, wanted)).max() <= 1
+                right = np.abs(np.subtract(shown_edges, wanted)).max() <= 1
             if not right:
-                wrong.append((name, i, wanted, found))
+                wrong.append((name, i, wanted, shown_edges))
     return wrong

@@ -24,18 +24,18 @@ pytestmark = pytest.mark.usefixtures("chromium")
 
 def film_of(names, path, wanted=WANTED):
     """Draws a page of lanes; the notes of its film."""
-    made = render(Lanes(*names), wanted, path, slices=3, jobs=2)
-    assert made.notes.console == made.notes.blocked == made.notes.refused == []
-    return made
+    film = render(Lanes(*names), wanted, path, slices=3, jobs=2)
+    assert film.notes.console == film.notes.blocked == film.notes.refused == []
+    return film
 
 
 @pytest.mark.parametrize("names", [TWEENS, COMPONENTS, CANVASES, OWN], ids=lambda names: names[0])
 def test_every_frame_shows_its_moment_however_many_browsers_draw(names, tmp_path):
     if names is not OWN:
         need_libraries()
-    made = film_of(names, tmp_path / "film.mkv")
-    assert len(made.slices) == 3
-    assert not [line for line in made.notes.browser if line.startswith(ONE_BROWSER)]
+    film = film_of(names, tmp_path / "film.mkv")
+    assert len(film.slices) == 3
+    assert not [line for line in film.notes.browser if line.startswith(ONE_BROWSER)]
     assert wrong_frames(names, tmp_path / "film.mkv") == []
 
 
@@ -50,8 +50,8 @@ def test_a_second_run_gives_the_same_bytes(names, tmp_path):
 
 def test_a_view_transition_shows_its_moments(tmp_path):
     """One browser draws it."""
-    made = film_of(["view-transition"], tmp_path / "film.mkv")
-    assert [line for line in made.notes.browser if line.startswith(ONE_BROWSER)]
+    film = film_of(["view-transition"], tmp_path / "film.mkv")
+    assert [line for line in film.notes.browser if line.startswith(ONE_BROWSER)]
     assert wrong_frames(["view-transition"], tmp_path / "film.mkv") == []
 
 

@@ -91,9 +91,9 @@ def test_a_new_source_begins_anew(show):
     page = show(html, {"a.mp4": one_colour((200, 40, 30)), "b.mp4": one_colour((30, 40, 200))})
     shown = [picture[20, 20].argmax() for picture in page.frames(0, 10)]
     assert shown == [0] * 6 + [0] + [2] * 3
-    told = page.ask("log")
-    assert told[0] == "abort" or told[0] == "emptied"
-    assert [name for name in told if name in LOADED] == LOADED
+    events = page.ask("log")
+    assert events[0] == "abort" or events[0] == "emptied"
+    assert [name for name in events if name in LOADED] == LOADED
     assert page.ask("v.paused") is False
 
 

@@ -55,9 +55,9 @@ FILES = {
 
 
 def opener(**files):
-    made = Opener(Page(""))
-    made.given.update(files)
-    return made
+    new_opener = Opener(Page(""))
+    new_opener.given.update(files)
+    return new_opener
 
 
 def sound_of(strips, files, seconds):
@@ -120,12 +120,12 @@ def test_an_hour_stands_in_little_memory():
 
 
 def test_what_cannot_be_decoded_is_silent_and_told():
-    told = []
+    lines = []
     strips = [SoundStrip("bad", 0, 1), SoundStrip("good", 0, 1), SoundStrip("ftp://x", 0, 1)]
     files = opener(bad=b"no sound", good=beeps(1))
-    sound = np.concatenate(list(mix(strips, files, 1, told.append)))
+    sound = np.concatenate(list(mix(strips, files, 1, lines.append)))
     assert onsets(sound) == [0.5]
-    assert [line.partition(":")[0] for line in sorted(told)] == ["bad", "ftp"]
+    assert [line.partition(":")[0] for line in sorted(lines)] == ["bad", "ftp"]
 
 
 def test_duration_is_rounded_to_samples():

@@ -136,8 +136,8 @@ def test_the_box_is_the_browsers_own(show):
     def at(x, y):
         return tuple(picture[y, x].tolist())
 
-    def near(found, rgb):
-        return np.abs(np.array(found) - rgb).max() <= 6
+    def near(pixel, rgb):
+        return np.abs(np.array(pixel) - rgb).max() <= 6
 
     red, white, blue = (200, 40, 30), (255, 255, 255), (0, 0, 255)
     assert near(at(50, 50), red)
@@ -289,11 +289,11 @@ def test_a_film_that_begins_late_plays_at_once(show, codec):
     at(0, () => once.play());
     once.onended = () => { once.over = once.currentTime }</script>"""
     page = show(html, {"v": film}, 20, size=(600, 200))
-    told = []
+    numbers = []
     for i in range(30):
-        told.append(number_at(page.frame(i)))
+        numbers.append(number_at(page.frame(i)))
         assert page.ask("v.currentTime") == pytest.approx(2 + i % 20 / 20, abs=0.001)
-    assert told == [*range(20), *range(10)]
+    assert numbers == [*range(20), *range(10)]
     assert page.ask("[once.began, once.over]") == pytest.approx([2, 3], abs=0.001)
     page.ask("v.currentTime = 0.5, v.pause()")
     assert page.ask("v.currentTime") == 2
@@ -336,6 +336,6 @@ def test_what_is_not_shown_as_a_browser_shows_it_is_said(show):
              for name, number in transfers.items()}  # fmt: skip
     page = show("".join(f"<video src={name} autoplay muted></video>" for name in films), films)
     page.frame(0)
-    told = sorted(page.player.refused())
-    assert [line.partition(": ")[0] for line in told] == ["HDR (HLG)", "HDR (PQ)"]
-    assert ["hlg.mp4" in told[0], "pq.mp4" in told[1]] == [True, True]
+    lines = sorted(page.player.refused())
+    assert [line.partition(": ")[0] for line in lines] == ["HDR (HLG)", "HDR (PQ)"]
+    assert ["hlg.mp4" in lines[0], "pq.mp4" in lines[1]] == [True, True]

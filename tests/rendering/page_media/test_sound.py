@@ -275,10 +275,10 @@ def test_contexts_are_of_the_kind_that_libraries_look_for(show):
     };
     c.close().then(() => c.close()).catch((error) => { told.closed = [c.state, error.name] });
     </script>"""  # noqa: E501
-    told = show(html, {"a.wav": beeps(1)}).ask("told")
+    contexts = show(html, {"a.wav": beeps(1)}).ask("told")
     playing = [True, True, False, "AudioContext", "[object AudioContext]"]
     offline = [False, True, True, "OfflineAudioContext", "[object OfflineAudioContext]"]
-    assert told == {
+    assert contexts == {
         "playing": playing,
         "offline": offline,
         "own": [True, True, False, "Own", "[object AudioContext]", "own"],

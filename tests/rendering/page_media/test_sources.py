@@ -34,8 +34,8 @@ class Served:
         if first >= len(data):
             return Answer(416, {"content-range": f"bytes */{len(data)}"}, b"")
         last = min(last, len(data) - 1)
-        told = {"content-range": f"bytes {first}-{last}/{len(data)}", "etag": '"1"'}
-        return Answer(206, told, data[first : last + 1])
+        fields = {"content-range": f"bytes {first}-{last}/{len(data)}", "etag": '"1"'}
+        return Answer(206, fields, data[first : last + 1])
 
 
 def test_files_of_this_service_play(show):
@@ -73,9 +73,9 @@ def test_what_may_not_be_asked_for_is_told(show):
     page = show(html)
     page.frame(0)
     assert page.ask("[v.error.code, a.error.code]") == [4, 4]
-    told = "\n".join(page.player.refused())
-    assert "https://films.example/a.mp4: no network for pages" in told
-    assert "ftp://films.example/a.wav" in told
+    refusals = "\n".join(page.player.refused())
+    assert "https://films.example/a.mp4: no network for pages" in refusals
+    assert "ftp://films.example/a.wav" in refusals
 
 
 def test_what_is_played_is_part_of_what_was_read(show):

@@ -43,13 +43,13 @@ class Stateful(Folder):
 @cache
 def animation(kind, count=10):
     """A file of pictures of 100 ms, of a square that goes to the right."""
-    made = []
+    pictures = []
     for i in range(count):
-        made.append(Image.new("RGB", (320, 180), "#fff"))
-        ImageDraw.Draw(made[-1]).rectangle((28 * i, 60, 28 * i + 40, 100), "#f00")
+        pictures.append(Image.new("RGB", (320, 180), "#fff"))
+        ImageDraw.Draw(pictures[-1]).rectangle((28 * i, 60, 28 * i + 40, 100), "#f00")
     out = io.BytesIO()
-    more = {"save_all": True, "append_images": made[1:], "duration": 100} if count > 1 else {}
-    made[0].save(out, kind, **more)
+    more = {"save_all": True, "append_images": pictures[1:], "duration": 100} if count > 1 else {}
+    pictures[0].save(out, kind, **more)
     return out.getvalue()
 
 
@@ -84,5 +84,5 @@ def red_square(picture):
 def red_square_of(rgb):
     """The same of an array (height, width, 3)."""
     line = rgb[120].astype(int)
-    (found,) = np.nonzero((line[:, 0] > 200) & (line[:, 1] < 60) & (line[:, 2] < 60))
-    return (int(found[0]), int(found[-1] - found[0]) + 1) if len(found) else None
+    (columns,) = np.nonzero((line[:, 0] > 200) & (line[:, 1] < 60) & (line[:, 2] < 60))
+    return (int(columns[0]), int(columns[-1] - columns[0]) + 1) if len(columns) else None
