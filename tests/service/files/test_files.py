@@ -84,8 +84,8 @@ def test_a_file_is_given_another_name(server, type_):
     named = server.client.patch(place, json={"filename": "Mine.bin"})
     assert named.json() == record | {"filename": "Mine.bin"}
     assert server.client.post(f"{place}/upload", content=data).json()["filename"] == "Mine.bin"
-    made = server.client.patch(place, json={"filename": "Ours.bin"}).json()
-    assert made == record_of(server, record["id"])
+    file = server.client.patch(place, json={"filename": "Ours.bin"}).json()
+    assert file == record_of(server, record["id"])
     for family in {"image": ["image_files"], "caption": ["caption_files"]}.get(
         type_, ["unprocessed_files", "isobmff_files"]
     ):
@@ -168,8 +168,8 @@ def test_an_image_is_given_as_bytes_unless_json_is_named(server):
     part = server.client.get(place, headers={"Range": "bytes=0-7", "Accept": "image/*"})
     assert (part.status_code, part.content) == (206, data[:8])
     for headers in (JSON, {"Content-Type": "application/json"}):
-        told = server.client.get(place, headers=headers).json()
-        assert (told["width"], told["height"], told["mime_type"]) == (30, 20, "image/png")
+        fields = server.client.get(place, headers=headers).json()
+        assert (fields["width"], fields["height"], fields["mime_type"]) == (30, 20, "image/png")
     head = server.client.head(place)
     assert (head.headers["content-length"], head.content) == (str(len(data)), b"")
     waiting = announced(server.client, picture(), "b.png", "files", type="image")
@@ -214,8 +214,8 @@ def test_an_md5_that_nobody_told_is_known_at_the_end(server):
     for record in (first, second):
         place = f"{FILES}/{record['id']}"
         assert server.client.post(f"{place}/upload", content=data).status_code == 201
-        told = record_of(server, record["id"])
-        assert (told["md5"], told["status"]) == (str(uuid.UUID(md5_of(data))), "ready")
+        file = record_of(server, record["id"])
+        assert (file["md5"], file["status"]) == (str(uuid.UUID(md5_of(data))), "ready")
         assert server.client.get(f"{place}/tracks/1").content == data
 
 
@@ -340,7 +340,7 @@ def test_a_file_past_its_time_goes_with_all_that_was_made_of_it(server, type_):
 
 
 def test_a_list_of_all_types_by_pages_type_and_status(server):
-    made = {type_: new(server, type_)[1]["id"] for type_ in MAKERS}
+    new_ids = {type_: new(server, type_)[1]["id"] for type_ in MAKERS}
     ready = uploaded(server.client, video(), "r.m4a", "files", type="video")
     query: dict[str, object] = {"limit": 3}
     records = []
@@ -352,13 +352,13 @@ def test_a_list_of_all_types_by_pages_type_and_status(server):
         query["cursor"] = page["next_cursor"]
     ids = [record["id"] for record in records]
     assert ids == sorted(set(ids), reverse=True)
-    assert {*made.values(), ready["id"]} <= set(ids)
+    assert {*new_ids.values(), ready["id"]} <= set(ids)
     assert next(record for record in records if record["id"] == ready["id"]) == ready
-    for type_, id_ in made.items():
-        found = server.client.get(FILES, params={"type": type_, "status": "created"}).json()
-        assert id_ in [record["id"] for record in found["files"]]
-        assert {record["type"] for record in found["files"]} == {type_}
-        assert {record["status"] for record in found["files"]} == {"created"}
+    for type_, id_ in new_ids.items():
+        listing = server.client.get(FILES, params={"type": type_, "status": "created"}).json()
+        assert id_ in [record["id"] for record in listing["files"]]
+        assert {record["type"] for record in listing["files"]} == {type_}
+        assert {record["status"] for record in listing["files"]} == {"created"}
     assert server.stranger.get(FILES).json() == {"files": [], "next_cursor": None}
 
 

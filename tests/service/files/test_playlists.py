@@ -74,7 +74,7 @@ def test_a_player_that_knows_the_address_alone_reads_all_of_it(working, film):
     sent = [[data for stream, data in packets if stream == nth] for nth in range(3)]
     assert seen[("audio", "en")] == sent[1]
     assert seen[("audio", "de")] == sent[2]
-    video = next(found for (kind, _), found in seen.items() if kind == "video")
+    video = next(track_packets for (kind, _), track_packets in seen.items() if kind == "video")
     assert len(video) == len(sent[0])
 
 
@@ -98,16 +98,16 @@ def test_each_playlist_has_its_own_etag(working, film):
 def test_tracks_that_a_client_sent_itself(server):
     """One index for both, as published clients send it; both begin at byte 0 of their own file."""
     client, films_ = server.client, {1: movie(fragments=4), 2: fixture_bytes("frag-audio.m4a")}
-    told = {}
+    index = {}
     for track_id, data in films_.items():
         (one,) = json.loads(fragdex.index(data).export("json")).values()
-        told[str(track_id)] = one | {"track": track_id}
+        index[str(track_id)] = one | {"track": track_id}
     # the same place in two files
-    told["2"]["initSegment"] = told["2"]["initSegment"] | {"offset": 0}
+    index["2"]["initSegment"] = index["2"]["initSegment"] | {"offset": 0}
     new = {"md5": md5_of(f"sent {server.url}".encode()), "filename": "sent.mp4"}
     file_id = client.post(f"{API}/isobmff_files", json=new).json()["id"]
     place = f"{API}/isobmff_files/{file_id}/index"
-    assert client.post(f"{place}/upload", json=told).status_code == 201
+    assert client.post(f"{place}/upload", json=index).status_code == 201
     lines = lines_of(client.get(f"{place}?format=hls"))
     assert "#EXT-X-ENDLIST" in lines  # no track is known to be apart yet
     for track_id, kind in ((1, "video"), (2, "audio")):

@@ -14,8 +14,8 @@ def test_a_video_is_processed_by_itself(working):
     assert record["status"] == "processing"
     events = events_of(working.client, f"/files/{record['id']}/progress")
     assert {name for name, _ in events} == {"progress", "complete"}
-    told = [data["progress"] for name, data in events if name == "progress"]
-    assert told == sorted(told)
+    progress = [data["progress"] for name, data in events if name == "progress"]
+    assert progress == sorted(progress)
     ready = working.client.get(f"{FILES}/{record['id']}").json()
     assert (ready["status"], ready["width"], ready["height"]) == ("ready", 64, 48)
     assert [track["track_id"] for track in ready["tracks"]] == [-1, 1, 2]

@@ -10,13 +10,13 @@ FILES = f"{API}/isobmff_files"
 
 def test_post_registers_a_file(client):
     body = {"md5": fresh_md5("a film"), "filename": "film.mp4"}
-    made = client.post(FILES, json=body)
-    assert made.status_code == 201
-    record = made.json()
+    answer = client.post(FILES, json=body)
+    assert answer.status_code == 201
+    record = answer.json()
     assert record["md5"] == body["md5"]
     assert record["filename"] == "film.mp4"
     assert record["fragment_index_complete"] is False
-    assert made.headers["location"] == f"{FILES}/{record['id']}"
+    assert answer.headers["location"] == f"{FILES}/{record['id']}"
     again = client.post(FILES, json=body | {"filename": "other.mp4"})
     assert (again.status_code, again.json()) == (200, record)
 
@@ -25,9 +25,9 @@ def test_post_registers_a_file(client):
 def test_md5_is_found_however_it_is_written(client, write):
     md5 = fresh_md5("written in many ways")
     client.post(FILES, json={"md5": md5, "filename": "a.mp4"})
-    found = client.get(f"{FILES}/md5/{write(md5)}")
-    assert found.status_code == 200
-    assert found.json()["md5"] == md5
+    answer = client.get(f"{FILES}/md5/{write(md5)}")
+    assert answer.status_code == 200
+    assert answer.json()["md5"] == md5
     assert client.post(FILES, json={"md5": write(md5), "filename": "b"}).status_code == 200
 
 
@@ -78,8 +78,8 @@ def test_tenants_may_have_the_same_file(client, server):
 
 
 def test_lists_are_newest_first_and_filtered(server, new_file, client):
-    made = [new_file(f"listed {number}")["id"] for number in range(5)]
-    client.post(f"{FILES}/{made[1]}/index/upload", json=index_json(FILM))
+    ids = [new_file(f"listed {number}")["id"] for number in range(5)]
+    client.post(f"{FILES}/{ids[1]}/index/upload", json=index_json(FILM))
     seen, cursor = [], None
     while True:
         parameters = {"limit": 2} | ({"cursor": cursor} if cursor else {})
@@ -88,12 +88,12 @@ def test_lists_are_newest_first_and_filtered(server, new_file, client):
         cursor = answer["next_cursor"]
         if cursor is None:
             break
-    assert seen[:5] == made[::-1]
+    assert seen[:5] == ids[::-1]
     assert seen == sorted(seen, reverse=True)
     ready = client.get(FILES, params={"status": "ready", "limit": 200}).json()["isobmff_files"]
-    assert made[1] in {record["id"] for record in ready}
+    assert ids[1] in {record["id"] for record in ready}
     assert {record["status"] for record in ready} == {"ready"}
-    assert made[1] not in {
+    assert ids[1] not in {
         record["id"]
         for record in client.get(FILES, params={"status": "created", "limit": 200}).json()[
             "isobmff_files"

@@ -45,9 +45,9 @@ def test_json_is_taken_as_it_streams_in(client, new_file):
     assert answer.status_code == 201
     assert answer.json()["id"] == file["id"]
     assert answer.json()["fragment_index_complete"] is True
-    found = client.get(f"{FILES}/{file['id']}/index")
-    assert found.headers["content-type"] == "application/json"
-    assert found.content == sent
+    response = client.get(f"{FILES}/{file['id']}/index")
+    assert response.headers["content-type"] == "application/json"
+    assert response.content == sent
     assert client.get(f"{FILES}/md5/{file['md5']}").json()["fragment_index_complete"] is True
 
 
@@ -109,11 +109,11 @@ def test_forged_indexes_are_refused_and_no_route_fails_on_one(tmp_path):
             stored += 1
             assert send(client, file, sent).status_code in (201, 422), name
             for form in ("json", "fidx", "arrow", "sidx", "hls"):
-                found = client.get(f"{path}/index", params={"format": form})
-                assert found.status_code < 500, (name, form, found.text)
+                answer = client.get(f"{path}/index", params={"format": form})
+                assert answer.status_code < 500, (name, form, answer.text)
             for asked in ({"time_ms": 0}, {"time_ms": 1e9}, {"time_ms": 1, "end_ms": 1e15}):
-                found = client.get(f"{path}/seek", params=asked)
-                assert found.status_code < 500, (name, asked, found.text)
+                answer = client.get(f"{path}/seek", params=asked)
+                assert answer.status_code < 500, (name, asked, answer.text)
     assert refusals.total() > 200
     assert stored > 50
 
@@ -133,9 +133,9 @@ def test_our_binary_form_is_taken(client, new_file):
     file = new_file()
     sent = fidx.write(fragdex.index(FILM), samples=True)
     assert send(client, file, sent).status_code == 201
-    found = client.get(f"{FILES}/{file['id']}/index", headers={"Accept": FIDX})
-    assert found.content == sent
-    assert found.headers["content-type"] == FIDX
+    answer = client.get(f"{FILES}/{file['id']}/index", headers={"Accept": FIDX})
+    assert answer.content == sent
+    assert answer.headers["content-type"] == FIDX
     assert client.get(f"{FILES}/{file['id']}/index").json() == index_json()
 
 
@@ -315,20 +315,20 @@ def test_seek_answers_as_the_library_does(client, new_file, form):
     index = fragdex.index(film)
     file = new_file()
     assert send(client, file, index.export(form)).status_code == 201
-    told = json.loads(index.export("json"))["1"]
+    track = json.loads(index.export("json"))["1"]
     for time_ms in (-5, 0, 1, 1999.9, 2000, 2000.5, 3999, 4000, 7777.7, 11999, 1e9):
         answer = client.get(f"{FILES}/{file['id']}/seek", params={"time_ms": time_ms})
         assert answer.status_code == 200
-        found = answer.json()
+        place = answer.json()
         hit = index.track(1).seek(time_ms / 1000)
-        assert (found["offset"], found["size"]) == (hit.offset, hit.size)
-        assert found["fragment"] == hit.fragment
-        assert found["time_ms"] == pytest.approx(hit.time.seconds * 1000, abs=1e-3)
-        assert found["init"] == told["initSegment"]
-        segment = told["segments"][hit.fragment]
-        assert found["cts"] == segment["cts"]
-        assert found["dts"] == segment["dts"]
-        assert set(found) == {
+        assert (place["offset"], place["size"]) == (hit.offset, hit.size)
+        assert place["fragment"] == hit.fragment
+        assert place["time_ms"] == pytest.approx(hit.time.seconds * 1000, abs=1e-3)
+        assert place["init"] == track["initSegment"]
+        segment = track["segments"][hit.fragment]
+        assert place["cts"] == segment["cts"]
+        assert place["dts"] == segment["dts"]
+        assert set(place) == {
             *("track", "fragment", "cts", "dts", "duration", "timescale", "time_ms"),
             *("offset", "size", "init"),
         }
@@ -337,10 +337,10 @@ def test_seek_answers_as_the_library_does(client, new_file, form):
 def test_seek_finds_the_bytes_of_a_span(client, indexed):
     index = fragdex.index(FILM)
     span = {"time_ms": 2500, "end_ms": 6500}
-    found = client.get(f"{indexed}/seek", params=span).json()
-    ranges = [fragdex.ByteRange.of(one["offset"], one["size"]) for one in found["ranges"]]
+    place = client.get(f"{indexed}/seek", params=span).json()
+    ranges = [fragdex.ByteRange.of(one["offset"], one["size"]) for one in place["ranges"]]
     assert ranges == [*index.span(2.5, 6.5).media]
-    assert found["time_ms"] == 2000
+    assert place["time_ms"] == 2000
     for wrong in (
         {"time_ms": 2000, "end_ms": 1999},
         {"time_ms": "nan"},
@@ -381,18 +381,18 @@ def test_a_verified_seek_looks_at_the_pictures(client, new_file, monkeypatch, fo
         feed = Scan.feed
         patch.setattr(Scan, "feed", lambda self, *data: parsed.append(1) or feed(self, *data))
         patch.setattr(tracks, "true_time", lambda *of: parsed.append(1) or true_time(*of))
-        found = client.get(seek, params=asked).json()
+        place = client.get(seek, params=asked).json()
     if large:  # one small read of the pictures is tried where their places are known
         assert len(parsed) == (form == "fidx")
     else:
         assert parsed
     if form == "json":
         # it knows segments, and answers with the one that holds the picture
-        assert found["offset"] <= hit.offset < hit.range.stop <= found["offset"] + found["size"]
-        assert found["time_ms"] <= 1440
+        assert place["offset"] <= hit.offset < hit.range.stop <= place["offset"] + place["size"]
+        assert place["time_ms"] <= 1440
         return
-    assert found["time_ms"] == 1440
-    assert (found["offset"], found["size"]) == (hit.offset, hit.size)
+    assert place["time_ms"] == 1440
+    assert (place["offset"], place["size"]) == (hit.offset, hit.size)
     span = client.get(seek, params=asked | {"end_ms": 1900}).json()
     ranges = [fragdex.ByteRange.of(one["offset"], one["size"]) for one in span["ranges"]]
     assert ranges == [*index.span("1.44", "1.9", tracks=[1]).media]
@@ -406,9 +406,9 @@ def test_two_tracks_are_told_apart(client, new_file):
     index = fragdex.index(film)
     assert send(client, file, index.export("fidx")).status_code == 201
     for track in index.tracks:
-        found = client.get(
+        place = client.get(
             f"{FILES}/{file['id']}/seek", params={"time_ms": 1500, "track": track.id}
         ).json()
-        assert found["offset"] == track.seek(1.5).offset
-        assert found["track"] == track.id
+        assert place["offset"] == track.seek(1.5).offset
+        assert place["track"] == track.id
     assert [*wire.read(client.get(f"{FILES}/{file['id']}/index").content).tracks]

@@ -66,13 +66,13 @@ def test_tracks_apart_are_one_index(context, tenant, file_id):
     put_track(context, tenant, file_id, 2, SOUND)
     put_track(context, tenant, file_id, 1, FILM)
     put_track(context, tenant, file_id, -1, FILM)
-    found = operations.index_keys(context, tenant, file_id)
-    told = json.loads(opened.exported(context, found, "json"))
-    assert list(told) == ["-1", "1", "2"]
+    index_keys = operations.index_keys(context, tenant, file_id)
+    document = json.loads(opened.exported(context, index_keys, "json"))
+    assert list(document) == ["-1", "1", "2"]
     film, sound = index_json(FILM)["1"], index_json(SOUND)["1"]
-    assert told["1"] == film
-    assert told["2"] == sound | {"track": 2}
-    assert told["-1"] == film | {"track": -1}
+    assert document["1"] == film
+    assert document["2"] == sound | {"track": 2}
+    assert document["-1"] == film | {"track": -1}
     for track_id, data in ((1, FILM), (2, SOUND), (-1, FILM)):
         hit = fragdex.index(data).track(1).seek(2.5)
         answer = tracks.seek(context, tenant, file_id, track_id, 2500)
@@ -82,13 +82,13 @@ def test_tracks_apart_are_one_index(context, tenant, file_id):
     media = fragdex.index(SOUND).span(0, 2).media
     assert [(one.offset, one.size) for one in spans] == [(part.start, part.size) for part in media]
     for form in ("sidx", "hls"):
-        of = opened.shown(context, file_id, found, form, 2)
+        of = opened.shown(context, file_id, index_keys, form, 2)
         assert of == opened.ShownForm((2,), True)
-        of_track = opened.exported(context, found, form, of, lambda track_id: "a")
+        of_track = opened.exported(context, index_keys, form, of, lambda track_id: "a")
         alone = fragdex.index(SOUND).export(form, **({"uri": "a"} if form == "hls" else {}))
         assert of_track == alone
-    again = fidx.read(opened.exported(context, found, "fidx"))
-    fidx.verify(opened.exported(context, found, "fidx"))
+    again = fidx.read(opened.exported(context, index_keys, "fidx"))
+    fidx.verify(opened.exported(context, index_keys, "fidx"))
     assert [track.id for track in again.tracks] == [-1, 1, 2]
     assert again.track(2).seek(2.5).offset == fragdex.index(SOUND).track(1).seek(2.5).offset
     with pytest.raises(TrackNotFound):
@@ -101,9 +101,9 @@ def test_the_last_word_on_a_track_counts(context, tenant, file_id):
     sent["2"] = sent["1"] | {"track": 2}
     send(context, tenant, file_id, sent)
     key = put_track(context, tenant, file_id, 1, SOUND)
-    found = operations.index_keys(context, tenant, file_id)
-    told = json.loads(opened.exported(context, found, "json"))
-    assert told == sent | index_json(SOUND)
+    index_keys = operations.index_keys(context, tenant, file_id)
+    document = json.loads(opened.exported(context, index_keys, "json"))
+    assert document == sent | index_json(SOUND)
     second = tracks.seek(context, tenant, file_id, 2, 9000)
     assert second.offset == fragdex.index(FILM).track(1).seek(9).offset
     first = tracks.seek(context, tenant, file_id, 1, 2500)
@@ -169,25 +169,29 @@ def test_several_send_an_index_at_once(context, tenant, file_id):
         thread.start()
     for thread in threads:
         thread.join()
-    found = operations.index_keys(context, tenant, file_id)
-    assert json.loads(opened.exported(context, found, "json")) in [index_json(f) for f in films]
+    index_keys = operations.index_keys(context, tenant, file_id)
+    assert json.loads(opened.exported(context, index_keys, "json")) in [
+        index_json(f) for f in films
+    ]
     sweep_all(context)
-    assert set(context.store.keys("indexes/")) == {found.file, found.json}
+    assert set(context.store.keys("indexes/")) == {index_keys.file, index_keys.json}
 
 
 def test_several_register_the_same_file_at_once(context, tenant):
     new = NewFile(md5=fresh_md5("once"), filename="a.mp4")
-    made = []
+    records = []
     threads = [
-        threading.Thread(target=lambda: made.append(operations.create_file(context, tenant, new)))
+        threading.Thread(
+            target=lambda: records.append(operations.create_file(context, tenant, new))
+        )
         for _ in range(6)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({record.id for record, _ in made}) == 1
-    assert sorted(is_new for _, is_new in made) == [False] * 5 + [True]
+    assert len({record.id for record, _ in records}) == 1
+    assert sorted(is_new for _, is_new in records) == [False] * 5 + [True]
 
 
 def test_an_index_is_opened_once_and_few_are_kept(context, tenant, monkeypatch):
@@ -220,18 +224,18 @@ def test_an_index_of_very_many_fragments_is_read_as_little_as_a_small_one(contex
     import numpy as np
 
     film = fragdex.index(movie(fragments=100, samples=1, fps=25)).export("json")
-    told = json.loads(film)
-    first = told["1"]["segments"][0]
+    document = json.loads(film)
+    first = document["1"]["segments"][0]
     size, duration = first["size"], first["duration"]
-    told["1"]["segments"] = [
+    document["1"]["segments"] = [
         first | {"cts": n * duration, "dts": n * duration, "offset": first["offset"] + n * size}
         for n in range(138_000)
     ]
-    send(context, tenant, file_id, told)
+    send(context, tenant, file_id, document)
     tracks.seek(context, tenant, file_id, 1, 0)
     tracemalloc.start()
     for n in np.linspace(0, 137_999, 50, dtype=int).tolist():
-        time_ms = n * duration * 1000 / told["1"]["timescale"]
+        time_ms = n * duration * 1000 / document["1"]["timescale"]
         answer = tracks.seek(context, tenant, file_id, 1, time_ms + 1e-3)
         assert (answer.fragment, answer.offset) == (n, first["offset"] + n * size)
     used = tracemalloc.get_traced_memory()[1]
@@ -261,9 +265,9 @@ def test_a_track_is_told_by_its_own_upload(context, tenant, file_id):
         arrival=tracks.ARRIVAL,
     )  # fmt: skip
     assert tracks.track_by_id(context, tenant, file_id, 3).complete
-    found = tracks.track_bytes(context, tenant, file_id, 3)
-    assert b"".join(context.store.read(found.store_key, fragdex.ByteRange(0, 10))) == b"abcdefghij"
-    assert found.mime_type == "audio/mp4"
+    blob = tracks.track_bytes(context, tenant, file_id, 3)
+    assert b"".join(context.store.read(blob.store_key, fragdex.ByteRange(0, 10))) == b"abcdefghij"
+    assert blob.mime_type == "audio/mp4"
     with pytest.raises(RecordNotFound):
         tracks.track_by_id(context, new_id(), file_id, 3)
     tracks.delete_track(context, tenant, file_id, 3)
@@ -286,8 +290,8 @@ def test_an_index_in_an_object_store_is_copied_and_mapped(context, tenant, file_
 
         @contextmanager
         def local(self, key):
-            with super().local(key) as found:
-                copy = shutil.copy(found, tmp_path / "copy")
+            with super().local(key) as original:
+                copy = shutil.copy(original, tmp_path / "copy")
             try:
                 yield copy
             finally:
@@ -298,9 +302,9 @@ def test_an_index_in_an_object_store_is_copied_and_mapped(context, tenant, file_
     )
     send(context, tenant, file_id, index_json())
     for form in opened.FORMS:
-        found = operations.index_keys(context, tenant, file_id)
+        index_keys = operations.index_keys(context, tenant, file_id)
         assert opened.exported(
-            context, found, form, opened.shown(context, file_id, found, form, None)
+            context, index_keys, form, opened.shown(context, file_id, index_keys, form, None)
         )
     hit = fragdex.index(FILM).track(1).seek(5)
     assert tracks.seek(context, tenant, file_id, 1, 5000).offset == hit.offset

@@ -52,8 +52,8 @@ def test_all_have_what_one_made(pool, ends):
     waiting(flight, "key", 7)
     assert flight.do("other", lambda: "another") == "another"
     making.may_end.set()
-    found = [one.exception() or one.result() for one in asked]
-    assert len(set(map(str, found))) == 1
+    answers = [one.exception() or one.result() for one in asked]
+    assert len(set(map(str, answers))) == 1
     assert making.calls == 1
     assert flight.do("key", lambda: "anew") == "anew"
     assert not flight._waiting

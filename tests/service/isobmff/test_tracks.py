@@ -37,13 +37,13 @@ def chunk(client, path, start, stop):
 
 
 def test_post_announces_a_track(client, file):
-    made = announce(client, file)
-    assert made.status_code == 201
-    record = made.json()
+    answer = announce(client, file)
+    assert answer.status_code == 201
+    record = answer.json()
     assert record["file_id"] == file["id"]
     assert (record["byte_size"], record["next_byte"], record["complete"]) == (len(FILM), 0, False)
     assert record["probe_info"]["tags"] == {"language": "und"}
-    assert made.headers["location"] == f"{TRACKS}/{file['id']}/1"
+    assert answer.headers["location"] == f"{TRACKS}/{file['id']}/1"
     again = announce(client, file, track_id="1")
     assert (again.status_code, again.json()) == (200, record)
     assert announce(client, file, byte_size=5).status_code == 409
@@ -90,14 +90,14 @@ def test_a_player_needs_the_index_and_ranges_alone(client, file):
     client.post(
         f"{API}/isobmff_files/{file['id']}/index/upload", content=json.dumps(index_json()).encode()
     )
-    found = client.get(f"{API}/isobmff_files/{file['id']}/seek", params={"time_ms": 7000}).json()
-    start, stop = found["offset"], found["offset"] + found["size"]
+    moment = client.get(f"{API}/isobmff_files/{file['id']}/seek", params={"time_ms": 7000}).json()
+    start, stop = moment["offset"], moment["offset"] + moment["size"]
     fragment = client.get(path, headers={"Range": f"bytes={start}-{stop - 1}"}).content
-    place = found["init"]
+    place = moment["init"]
     stop = place["offset"] + place["size"] - 1
     init = client.get(path, headers={"Range": f"bytes={place['offset']}-{stop}"}).content
     index = fragdex.index(init + fragment)
-    assert index.track(1).seek(7.0).time.seconds == found["time_ms"] / 1000 == 6.0
+    assert index.track(1).seek(7.0).time.seconds == moment["time_ms"] / 1000 == 6.0
 
 
 @pytest.mark.parametrize("track", ["x", "01", "1.0", "-2", "+1", "99999999999", "1%2f2", "%00"])
@@ -141,8 +141,8 @@ def test_a_track_that_breaks_a_rule_is_refused(client, file, more, status):
 
 
 def test_a_track_of_no_bytes_is_complete_at_once(client, file):
-    made = announce(client, file, byte_size=0).json()
-    assert made["complete"] is True
+    record = announce(client, file, byte_size=0).json()
+    assert record["complete"] is True
     assert client.get(f"{TRACKS}/{file['id']}/1").content == b""
 
 

@@ -58,13 +58,13 @@ def test_an_upload_without_its_index_names_a_film_like_it_and_is_repaired(workin
     assert report["spans"][-1]["stop"] == len(fixture_bytes(BROKEN))
     mended = fragdex.repair(fixture_bytes(BROKEN), fixture_bytes(GOOD))
     data = mended.view.read(source=fixture_bytes(BROKEN))
-    made = record["repaired_file_id"]
-    assert events_of(client, f"/files/{made}/progress")[-1][0] == "complete"
-    file = client.get(f"{API}/files/{made}", headers={"Accept": "application/json"}).json()
+    file_id = record["repaired_file_id"]
+    assert events_of(client, f"/files/{file_id}/progress")[-1][0] == "complete"
+    file = client.get(f"{API}/files/{file_id}", headers={"Accept": "application/json"}).json()
     assert (file["filename"], file["status"]) == ("GX010002.repaired.mp4", "ready")
     assert file["md5"].replace("-", "") == md5_of(data)
     assert {track["track_id"] for track in file["tracks"]} == {-1, 1, 2}
-    index = client.get(f"{API}/isobmff_files/{made}/index").json()
+    index = client.get(f"{API}/isobmff_files/{file_id}/index").json()
     assert [index[key]["sample_count"] for key in ("1", "2")] == [50, 33]
 
     again = client.post(f"{API}/files/{broken['id']}/repair", json={})
@@ -74,7 +74,7 @@ def test_an_upload_without_its_index_names_a_film_like_it_and_is_repaired(workin
     assert working.stranger.get(place).status_code == 404
     assert client.delete(place).status_code == 204
     assert client.get(place).status_code == 404
-    assert client.get(f"{API}/files/{made}/index").status_code == 200, "the repaired file stays"
+    assert client.get(f"{API}/files/{file_id}/index").status_code == 200, "the repaired file stays"
 
 
 def test_what_cannot_be_repaired_says_why(working):
@@ -139,12 +139,14 @@ def test_a_run_that_was_killed_anywhere_comes_again_and_makes_one_file(
         blobs = {row.sha256: row for row in connection.execute(sa.select(tables.blobs))}
         trash = set(connection.scalars(sa.select(tables.trash.c.store_key)))
         orders = connection.execute(sa.select(tables.processes)).all()
-    (made,) = [row for row in rows if row.id not in (good, broken)]
-    assert [one.unprocessed_file_id for one in orders] == [made.id] == [done.repaired_file_id]
-    blob = blobs[made.sha256]
+    (repaired_file,) = [row for row in rows if row.id not in (good, broken)]
+    assert (
+        [one.unprocessed_file_id for one in orders] == [repaired_file.id] == [done.repaired_file_id]
+    )
+    blob = blobs[repaired_file.sha256]
     with context.store.source(blob.store_key) as source:
-        data = source.read(fragdex.ByteRange(0, made.byte_size))
-    assert hashlib.md5(data).digest() == made.md5
+        data = source.read(fragdex.ByteRange(0, repaired_file.byte_size))
+    assert hashlib.md5(data).digest() == repaired_file.md5
     assert fragdex.index(data).track(1).sample_count == 50
     # composed of the broken file, or stored
     composed = context.settings.keep == "original"
@@ -189,14 +191,14 @@ def test_the_repair_of_a_killed_worker_is_done_by_another_once(context, tenant, 
     done = REPAIRS.get(context, tenant, record.id)
     assert (done.status, done.progress, done.problem) == ("complete", 1, None)
     assert done.repaired_file_id is not None
-    (made,) = [row for row in rows(context, tables.files) if row.id not in (good, broken)]
+    (repaired_file,) = [row for row in rows(context, tables.files) if row.id not in (good, broken)]
     (order,) = rows(context, tables.processes)
-    assert order.unprocessed_file_id == made.id == done.repaired_file_id
+    assert order.unprocessed_file_id == repaired_file.id == done.repaired_file_id
     assert order.isobmff_file_id is not None
     mended = fragdex.repair(fixture_bytes(BROKEN), fixture_bytes(GOOD))
-    (blob,) = [row for row in rows(context, tables.blobs) if row.sha256 == made.sha256]
+    (blob,) = [row for row in rows(context, tables.blobs) if row.sha256 == repaired_file.sha256]
     with context.store.source(blob.store_key) as source:
-        data = source.read(fragdex.ByteRange(0, made.byte_size))
+        data = source.read(fragdex.ByteRange(0, repaired_file.byte_size))
     assert data == mended.view.read(source=fixture_bytes(BROKEN))
     # objects and drafts have a name in the database: what a killed run expected is in the trash
     assert list(context.store.drafts()) == []
@@ -235,9 +237,9 @@ def test_ranges_outside_of_the_file_are_refused(context, tenant):
     blob = worker.Blob(b"", b"", 100, "blobs/a")
     for start, size in ((90, 11), (-1, 5), (5, 0), (1 << 62, 1 << 62)):
         column: Int64 = fragdex.repairing.film.np.array([start])
-        made = worker.RepairedFile(b"head", column, column * 0 + size, "", {})
+        repaired_file = worker.RepairedFile(b"head", column, column * 0 + size, "", {})
         with pytest.raises(fragdex.errors.Unprocessable, match="does not have"):
-            worker._composition(blob, made)
+            worker._composition(blob, repaired_file)
 
 
 def test_a_film_is_like_one_of_its_camera_and_no_other():

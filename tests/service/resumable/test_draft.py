@@ -109,11 +109,11 @@ def test_what_can_be_done_is_told_before(served):
 
 def test_an_upload_in_parts(served):
     name = "inline; filename=\"x.bin\"; filename*=UTF-8''f%C3%BCnf.bin"
-    made = begin(served, content=DATA[:100_000], **{"Content-Disposition": name})
-    url = made.headers["Location"]
-    assert (made.status_code, made.headers["Upload-Offset"]) == (201, "100000")
-    assert made.headers["Upload-Complete"] == "?0"
-    assert "max-age=" in made.headers["Upload-Limit"]
+    answer = begin(served, content=DATA[:100_000], **{"Content-Disposition": name})
+    url = answer.headers["Location"]
+    assert (answer.status_code, answer.headers["Upload-Offset"]) == (201, "100000")
+    assert answer.headers["Upload-Complete"] == "?0"
+    assert "max-age=" in answer.headers["Upload-Limit"]
     more = patch(served, url, 100_000, DATA[100_000:200_000])
     assert (more.status_code, more.headers["Upload-Complete"]) == (204, "?0")
     state = served.client.head(url)
@@ -133,9 +133,9 @@ def test_an_upload_in_parts(served):
 def test_an_upload_in_one_request_and_one_of_no_bytes(served):
     for content in (DATA[:5000], b""):
         headers = {"Upload-Complete": "?1"}
-        made = served.client.post(f"{API}/uploads", content=content, headers=headers)
-        assert (made.status_code, made.headers["Upload-Complete"]) == (201, "?1")
-        record = served.client.get(made.headers["Location"]).json()
+        answer = served.client.post(f"{API}/uploads", content=content, headers=headers)
+        assert (answer.status_code, answer.headers["Upload-Complete"]) == (201, "?1")
+        record = served.client.get(answer.headers["Location"]).json()
         assert record["md5"].replace("-", "") == hashlib.md5(content).hexdigest()
 
 
@@ -307,8 +307,8 @@ def test_creations_that_break_a_rule(served, fields, content, status):
 def test_bytes_that_break_a_rule(served):
     url = begin(served, 10, content=b"01234").headers["Location"]
     wrong = patch(served, url, 7, b"x")
-    found = need_problem(wrong, 409, "mismatching-upload-offset")
-    assert (found["expected-offset"], found["provided-offset"]) == (5, 7)
+    problem = need_problem(wrong, 409, "mismatching-upload-offset")
+    assert (problem["expected-offset"], problem["provided-offset"]) == (5, 7)
     assert wrong.headers["Upload-Offset"] == "5"
     need_problem(patch(served, url, 5, b"567890"), 400, "inconsistent-upload-length")
     need_problem(patch(served, url, 5, b"567", "?1"), 400, "inconsistent-upload-length")

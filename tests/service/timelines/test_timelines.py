@@ -135,10 +135,10 @@ def test_members_are_indexed_where_they_lie(tmp_path, monkeypatch):
     films = [movie(fragments=3), movie(fragments=5)]
     whole = fragdex.join([fragdex.index(one) for one in films], source=films)
     with fragdex.open_source(b"".join(films)) as source:
-        made = child.indexes(source, sizes=[len(one) for one in films], starts=None)
+        answer = child.indexes(source, sizes=[len(one) for one in films], starts=None)
     wanted = [*films, whole.read(source=films)]
-    for name, data in zip(made["files"], wanted, strict=True):
-        found, known = fragdex.open_index(name), fragdex.index(data, exact=True)
-        for ours, theirs in zip(found.tracks, known.tracks, strict=True):
+    for name, data in zip(answer["files"], wanted, strict=True):
+        index, known = fragdex.open_index(name), fragdex.index(data, exact=True)
+        for ours, theirs in zip(index.tracks, known.tracks, strict=True):
             assert ours.samples.offset.tolist() == theirs.samples.offset.tolist()
             assert ours.samples.size.tolist() == theirs.samples.size.tolist()

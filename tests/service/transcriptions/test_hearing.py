@@ -138,8 +138,8 @@ def test_the_newest_complete_one_is_the_files(transcriber, heard, spoken):
     failed = transcriber.begin(spoken)
     transcriber.client.post(transcriber.path(f"/{failed}/cancel"))
     assert transcriber.ended(newer)["status"] == "complete"
-    told = transcriber.client.get(f"{at}/transcription").json()
-    assert told == {
+    transcription = transcriber.client.get(f"{at}/transcription").json()
+    assert transcription == {
         "id": newer,
         "work_slice_ms": 30_000,
         "isobmff_track": heard["isobmff_track"],
@@ -162,8 +162,8 @@ def test_a_file_that_came_as_it_is_and_begins_late(transcriber):
     assert transcriber.words(record["id"]) == by_itself(SPEECH / "late-opus.mp4")
     truth = TRUTH["late-opus.mp4"]["words"]
     assert abs(transcriber.words(record["id"])[0][1] - truth[0][1]) < 400
-    told = transcriber.client.get(f"{at}/transcription").json()
-    assert told["id"] == record["id"]
+    transcription = transcriber.client.get(f"{at}/transcription").json()
+    assert transcription["id"] == record["id"]
 
 
 def test_an_index_that_came_as_json_is_made_anew(transcriber):
@@ -219,8 +219,8 @@ def test_what_cannot_be_heard_is_said_and_the_rest_is_kept(transcriber):
     client = transcriber.client
     body = {"md5": md5_of(data), "filename": "damaged.mp4"}
     file = client.post(f"{API}/isobmff_files", json=body).json()["id"]
-    told = {"file_id": file, "track_id": 1, "type": "audio", "byte_size": len(data)}
-    client.post(f"{API}/isobmff_tracks", json=told)
+    new_track = {"file_id": file, "track_id": 1, "type": "audio", "byte_size": len(data)}
+    client.post(f"{API}/isobmff_tracks", json=new_track)
     client.post(f"{API}/isobmff_tracks/{file}/1/upload", content=bytes(data))
     client.post(f"{API}/isobmff_files/{file}/index/upload", content=index)
     record = transcriber.ended(transcriber.begin(file, work_slice_ms=5000))
@@ -263,8 +263,8 @@ def test_nothing_of_a_cancelled_one_runs_on(transcriber):
     done = record["slices_done"]
     assert done < record["slices"]
     # what was heard stays
-    found = [transcriber.fragment(id, n).status_code for n in range(record["slices"])]
-    assert set(found) <= {200, 404}
+    statuses = [transcriber.fragment(id, n).status_code for n in range(record["slices"])]
+    assert set(statuses) <= {200, 404}
     _rests(transcriber)
     assert transcriber.record(id)["slices_done"] <= done + 2
 

@@ -140,10 +140,10 @@ def test_asking_twice_for_a_file_is_asking_once(client, film):
     assert second.status_code == 200
     assert second.json() == {"id": first.json()["id"], "file_id": film, "track_id": 2}
     # what is made is told of while there is nothing better
-    told = client.get(f"{at}/transcription").json()
-    assert told["work_slice_ms"] == 30_000
-    assert told["isobmff_track"]["duration_ms"] > 0
-    assert told == client.get(f"{API}/files/{film}/transcription").json()
+    transcription = client.get(f"{at}/transcription").json()
+    assert transcription["work_slice_ms"] == 30_000
+    assert transcription["isobmff_track"]["duration_ms"] > 0
+    assert transcription == client.get(f"{API}/files/{film}/transcription").json()
     client.post(f"{AT}/{first.json()['id']}/cancel")
     third = client.post(f"{at}/transcribe", json={})
     assert third.status_code in (200, 201)

@@ -56,10 +56,10 @@ def right(whole):
 @pytest.mark.parametrize("any_site", ["sqlite"], indirect=True)
 def test_a_worker_is_killed(any_site, right):  # noqa: F811
     def in_work(client):
-        found = begun(client)
+        transcriber_and_id = begun(client)
         # not between two slices
         until(lambda: any(row.attempts and row.heard is None for row in slice_rows(any_site)))
-        return found
+        return transcriber_and_id
 
     serving = any_site.serve(job_workers=0)
     with any_site.client(serving) as client:

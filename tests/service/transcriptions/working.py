@@ -89,9 +89,9 @@ def by_itself(path, **how):
 def cue_times(text):
     """Start and end of each cue of a WebVTT file, in milliseconds."""
     clock = r"(\d\d):(\d\d):(\d\d)\.(\d{3})"
-    found = re.findall(rf"^{clock} --> {clock}$", text, re.MULTILINE)
+    cues = re.findall(rf"^{clock} --> {clock}$", text, re.MULTILINE)
     times = []
-    for cue in found:
+    for cue in cues:
         h, m, s, ms, h2, m2, s2, ms2 = map(int, cue)
         times.append(((h * 3600 + m * 60 + s) * 1000 + ms, (h2 * 3600 + m2 * 60 + s2) * 1000 + ms2))
     return times

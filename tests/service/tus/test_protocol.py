@@ -62,11 +62,11 @@ def test_what_is_spoken(served):
 
 
 def test_an_upload_from_its_creation_to_the_file(served):
-    made = begin(served, len(DATA))
-    url = made.headers["Location"]
-    assert (made.status_code, made.headers["Upload-Offset"]) == (201, "0")
-    assert made.headers["Tus-Resumable"] == "1.0.0"
-    assert "GMT" in made.headers["Upload-Expires"]
+    answer = begin(served, len(DATA))
+    url = answer.headers["Location"]
+    assert (answer.status_code, answer.headers["Upload-Offset"]) == (201, "0")
+    assert answer.headers["Tus-Resumable"] == "1.0.0"
+    assert "GMT" in answer.headers["Upload-Expires"]
     first = patch(served, url, 0, DATA[:100_000])
     assert (first.status_code, first.headers["Upload-Offset"]) == (204, "100000")
     state = head(served, url)
@@ -157,8 +157,8 @@ def test_a_body_of_no_announced_length(served):
 
 def test_creation_with_the_first_bytes(served):
     headers = {**BYTES, "Upload-Length": "10", "Upload-Metadata": f"filename {b64('a.bin')}"}
-    made = served.client.post(f"{API}/tus", content=b"12345", headers=headers)
-    assert (made.status_code, made.headers["Upload-Offset"]) == (201, "5")
+    answer = served.client.post(f"{API}/tus", content=b"12345", headers=headers)
+    assert (answer.status_code, answer.headers["Upload-Offset"]) == (201, "5")
 
 
 def test_what_is_here_already_is_not_sent_again(served):
@@ -205,9 +205,9 @@ def test_parts_are_put_together(served):
     assert not {url.rpartition("/")[2] for url in urls} & {one["id"] for one in listed}
     concat = f"final;{' '.join(urls)}"
     headers = {**TUS, "Upload-Concat": concat, "Upload-Metadata": f"filename {b64('whole.bin')}"}
-    made = served.client.post(f"{API}/tus", headers=headers)
-    assert (made.status_code, made.headers["Upload-Offset"]) == (201, "300000")
-    url = made.headers["Location"]
+    answer = served.client.post(f"{API}/tus", headers=headers)
+    assert (answer.status_code, answer.headers["Upload-Offset"]) == (201, "300000")
+    url = answer.headers["Location"]
     assert head(served, url).headers["Upload-Concat"] == concat
     record = served.client.get(f"{API}/files/{url.rpartition('/')[2]}").json()
     assert record["md5"].replace("-", "") == hashlib.md5(DATA).hexdigest()

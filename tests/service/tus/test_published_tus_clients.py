@@ -57,10 +57,10 @@ def need_whole(url, key, location, film):
 def test_an_upload_outlives_kills(client, film, tmp_path):
     with service(tmp_path / "data") as served:
         kills, location = [3 * CHUNK, 8 * CHUNK], None
-        for told in sending(client, served.url, served.key, film):
-            assert "error" not in told
-            location = told.get("url", location)
-            if kills and told.get("sent", 0) >= kills[0]:
+        for report in sending(client, served.url, served.key, film):
+            assert "error" not in report
+            location = report.get("url", location)
+            if kills and report.get("sent", 0) >= kills[0]:
                 kills.pop(0)
                 served.kill()
                 served.start()
@@ -105,5 +105,5 @@ def test_a_page_of_another_origin_uploads(tmp_path, film):
             [f"{served.url}{API}/tus", served.key],
         )
         browser.close()
-        found = served.client.head(location, headers={"Tus-Resumable": "1.0.0"})
-        assert found.headers["Upload-Offset"] == "300000"
+        answer = served.client.head(location, headers={"Tus-Resumable": "1.0.0"})
+        assert answer.headers["Upload-Offset"] == "300000"

@@ -131,9 +131,9 @@ def test_the_process_is_complete_at_once(server, name):
     assert process["unprocessed_file_id"] == record["id"]
     # the same bytes, the same id, the same names
     assert process["isobmff_file_id"] == record["id"]
-    made = server.client.get(f"{API}/isobmff_files/md5/{record['md5']}").json()
-    assert (made["id"], made["md5"], made["filename"]) == (record["id"], record["md5"], name)
-    assert made["fragment_index_complete"]
+    file = server.client.get(f"{API}/isobmff_files/md5/{record['md5']}").json()
+    assert (file["id"], file["md5"], file["filename"]) == (record["id"], record["md5"], name)
+    assert file["fragment_index_complete"]
     assert events_of(server.client, f"/process_isobmff/{process['id']}/progress") == [
         ("progress", {"progress": 1}),
         ("complete", {}),

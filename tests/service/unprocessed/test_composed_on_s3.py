@@ -19,7 +19,7 @@ SITE = f"http://site.localhost{API}"
 def what_readers_get(served, file_id):
     """What clients, pages of renders and speech engines get of the tracks, and which they are."""
     client, context, tenant = served.client, served.context, served.tenant
-    found, composed = {}, 0
+    contents, composed = {}, 0
     page = OwnFiles(context, tenant)
     for track in client.get(f"{API}/isobmff_files/{file_id}", headers=JSON).json()["tracks"]:
         number, size = track["track_id"], track["byte_size"]
@@ -31,28 +31,28 @@ def what_readers_get(served, file_id):
         answers = [client.get(f"{API}/{place}", headers={"Range": one}) for one in ranges]
         drawn = [page.fetch(f"{SITE}/{place}", {"range": one}) for one in ranges]
         assert [one.content for one in answers] == [one.body for one in drawn]
-        told = [(one.status_code, one.headers["ETag"], one.content) for one in answers]
-        found[number] = (track["md5"], size, told)
+        parts = [(one.status_code, one.headers["ETag"], one.content) for one in answers]
+        contents[number] = (track["md5"], size, parts)
     sound = sound_of(context, tenant, file_id, None)
     with context.store.source(sound.blob.store_key) as source:
         heard = fragdex.decoding.audio(sound.index, source, 0, 2, track=sound.track_id)
         assert heard.any()
-        found["heard"] = heard.tobytes()
-    return found, composed
+        contents["heard"] = heard.tobytes()
+    return contents, composed
 
 
 def test_tracks_are_the_same_on_s3_for_clients_renders_and_transcriptions(tmp_path, s3_url):
     with serving(tmp_path, store_url=s3_url) as served:
         context, tenant = served.context, served.tenant
         film = uploaded(served.client, fixture_bytes("faststart.mp4", salt="s3"))["id"]
-        found, composed = {}, {}
+        contents, composed = {}, {}
         for keep in ("both", "original"):
             settings = context.settings.model_copy(update={"keep": keep})
             process = order(context, tenant, film)
             worker._run(replace(context, settings=settings), job_of(process))
-            told = served.client.get(f"{API}/process_isobmff/{process}").json()
-            made = told["isobmff_file_id"]
-            found[keep], composed[keep] = what_readers_get(served, made)
-            isobmff.delete_file(context, tenant, made)
+            record = served.client.get(f"{API}/process_isobmff/{process}").json()
+            file_id = record["isobmff_file_id"]
+            contents[keep], composed[keep] = what_readers_get(served, file_id)
+            isobmff.delete_file(context, tenant, file_id)
         assert composed == {"both": 0, "original": 2}
-        assert found["both"] == found["original"]
+        assert contents["both"] == contents["original"]

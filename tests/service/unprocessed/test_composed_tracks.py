@@ -27,9 +27,9 @@ def remuxed(path):
 
 def made_of(path, folder):
     with path.open("rb") as file:
-        made = process_file(file, folder, ranges=True)
+        tracks = process_file(file, folder, ranges=True)
     blob = Blob(bytes(16), bytes(32), path.stat().st_size, "blobs/whole")
-    return [one for one in made if one.track_id > 0], Original(blob, path)
+    return [one for one in tracks if one.track_id > 0], Original(blob, path)
 
 
 @pytest.mark.parametrize(("name", "least"), [("a.mp4", 2), ("a.mkv", 1), ("a.flv", 2), ("a.ts", 0)])

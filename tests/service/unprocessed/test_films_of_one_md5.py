@@ -68,9 +68,9 @@ def shown(client, id):
 def tracks(client, id):
     """The bytes of a film's tracks."""
     ids = [track["track_id"] for track in shown(client, id)["tracks"]]
-    found = {track_id: client.get(f"{API}/files/{id}/tracks/{track_id}") for track_id in ids}
-    assert {answer.status_code for answer in found.values()} == {200}
-    return {track_id: answer.content for track_id, answer in found.items()}
+    answers = {track_id: client.get(f"{API}/files/{id}/tracks/{track_id}") for track_id in ids}
+    assert {answer.status_code for answer in answers.values()} == {200}
+    return {track_id: answer.content for track_id, answer in answers.items()}
 
 
 def of_md5(client, md5):
@@ -118,7 +118,7 @@ def test_films_that_need_no_work_keep_their_own_bytes(server, one_md5):
 
 
 def test_tracks_that_a_client_made_go_to_the_film_they_are_of(server, one_md5):
-    made = sent(server, fixture_bytes("frag-audio.m4a", salt=server.url))
+    film_id = sent(server, fixture_bytes("frag-audio.m4a", salt=server.url))
     data = fixture_bytes("faststart.mp4", salt=server.url)
     other = announced(server.client, data, md5=one_md5)["id"]
     assert send(server.client, f"{API}/unprocessed_files/{other}", data).status_code == 201
@@ -126,7 +126,7 @@ def test_tracks_that_a_client_made_go_to_the_film_they_are_of(server, one_md5):
     assert server.client.post(f"{API}/files/{other}/tracks", json=track).status_code == 201
     numbers = [
         {track["track_id"] for track in server.client.get(place).json()["tracks"]}
-        for place in (f"{API}/isobmff_files/{made}", f"{API}/isobmff_files/{other}")
+        for place in (f"{API}/isobmff_files/{film_id}", f"{API}/isobmff_files/{other}")
     ]
     assert 7 not in numbers[0]
     assert 7 in numbers[1]

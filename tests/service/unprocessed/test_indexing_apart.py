@@ -47,15 +47,15 @@ pytestmark = pytest.mark.true_start
 
 def children():
     """Processes that index, below this one."""
-    found = []
+    pids = []
     for pid in descendants(os.getpid()):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 if b"fragdex.service.indexing.child" in file.read():
-                    found.append(pid)
+                    pids.append(pid)
         except OSError:
             continue
-    return found
+    return pids
 
 
 def sent(client, record, data):
@@ -87,8 +87,8 @@ class Sender(threading.Thread):
 def test_nothing_of_it_is_parsed_in_the_service_which_answers_meanwhile(served, parsed):
     film = uploaded(served.client, fixture_bytes("frag-global-sidx-video.mp4"))
     assert parsed  # what is small is parsed where it arrives
-    made = served.client.post(f"{FILES}/{film['id']}/process").json()
-    seek = f"{API}/isobmff_files/{made['isobmff_file_id']}/seek?track=1&time_ms=500"
+    process = served.client.post(f"{FILES}/{film['id']}/process").json()
+    seek = f"{API}/isobmff_files/{process['isobmff_file_id']}/seek?track=1&time_ms=500"
     parsed.clear()
     sender = Sender(served.client, repeated_to("samples", 3 << 20))
     other, pid, asked = client_of(served.url, served.key), sender.child(), 0
@@ -140,11 +140,11 @@ def test_its_index_is_that_of_the_library(served):
     record = uploaded(served.client, data, process_when_complete=False)
     key = [key for key in served.context.store.keys("indexes/") if key.endswith(".fidx")]
     with served.context.store.local(key[-1]) as path:
-        found = fragdex.open_index(path)
+        index = fragdex.open_index(path)
     wanted = fragdex.index(data, exact=True)
     assert record["fragment_index_complete"]
-    assert found.tracks[0].fragments.offset.tolist() == wanted.tracks[0].fragments.offset.tolist()
-    assert found.file.size == len(data)
+    assert index.tracks[0].fragments.offset.tolist() == wanted.tracks[0].fragments.offset.tolist()
+    assert index.file.size == len(data)
 
 
 def test_what_is_no_movie_is_uploaded_all_the_same(served):

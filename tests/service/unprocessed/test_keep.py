@@ -124,11 +124,11 @@ def keys_of(context, tenant):
         tables.blobs, (use.tenant_id == row.tenant_id) & (use.sha256 == row.sha256)
     )
     with context.database.read() as connection:
-        found = connection.execute(query).all()
-        told = stored_bytes(connection, tenant)
+        uses = connection.execute(query).all()
+        stored_size = stored_bytes(connection, tenant)
         keys = connection.scalars(sa.select(row.store_key)).all()
-    assert told == sum(map(context.store.plain.size, keys))
-    return sorted((family, is_composed(key)) for family, key in found), told
+    assert stored_size == sum(map(context.store.plain.size, keys))
+    return sorted((family, is_composed(key)) for family, key in uses), stored_size
 
 
 def test_each_setting_stores_what_it_says(context, tenant):
@@ -143,31 +143,31 @@ def test_each_setting_stores_what_it_says(context, tenant):
         url, data_folder = context.settings.database_url, context.settings.data
         other = worker_program.open_context(url, data_folder, keep=keep)
         worker._run(other, job_of(order(context, tenant, file_id)))
-        found, sizes[keep] = keys_of(context, tenant)
-        assert found == wanted
+        uses, sizes[keep] = keys_of(context, tenant)
+        assert uses == wanted
         other.database.close()
         if keep != "tracks":
             isobmff.delete_file(context, tenant, file_id)
     assert sizes["original"] < sizes["both"]
 
     # Only tracks are here: the upload is known as long as they are, and sent again afterwards.
-    md5, told = hashlib.md5(data).digest(), ("a.mp4", len(data))
-    assert operations.announce(context, tenant, *told, md5)[0].id == file_id
+    md5, name_and_size = hashlib.md5(data).digest(), ("a.mp4", len(data))
+    assert operations.announce(context, tenant, *name_and_size, md5)[0].id == file_id
     isobmff.delete_file(context, tenant, file_id)
     with pytest.raises(Conflict, match="only the tracks"):
         operations.process_file(context, tenant, file_id)
-    record, is_new = operations.announce(context, tenant, *told, md5)
+    record, is_new = operations.announce(context, tenant, *name_and_size, md5)
     assert is_new
     assert not record.complete
-    assert operations.announce(context, tenant, *told, md5)[0].id == record.id
+    assert operations.announce(context, tenant, *name_and_size, md5)[0].id == record.id
 
 
 def test_tracks_outlive_their_upload_and_take_it_with_them(context, tenant):
     file_id = upload(context, tenant, (FIXTURES / "faststart.mp4").read_bytes())
     worker._run(context, job_of(order(context, tenant, file_id)))
     operations.delete_file(context, tenant, file_id)
-    found, _ = keys_of(context, tenant)
-    assert found == [("tracks", False), ("tracks", True), ("tracks", True)]
+    uses, _ = keys_of(context, tenant)
+    assert uses == [("tracks", False), ("tracks", True), ("tracks", True)]
     isobmff.delete_file(context, tenant, file_id)
     assert keys_of(context, tenant) == ([], 0)
     with context.database.read() as connection:
@@ -201,12 +201,12 @@ def test_kill_9_before_its_tracks_are_seen_leaves_nothing_and_loses_nothing(cont
     assert ended.returncode == -signal.SIGKILL
     assert len(list(context.store.keys("composed/"))) == 2
     worker._run(context, job_of(process))
-    found, told = keys_of(context, tenant)
+    uses, stored_size = keys_of(context, tenant)
     for _ in range(2):
         let_all_be_due(context.database)
         blobs.sweep(context.database, context.store)
     assert len(list(context.store.keys("composed/"))) == 2  # of the second run
-    assert keys_of(context, tenant) == (found, told)
+    assert keys_of(context, tenant) == (uses, stored_size)
     operations.delete_file(context, tenant, file_id)
     isobmff.delete_file(context, tenant, file_id)
     for _ in range(2):

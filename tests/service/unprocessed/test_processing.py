@@ -34,34 +34,34 @@ def test_several_tracks_are_parted_by_copying(working):
     data = fixture_bytes("frag-cmaf.mp4", salt="parted")
     process, events = processed(working.client, data, "zwei.mp4")
     assert process["failed_at"] is None
-    made = working.client.get(f"{API}/isobmff_files/{process['isobmff_file_id']}").json()
-    assert made["id"] == process["unprocessed_file_id"]
-    assert made["filename"] == "zwei.mp4"
-    tracks = {track["track_id"]: track for track in made["tracks"]}
+    record = working.client.get(f"{API}/isobmff_files/{process['isobmff_file_id']}").json()
+    assert record["id"] == process["unprocessed_file_id"]
+    assert record["filename"] == "zwei.mp4"
+    tracks = {track["track_id"]: track for track in record["tracks"]}
     assert {id_: track["codec_name"] for id_, track in tracks.items()} == {
         -1: "h264", 1: "h264", 2: "aac",
     }  # fmt: skip
     assert tracks[1]["probe_info"]["copied"]
     assert tracks[2]["probe_info"]["copied"]
     source = fragdex.index(data, exact=True)
-    index = working.client.get(f"{API}/isobmff_files/{made['id']}/index").json()
+    index = working.client.get(f"{API}/isobmff_files/{record['id']}/index").json()
     assert set(index) == {"-1", "1", "2"}
     for track in (1, 2):
         assert index[str(track)]["sample_count"] == source.track(track).sample_count
-        got = working.client.get(f"{API}/isobmff_tracks/{made['id']}/{track}").content
+        got = working.client.get(f"{API}/isobmff_tracks/{record['id']}/{track}").content
         assert len(fragdex.index(got).tracks) == 1
     names = [name for name, _ in events]
     assert set(names) == {"progress", "complete"}
     assert names[-1] == "complete"
-    told = [data["progress"] for name, data in events if name == "progress"]
-    assert told == sorted(told)
-    assert told[-1] == 1
+    progress = [data["progress"] for name, data in events if name == "progress"]
+    assert progress == sorted(progress)
+    assert progress[-1] == 1
 
 
 def test_sound_that_browsers_do_not_play_becomes_aac(working):
     process, _ = processed(working.client, sound(), "ton.wav")
-    made = working.client.get(f"{API}/isobmff_files/{process['isobmff_file_id']}").json()
-    (track,) = made["tracks"]
+    record = working.client.get(f"{API}/isobmff_files/{process['isobmff_file_id']}").json()
+    (track,) = record["tracks"]
     assert (track["type"], track["codec_name"]) == ("audio", "aac")
     assert abs(track["duration_ms"] - 2000) < 100
 

@@ -25,8 +25,8 @@ def published(served, name, salt):
 
 
 def tracks(client, process):
-    made = client.get(f"{API}/isobmff_files/{process['isobmff_file_id']}").json()
-    return {track["track_id"]: track for track in made["tracks"]}
+    record = client.get(f"{API}/isobmff_files/{process['isobmff_file_id']}").json()
+    return {track["track_id"]: track for track in record["tracks"]}
 
 
 def run(served, process):
@@ -70,11 +70,11 @@ def test_the_job_waits_until_a_worker_has_time(server):
     assert server.context.jobs.status(f"scrub-{process['id']}") is not None
     assert set(tracks(server.client, process)) == {1}
     run(server, process)
-    found = tracks(server.client, process)
-    assert set(found) == {1, SCRUB_TRACK}
-    assert found[SCRUB_TRACK]["complete"]
+    both_tracks = tracks(server.client, process)
+    assert set(both_tracks) == {1, SCRUB_TRACK}
+    assert both_tracks[SCRUB_TRACK]["complete"]
     run(server, process)  # once more changes nothing
-    assert tracks(server.client, process) == found
+    assert tracks(server.client, process) == both_tracks
 
 
 def test_the_one_that_a_client_sent_stays(server):

@@ -68,7 +68,7 @@ def row(context, process):
 def tracks(context, file_id):
     with context.database.read() as connection:
         query = sa.select(tables.isobmff_tracks).where(tables.isobmff_tracks.c.file_id == file_id)
-        return {found.track_id: found for found in connection.execute(query)}
+        return {track.track_id: track for track in connection.execute(query)}
 
 
 def count(context, table):
@@ -82,9 +82,9 @@ def objects(context):
 
 def holds(context, tenant, file_id):
     """Every track has its bytes and its index, and nothing lies about."""
-    found = tracks(context, file_id)
+    track_rows = tracks(context, file_id)
     named = set()
-    for track_id, track in found.items():
+    for track_id, track in track_rows.items():
         with context.database.read() as connection:
             blob = blobs.used_by(connection, tenant, "tracks", f"{file_id}/{track_id}")
         key = blob.store_key
@@ -119,10 +119,10 @@ def test_a_film_becomes_tracks(context, tenant):
     assert done.isobmff_file_id == file_id  # one record across the families
     assert done.progress == 1
     assert done.started_at <= done.completed_at
-    found = tracks(context, file_id)
-    assert {n: t.codec_name for n, t in found.items()} == {1: "h264", 2: "aac", -1: "h264"}
-    assert {n: t.type for n, t in found.items()} == {1: "video", 2: "audio", -1: "video"}
-    assert found[1].duration_ms == 2000
+    track_rows = tracks(context, file_id)
+    assert {n: t.codec_name for n, t in track_rows.items()} == {1: "h264", 2: "aac", -1: "h264"}
+    assert {n: t.type for n, t in track_rows.items()} == {1: "video", 2: "audio", -1: "video"}
+    assert track_rows[1].duration_ms == 2000
     with context.database.read() as connection:
         (file,) = connection.execute(sa.select(tables.isobmff_files)).all()
     assert (file.md5, file.filename) == (hashlib.md5(data).digest(), "film.mov")
@@ -230,10 +230,10 @@ def worker_of(context, *more):
 
 def until(true):
     deadline = time.monotonic() + PATIENCE
-    while not (found := true()):
+    while not (outcome := true()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    return found
+    return outcome
 
 
 def long_film(path):

@@ -43,14 +43,14 @@ def track(client, data, track_id=1, film_id=None):
     if film_id is None:
         film = {"md5": uuid.uuid4().hex, "filename": "a.mp4"}
         film_id = client.post(f"{API}/isobmff_files", json=film).json()["id"]
-    told = {"file_id": film_id, "track_id": track_id, "type": "video", "byte_size": len(data)}
-    answer = client.post(f"{API}/isobmff_tracks", json=told)
+    new_track = {"file_id": film_id, "track_id": track_id, "type": "video", "byte_size": len(data)}
+    answer = client.post(f"{API}/isobmff_tracks", json=new_track)
     assert answer.status_code == 201, answer.text
     return f"{API}/isobmff_tracks/{film_id}/{track_id}"
 
 
-def announce(client, data, **told):
-    body = {"filename": "a.mov", "type": "video", "byte_size": len(data), **told}
+def announce(client, data, **more):
+    body = {"filename": "a.mov", "type": "video", "byte_size": len(data), **more}
     answer = client.post(f"{API}/files", json=body)
     assert answer.status_code in (200, 201), answer.text
     return f"{API}/unprocessed_files/{answer.json()['id']}"
@@ -64,8 +64,8 @@ def send(client, place, data, start=0, stop=None):
 
 def kept_for(server, place):
     """The bytes of an unprocessed file, which nobody can ask for as they came."""
-    found = UNPROCESSED.stored(server.context, server.tenant, place.rpartition("/")[2])
-    return b"".join(server.context.store.read(found.store_key, ByteRange(0, found.byte_size)))
+    blob = UNPROCESSED.stored(server.context, server.tenant, place.rpartition("/")[2])
+    return b"".join(server.context.store.read(blob.store_key, ByteRange(0, blob.byte_size)))
 
 
 def swept(server):

@@ -59,7 +59,7 @@ def test_a_store_that_fails(quick_house, tenant, name, after, error):
         begin(quick_house, connection, tenant, "image", record, SIZE, MD5)
     good = quick_house.store
     quick_house.store = failing = Failing(good, name, after, error)
-    told = []
+    offsets = []
 
     def send(start, stop):
         pieces = [CONTENT[at : min(at + 7000, stop)] for at in range(start, stop, 7000)]
@@ -68,13 +68,13 @@ def test_a_store_that_fails(quick_house, tenant, name, after, error):
 
     def send_all():
         starts = range(0, SIZE, 20_000)
-        told.extend(send(start, min(SIZE, start + 20_000)).next_byte for start in starts)
+        offsets.extend(send(start, min(SIZE, start + 20_000)).next_byte for start in starts)
 
     with pytest.raises(type(error)):
         send_all()
     now = state(quick_house, tenant, "image", record)
     assert not now.complete
-    assert now.next_byte >= max(told, default=0)
+    assert now.next_byte >= max(offsets, default=0)
     assert row_of(quick_house, record).lease_holder is None
     failing.away = False
     assert send(now.next_byte, SIZE).complete

@@ -59,14 +59,14 @@ def test_a_push_goes_past_the_service(served, tmp_path, monkeypatch):
     data = os.urandom((2 << 20) + 17)
     path = tmp_path / "film.bin"
     path.write_bytes(data)
-    told = []
+    progress = []
     for hash_first in (False, True):  # the second time nothing is sent
         with Client(served.url, served.key, trust_env=False) as client:
             record = client.push(
-                path, type="video", hash_first=hash_first, progress=lambda *at: told.append(at)
+                path, type="video", hash_first=hash_first, progress=lambda *at: progress.append(at)
             )
         assert record.md5.replace("-", "") == hashlib.md5(data).hexdigest()
-    assert told == [(n, len(data)) for n in (1 << 20, 2 << 20, len(data), len(data))]
+    assert progress == [(n, len(data)) for n in (1 << 20, 2 << 20, len(data), len(data))]
 
 
 def test_a_film_is_indexed_from_its_parts(served, small):
@@ -101,10 +101,10 @@ def test_a_film_is_indexed_from_its_parts(served, small):
 def test_a_part_of_another_size_is_not_taken(served, small):
     data = os.urandom(2500)
     file = announced(served, data)
-    found = plan(served, file)["parts"]
-    for part in found:
+    parts = plan(served, file)["parts"]
+    for part in parts:
         put(part, data)
-    httpx.put(found[1]["url"], content=bytes(5000), trust_env=False, timeout=60)
+    httpx.put(parts[1]["url"], content=bytes(5000), trust_env=False, timeout=60)
     refused = complete(served, file)
     assert (refused.status_code, refused.json()["next_byte"]) == (409, 1000)
     again = plan(served, file)["parts"]

@@ -498,8 +498,8 @@ class TestWhatTheFamilyHears:
             case.send(start, min(len(data), start + 1500))
             if start == 3000:
                 hashing.held.clear()  # as a restart does
-        found = indexes[0].track(1).fragments.moof_offset.tolist()
-        assert found == index(data).track(1).fragments.moof_offset.tolist()
+        offsets = indexes[0].track(1).fragments.moof_offset.tolist()
+        assert offsets == index(data).track(1).fragments.moof_offset.tolist()
 
     def test_what_cannot_be_indexed_is_uploaded_all_the_same(self, case):
         heard = []
