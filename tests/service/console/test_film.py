@@ -30,11 +30,11 @@ def test_a_fragmented_film_is_shown_from_its_own_bytes(opened, film):
         time, number = opened.go_to(place)
         assert abs(time - float(place.rpartition(":")[2])) < 1e-6
         assert number == number_at(time, start)
-    told = opened.page.locator("#fetched tr").all_inner_texts()
+    rows = opened.page.locator("#fetched tr").all_inner_texts()
     client = opened.served.client
     record = client.get("/api/v1/files?limit=1").json()["files"][0]
     seek = client.get(f"/api/v1/isobmff_files/{record['id']}/seek?time_ms=37620").json()
-    first, last = places(told)
+    first, last = places(rows)
     assert first <= seek["offset"] < seek["offset"] + seek["size"] - 1 <= last
     assert last - first < film.fragmented.stat().st_size / 15
 
@@ -145,16 +145,16 @@ def test_fragments_that_need_the_ones_before_them(opened, film):
 
 def every_fragment(index):
     """The index as JSON, each fragment a segment, also where players cannot begin with it."""
-    told = json.loads(index.export("json"))
+    document = json.loads(index.export("json"))
     table = index.tracks[0].fragments
     starts = [int(cts) for cts in table.cts_min]
     ends = [*starts[1:], int(table.cts_end.max())]
     columns = zip(starts, ends, table.dts, table.moof_offset, table.size, strict=True)
-    told["1"]["segments"] = [
+    document["1"]["segments"] = [
         {"cts": cts, "dts": int(dts), "duration": end - cts, "offset": int(at), "size": int(size)}
         for cts, end, dts, at, size in columns
     ]
-    return told
+    return document
 
 
 def test_sound_alone_is_played(opened, film):

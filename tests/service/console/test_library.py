@@ -222,7 +222,7 @@ def test_no_obstacles_in_any_colours_or_width(opened, film):
     opened.open("progressive.mp4")
     opened.go_to("25.1")
     views = [*console.SECTIONS, page.url, *filled(client)]
-    found, widths = [], [390, 1280]
+    violations, widths = [], [390, 1280]
     for view in views:
         page.goto(view if "://" in view else f"{opened.served.url}/{view}")
         page.get_by_role("heading", level=1).wait_for()
@@ -236,11 +236,12 @@ def test_no_obstacles_in_any_colours_or_width(opened, film):
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
                 # what a person previews is theirs
-                told = page.evaluate("axe.run({ exclude: ['iframe'] }, { iframes: false })")
-                found += [
-                    (view, scheme, one["id"], one["nodes"][0]["html"]) for one in told["violations"]
+                report = page.evaluate("axe.run({ exclude: ['iframe'] }, { iframes: false })")
+                violations += [
+                    (view, scheme, one["id"], one["nodes"][0]["html"])
+                    for one in report["violations"]
                 ]
-    assert found == []
+    assert violations == []
     page.goto(views[len(console.SECTIONS)])
     opened.ready("progressive.mp4")
     drawn = """() => {

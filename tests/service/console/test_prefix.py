@@ -54,7 +54,7 @@ def picture():
 def test_every_Location_leads_to_the_record(placed):
     prefix, _, _, client = placed
     data = picture()
-    made = {
+    bodies = {
         "image_files": {"filename": "a.png", "byte_size": len(data)},
         "caption_files": {"filename": "a.vtt", "byte_size": 9, "md5": uuid.uuid4().hex},
         "unprocessed_files": {"filename": "a.mp4", "byte_size": 9, "md5": uuid.uuid4().hex},
@@ -62,7 +62,7 @@ def test_every_Location_leads_to_the_record(placed):
         "isobmff_files": {"filename": "a.mp4", "md5": uuid.uuid4().hex},
         "renders": {"html": "<p>"},
     }
-    for family, body in made.items():
+    for family, body in bodies.items():
         headers = {"Idempotency-Key": uuid.uuid4().hex, "Accept": "application/json"}
         for _ in range(2):
             answer = client.post(f"{prefix}{API}/{family}", json=body, headers=headers)
@@ -122,15 +122,17 @@ def test_playlists_lead_to_bytes_below_it(placed):
     tracks = {kind: fixture_bytes(name, salt=uuid.uuid4()) for kind, name in TRACKS.items()}
     for number, (kind, data) in enumerate(tracks.items(), 1):
         body = {"file_id": file_id, "track_id": number, "type": kind, "byte_size": len(data)}
-        made = client.post(f"{at}/isobmff_tracks", json=body)
-        assert client.post(f"{made.headers['location']}/upload", content=data).status_code == 201
-    told = {
+        new_track = client.post(f"{at}/isobmff_tracks", json=body)
+        assert (
+            client.post(f"{new_track.headers['location']}/upload", content=data).status_code == 201
+        )
+    index = {
         str(number): {**one, "track": number}
         for number, data in enumerate(tracks.values(), 1)
         for one in json.loads(export(fragdex.index(data, exact=True), "json")).values()
     }
     place = f"{at}/isobmff_files/{file_id}/index/upload"
-    assert client.post(place, json=told).status_code == 201
+    assert client.post(place, json=index).status_code == 201
     for below, opened in (("files", "files"), ("isobmff_files", None)):
         place = f"{at}/{below}/{file_id}"
         token = {}

@@ -33,9 +33,9 @@ def test_what_is_dropped_goes_where_it_belongs_and_the_film_stays(opened, film):
     page.get_by_text("Captions stored.").wait_for()
     assert opened.shown()[0] == 7.5
     kept = opened.served.client.get("/api/v1/files?limit=2").json()["files"]
-    told = {one["filename"]: (one["type"], one["status"]) for one in kept}
+    files = {one["filename"]: (one["type"], one["status"]) for one in kept}
     # captions have the name of the film that is open, and so belong to it
-    assert told == {
+    assert files == {
         "fragmented.talk.vtt": ("caption", "ready"),
         "mark.svg": ("image", "ready"),
     }
@@ -98,9 +98,9 @@ def test_what_is_no_film_is_told_in_words(opened, film):
     path.write_text("This is a text, and no film.\n" * 20)
     opened.choose(path)
     page = opened.page
-    told = page.locator(".upload", has_text="notes.txt")
-    told.locator(".wrong", has_text="not a media file").wait_for()
-    assert "File ready." not in told.inner_text()
+    upload = page.locator(".upload", has_text="notes.txt")
+    upload.locator(".wrong", has_text="not a media file").wait_for()
+    assert "File ready." not in upload.inner_text()
     page.get_by_role("link", name="Open").click()
     alert = page.get_by_role("alert")
     alert.wait_for()

@@ -178,13 +178,13 @@ def test_keys_are_made_rotated_and_revoked(opened, browser):
     page.get_by_label("May").select_option("Read")
     page.get_by_label("Ends").select_option("In 30 days")
     page.get_by_role("button", name="Create key").click()
-    made = page.locator(".secret code").inner_text()
+    new_key = page.locator(".secret code").inner_text()
     row = page.get_by_role("row", name="A web site")
     kept = opened.served.client.get(f"{API}/keys").json()["keys"][0]
     assert (kept["name"], kept["scope"]) == ("A web site", "read")
     assert kept["expires_at"] is not None
     with browser.new_context() as context:
-        reader = type(opened)(context.new_page(), opened.served).unlock(made)
+        reader = type(opened)(context.new_page(), opened.served).unlock(new_key)
         hidden = [
             reader.page.get_by_role("button", name="Upload"),
             reader.page.get_by_text("Keys", exact=True),

@@ -44,13 +44,13 @@ def captioned(opened, film):
 
 def test_what_is_said_leads_to_its_moment_and_is_corrected(captioned):
     page = captioned.page
-    said = page.get_by_label("Phrases", exact=True)
-    said.get_by_text("Then others").click()
+    phrases = page.get_by_label("Phrases", exact=True)
+    phrases.get_by_text("Then others").click()
     assert captioned.shown() == (10, number_at(10))
-    said.locator("[aria-current]", has_text="Then others").wait_for()
+    phrases.locator("[aria-current]", has_text="Then others").wait_for()
     page.get_by_label("Search the transcript").fill("FIRST")
     page.get_by_text("1 of 2").wait_for()
-    assert said.locator("li:visible").count() == 1
+    assert phrases.locator("li:visible").count() == 1
     page.get_by_label("Search the transcript").fill("")
     page.keyboard.press("Escape")
     page.get_by_label("Captions", exact=True).select_option("en")
@@ -59,7 +59,7 @@ def test_what_is_said_leads_to_its_moment_and_is_corrected(captioned):
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Text at 0:10").fill("Then <others> --> & new")
     page.get_by_role("button", name="Save").click()
-    said.get_by_text("Then <others> --> & new").wait_for()
+    phrases.get_by_text("Then <others> --> & new").wait_for()
     client = captioned.served.client
     newest = client.get(f"{API}/caption_files?limit=1").json()["caption_files"][0]
     assert newest["filename"] == "progressive.edited.vtt"
@@ -68,7 +68,7 @@ def test_what_is_said_leads_to_its_moment_and_is_corrected(captioned):
     assert "The first words &amp; more" in cues
     # the newest are read first, also by who comes later
     page.reload()
-    said.get_by_text("Then <others> --> & new").wait_for()
+    phrases.get_by_text("Then <others> --> & new").wait_for()
 
 
 def test_a_lost_connection_is_not_the_end_of_watching(captioned):

@@ -68,18 +68,18 @@ def test_a_client_in_Python(working, document, sound, tmp_path, browser):
     if not PYTHON.exists():
         pytest.skip("openapi-python-client is missing: ./dev setup installs it in .venv-clients")
     package = tmp_path / "media_client"
-    told = run(
+    output = run(
         PYTHON, "-m", "openapi_python_client", "generate", "--path", document, "--config",
         HERE / "config.yaml", "--output-path", package, "--meta", "none",
         cwd=tmp_path, PATH=f"{PYTHON.parent}:{ENVIRONMENT['PATH']}",
     )  # fmt: skip
-    assert "WARNING" not in told, told[:3000]
+    assert "WARNING" not in output, output[:3000]
     names = {path.stem for path in (package / "models").iterdir()}
     # what has no name gets that of its place, and a number
     assert not [name for name in names if "type_0" in name or "response_" in name]
     walk = shutil.copy(HERE / "walk.py", tmp_path)
-    told = run(PYTHON, walk, working.url, working.key, sound, browser, cwd=tmp_path)
-    assert told.startswith("walked ")
+    output = run(PYTHON, walk, working.url, working.key, sound, browser, cwd=tmp_path)
+    assert output.startswith("walked ")
 
 
 def test_a_client_in_TypeScript(working, document, sound, tmp_path, browser):
@@ -93,5 +93,5 @@ def test_a_client_in_TypeScript(working, document, sound, tmp_path, browser):
     types = (tmp_path / "client" / "types.gen.ts").read_text()
     assert "200: unknown" not in types
     run(tools / "tsc", "--outDir", "built", cwd=tmp_path)
-    told = run("node", "built/walk.js", working.url, working.key, sound, browser, cwd=tmp_path)
-    assert told.startswith("walked ")
+    output = run("node", "built/walk.js", working.url, working.key, sound, browser, cwd=tmp_path)
+    assert output.startswith("walked ")

@@ -76,11 +76,11 @@ def upload():
 def transcription(file_id):
     process = process_unprocessed_file.sync(file_id, client=client)
     ends = ProcessStatus.COMPLETE, ProcessStatus.FAILED
-    made = until(lambda: get_process.sync(process.id, client=client), *ends)
-    assert made.status == ProcessStatus.COMPLETE, made.problem
-    index = get_isobmff_file_index.sync(made.isobmff_file_id, client=client)
+    ended_process = until(lambda: get_process.sync(process.id, client=client), *ends)
+    assert ended_process.status == ProcessStatus.COMPLETE, ended_process.problem
+    index = get_isobmff_file_index.sync(ended_process.isobmff_file_id, client=client)
     assert index.additional_properties
-    begun = transcribe_isobmff_file.sync(made.isobmff_file_id, client=client)
+    begun = transcribe_isobmff_file.sync(ended_process.isobmff_file_id, client=client)
     ends = TranscriptionStatus.COMPLETE, TranscriptionStatus.FAILED
     heard = until(lambda: get_transcription.sync(begun.id, client=client), *ends)
     assert heard.status == TranscriptionStatus.COMPLETE, heard.problem

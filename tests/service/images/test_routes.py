@@ -46,13 +46,13 @@ def test_POST_announces_and_answers_201(client):
     data = varied(1)
     answer = post(client, filename="a.png", byte_size=len(data), md5=dashed(data).upper())
     assert answer.status_code == 201
-    said = answer.json()
-    assert answer.headers["location"] == f"{FILES}/{said['id']}.json"
-    assert said["md5"] == dashed(data)
-    assert said["byte_size"] == len(data)
-    assert (said["complete"], said["next_byte"], said["status"]) == (False, 0, "created")
-    assert said["mime_type"] == "image/png"
-    assert "path" not in said
+    record = answer.json()
+    assert answer.headers["location"] == f"{FILES}/{record['id']}.json"
+    assert record["md5"] == dashed(data)
+    assert record["byte_size"] == len(data)
+    assert (record["complete"], record["next_byte"], record["status"]) == (False, 0, "created")
+    assert record["mime_type"] == "image/png"
+    assert "path" not in record
 
 
 def test_POST_of_a_known_md5_answers_200_with_the_record_that_is_there(server, client):

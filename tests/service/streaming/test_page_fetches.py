@@ -46,8 +46,8 @@ class Site(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.signed.append(body)
-        made = self.server.client.post(f"{API}/url-token", content=body)
-        self._answer(made.status_code, made.content, "application/json")
+        response = self.server.client.post(f"{API}/url-token", content=body)
+        self._answer(response.status_code, response.content, "application/json")
 
     def _answer(self, status, body, kind):
         self.send_response(status)
@@ -149,12 +149,12 @@ def heard(served, file_id):
 
 def numbers_of(picture):
     """The numbers of the three films in a picture of height × width × 3."""
-    found = []
+    numbers = []
     for top in (0, 180, 360):
         bits, others = (picture[top + y, 16:320:32, 1] > 127 for y in (30, 90))
         assert (bits != others).all()
-        found.append(int("".join("1" if bit else "0" for bit in bits), 2))
-    return found
+        numbers.append(int("".join("1" if bit else "0" for bit in bits), 2))
+    return numbers
 
 
 def shown(n):
@@ -172,17 +172,17 @@ def test_a_worker_renders_a_page_that_fetches_all_of_it(chromium, near, sent, fa
     packed = tar_of(("index.html", PAGE), ("assets/film.mp4", film))
     renderer = Renderer(near.client, near)
     with worker(near.context.settings.data, render_hosts=host):
-        record, made = renderer.rendered(
+        record, video = renderer.rendered(
             site=packed, data=data, fps=25, width=None, height=None, work_slice_ms=1000
         )
     assert (record["width"], record["height"], record["duration_ms"]) == (320, 540, 2000)
     assert len(record["slices"]) == 2
     assert (record["blocked"], record["refused"], record["console"]) == ([], [], [])
-    with av.open(io.BytesIO(made)) as container:
+    with av.open(io.BytesIO(video)) as container:
         pictures = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     assert [numbers_of(one) for one in pictures] == [shown(n) for n in range(50)]
     assert all(map(is_red, pictures))
-    with av.open(io.BytesIO(made)) as container:
+    with av.open(io.BytesIO(video)) as container:
         sound = np.concatenate([one.to_ndarray()[0] for one in container.decode(audio=0)])
     tone = sound[24_000:72_000]
     assert np.sqrt((tone**2).mean()) == pytest.approx(0.2 / 2**0.5, rel=0.1)

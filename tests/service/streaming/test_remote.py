@@ -40,9 +40,9 @@ class Ranges(BaseHTTPRequestHandler):
             return
         start, stop = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"]).groups())
         part = data[start : stop + 1]
-        told = f"bytes {start}-{start + len(part) - 1}/{len(data)}"
+        content_range = f"bytes {start}-{start + len(part) - 1}/{len(data)}"
         tag = f'"{hash(data)}"'
-        self._answer(206, part, **{"Content-Range": told, "ETag": tag})
+        self._answer(206, part, **{"Content-Range": content_range, "ETag": tag})
 
     def _answer(self, status, body, **headers):
         self.send_response(status)
@@ -126,9 +126,9 @@ def parts_of(served, manifest, rendition):
 
 
 def test_each_packet_of_a_film_comes_through(far, near):
-    made = manifest_of(near, f"{far.url}/film.mp4")
-    assert made.status_code == 200, made.text
-    manifest = made.json()
+    answer = manifest_of(near, f"{far.url}/film.mp4")
+    assert answer.status_code == 200, answer.text
+    manifest = answer.json()
     assert manifest["durationMs"] == pytest.approx(10_000, abs=100)
     (video, scrub), (audio,) = manifest["videoRenditions"], manifest["audioRenditions"]
     assert (video["width"], video["height"], scrub["id"]) == (320, 180, "scrub")
@@ -141,8 +141,8 @@ def test_each_packet_of_a_film_comes_through(far, near):
                 sent[packet.stream.type].append((packet.is_keyframe, bytes(packet)))
     for kind, rendition in (("video", video), ("audio", audio)):
         with av.open(io.BytesIO(b"".join(parts_of(near, manifest, rendition)))) as played:
-            found = [bytes(packet) for packet in played.demux() if packet.size]
-        assert found == [data for _, data in sent[kind]]
+            played_packets = [bytes(packet) for packet in played.demux() if packet.size]
+        assert played_packets == [data for _, data in sent[kind]]
     # the scrub rendition: the key pictures, at their times
     with av.open(io.BytesIO(b"".join(parts_of(near, manifest, scrub)))) as played:
         packets = [one for one in played.demux() if one.size]

@@ -42,7 +42,7 @@ def test_ffmpeg_plays_hls_by_a_token_in_the_url(working, film):
     sent = [[data for stream, data in packets if stream == nth] for nth in range(3)]
     assert seen[("audio", "en")] == sent[1]
     assert seen[("audio", "de")] == sent[2]
-    video = next(found for (kind, _), found in seen.items() if kind == "video")
+    video = next(track_packets for (kind, _), track_packets in seen.items() if kind == "video")
     assert len(video) == len(sent[0])
 
 
@@ -198,12 +198,12 @@ def test_a_storyboard_names_its_sheets(working, film):
 
 def test_peaks_and_loudness_of_the_sound(working, film):
     _, place, _ = film
-    found = working.client.get(f"{place}/peaks.json?samples_per_pixel=4800").json()
-    assert (found["version"], found["channels"], found["samples_per_pixel"]) == (2, 1, 4800)
-    assert found["length"] == len(found["data"]) / 2 >= 59
-    assert max(found["data"]) > 20
+    peaks = working.client.get(f"{place}/peaks.json?samples_per_pixel=4800").json()
+    assert (peaks["version"], peaks["channels"], peaks["samples_per_pixel"]) == (2, 1, 4800)
+    assert peaks["length"] == len(peaks["data"]) / 2 >= 59
+    assert max(peaks["data"]) > 20
     binary = working.client.get(f"{place}/peaks.dat?samples_per_pixel=4800").content
-    assert list(binary[24:]) == [value % 256 for value in found["data"]]
+    assert list(binary[24:]) == [value % 256 for value in peaks["data"]]
     loud = working.client.get(f"{place}/loudness").json()
     assert -40 < loud["integrated"] < 0
     assert working.client.get(f"{place}/peaks.json?bits=12").status_code == 422

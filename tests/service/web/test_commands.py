@@ -51,8 +51,8 @@ def url_of(process):
     lines = []
     for line in process.stdout:
         lines.append(line)
-        if found := re.match(r"Serving (http://\S+)", line):
-            return found[1], "".join(lines)
+        if match := re.match(r"Serving (http://\S+)", line):
+            return match[1], "".join(lines)
     raise AssertionError(process.stderr.read())
 
 
@@ -67,20 +67,20 @@ def end(process):
 @pytest.mark.true_start
 def test_the_first_start_makes_a_key_and_tells_it_once(tmp_path):
     with running("serve", "--port", 0, "--data", tmp_path / "data") as process:
-        url, said = url_of(process)
-        key = re.search(r"^ef_[^_]+_.+$", said, re.MULTILINE)[0]
+        url, output = url_of(process)
+        key = re.search(r"^ef_[^_]+_.+$", output, re.MULTILINE)[0]
         with client_of(url, key) as client:
             image = {"filename": "a.png", "byte_size": 3}
-            made = client.post("/api/v1/image_files", json=image)
-            assert made.status_code == 201
-        said = end(process)
-    assert f"fragdex.audit: key.create {key.rpartition('_')[2]} of tenant " in said
-    assert key not in said
+            answer = client.post("/api/v1/image_files", json=image)
+            assert answer.status_code == 201
+        output = end(process)
+    assert f"fragdex.audit: key.create {key.rpartition('_')[2]} of tenant " in output
+    assert key not in output
     with running("serve", "--port", 0, "--data", tmp_path / "data") as process:
-        url, said = url_of(process)
-        assert "ef_" not in said
+        url, output = url_of(process)
+        assert "ef_" not in output
         with client_of(url, key) as client:
-            assert client.get(made.headers["location"]).json() == made.json()
+            assert client.get(answer.headers["location"]).json() == answer.json()
         end(process)
 
 
@@ -92,8 +92,8 @@ def test_serve_where_others_can_reach_it_wants_a_key_first(tmp_path):
     assert "fragdex key create" in done.stderr.splitlines()[-1]
     key = fragdex("key", "create", "--data", tmp_path).stdout.splitlines()[-1]
     with running(*arguments) as process:
-        url, said = url_of(process)
-        assert "ef_" not in said
+        url, output = url_of(process)
+        assert "ef_" not in output
         with client_of(url.replace("0.0.0.0", "127.0.0.1"), key) as client:
             assert client.get("/api/v1/image_files").status_code == 200
         end(process)
@@ -101,27 +101,27 @@ def test_serve_where_others_can_reach_it_wants_a_key_first(tmp_path):
 
 @pytest.mark.true_start
 def test_keys_are_made_listed_and_revoked(tmp_path):
-    made = fragdex("key", "create", "--tenant", "acme", "--name", "ann", "--data", tmp_path)
-    assert made.returncode == 0
-    key = made.stdout.splitlines()[-1]
+    creation = fragdex("key", "create", "--tenant", "acme", "--name", "ann", "--data", tmp_path)
+    assert creation.returncode == 0
+    key = creation.stdout.splitlines()[-1]
     secret, key_id = re.fullmatch(r"(ef_[^_]+)_(.+)", key).groups()
     with closing(sqlite3.connect(tmp_path / "fragdex.db")) as database:
         (tenant_id,) = database.execute("SELECT tenant_id FROM fragdex_keys").fetchone()
-    (said,) = made.stderr.splitlines()
+    (audit_line,) = creation.stderr.splitlines()
     assert re.fullmatch(
-        rf"\S+ \S+ INFO fragdex.audit: key.create {key_id} of tenant {tenant_id} by .+", said
+        rf"\S+ \S+ INFO fragdex.audit: key.create {key_id} of tenant {tenant_id} by .+", audit_line
     )
-    assert secret not in said
+    assert secret not in audit_line
     listed = fragdex("key", "list", "--json", "--data", tmp_path)
-    (told,) = [json.loads(line) for line in listed.stdout.splitlines()]
-    assert (told["id"], told["tenant"], told["name"], told["revoked_at"]) == (
+    (record,) = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert (record["id"], record["tenant"], record["name"], record["revoked_at"]) == (
         key_id,
         "acme",
         "ann",
         None,
     )
     assert secret not in listed.stdout
-    assert told["scope"] == "write"
+    assert record["scope"] == "write"
     limited = ["--scope", "read", "--expires-days", "30", "--data", tmp_path]
     reader = fragdex("key", "create", *limited).stdout.splitlines()[-1]
     rotated = fragdex("key", "rotate", reader, "--data", tmp_path).stdout.splitlines()[-1]
@@ -146,8 +146,8 @@ def test_config_tells_values_and_origins(tmp_path):
     assert done.returncode == 0
     assert re.search(r"^port +9000 +\(environment FRAGDEX_PORT\)$", done.stdout, re.MULTILINE)
     assert f"{tmp_path}  (flag --data)" in done.stdout
-    told = json.loads(fragdex("config", "--json").stdout)
-    assert told["max_image_bytes"] == {"value": str(16 << 20), "origin": "default"}
+    settings = json.loads(fragdex("config", "--json").stdout)
+    assert settings["max_image_bytes"] == {"value": str(16 << 20), "origin": "default"}
     refused = fragdex("config", FRAGDEX_PORT="many")
     assert refused.returncode == 2
     assert "port (environment FRAGDEX_PORT)" in refused.stderr
@@ -212,11 +212,11 @@ def test_help_lists_the_commands_without_loading_the_service():
 @pytest.mark.true_start
 def test_SIGTERM_lets_a_running_upload_finish(tmp_path):
     with running("serve", "--port", 0, "--data", tmp_path) as process:
-        url, said = url_of(process)
-        key = re.search(r"^ef_.+$", said, re.MULTILINE)[0]
+        url, output = url_of(process)
+        key = re.search(r"^ef_.+$", output, re.MULTILINE)[0]
         with client_of(url, key) as client:
             image = {"filename": "a.svg", "byte_size": 46}
-            made = client.post("/api/v1/image_files", json=image).json()
+            record = client.post("/api/v1/image_files", json=image).json()
 
             def slowly():
                 yield b'<svg xmlns="http://www.w3.org/'
@@ -224,7 +224,7 @@ def test_SIGTERM_lets_a_running_upload_finish(tmp_path):
                 time.sleep(1)
                 yield b'2000/svg"/>     '
 
-            answer = client.post(f"/api/v1/image_files/{made['id']}/upload", content=slowly())
+            answer = client.post(f"/api/v1/image_files/{record['id']}/upload", content=slowly())
             assert answer.status_code == 201
         _, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
@@ -251,12 +251,12 @@ libc.fclose(file)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of the GNU C library alone")
 def test_threads_share_one_arena(tmp_path):
-    told = tmp_path / "heaps"
+    path = tmp_path / "heaps"
     for more, heaps in (({}, 1), ({"MALLOC_ARENA_MAX": "4"}, 4)):
         subprocess.run(
-            [sys.executable, "-c", ARENAS, told], check=True, env=environment(**more), timeout=60
+            [sys.executable, "-c", ARENAS, path], check=True, env=environment(**more), timeout=60
         )
-        assert told.read_text().count("<heap nr=") == heaps
+        assert path.read_text().count("<heap nr=") == heaps
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

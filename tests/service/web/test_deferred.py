@@ -43,11 +43,11 @@ def test_a_route_is_analysed_once_by_threads_that_need_it_at_once(monkeypatch):
         lambda route: analysed.append(route) or handler(route),
     )
     route = HeadRoute("/a", count)
-    ready, found = threading.Barrier(8), []
+    ready, analyses = threading.Barrier(8), []
 
     def ask():
         ready.wait()
-        found.append((route.app, route.dependant))
+        analyses.append((route.app, route.dependant))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -55,7 +55,7 @@ def test_a_route_is_analysed_once_by_threads_that_need_it_at_once(monkeypatch):
     for thread in threads:
         thread.join()
     assert analysed == [route]
-    assert found == [(route.app, route.dependant)] * 8
+    assert analyses == [(route.app, route.dependant)] * 8
 
 
 def test_looking_whether_a_route_matches_analyses_nothing():
@@ -74,15 +74,15 @@ def test_a_model_is_made_by_threads_that_need_it_at_once():
     class Outer(ApiModel):
         inner: list[Inner]
 
-    ready, found = threading.Barrier(8), []
+    ready, contents = threading.Barrier(8), []
 
     def use():
         ready.wait()
-        found.append(Outer.model_validate({"inner": [{"number": "1"}]}).model_dump())
+        contents.append(Outer.model_validate({"inner": [{"number": "1"}]}).model_dump())
 
     threads = [threading.Thread(target=use) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [{"inner": [{"number": 1}]}] * 8
+    assert contents == [{"inner": [{"number": 1}]}] * 8

@@ -12,9 +12,9 @@ from service.serving import serving
 def made(root):
     """The program that writes the docs."""
     spec = importlib.util.spec_from_file_location("make_service", root / "docs/make_service.py")
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return program
 
 
 @pytest.mark.parametrize(

@@ -226,8 +226,8 @@ def test_who_has_no_key_learns_nothing_of_parameters(server):
 def test_what_players_add_to_every_URL_is_passed_over(server, film):
     place = f"{API}/isobmff_tracks/{film['']['id']}/1"
     plain = server.client.get(place)
-    told = server.client.get(place, params={"CMCD": "bl=4000,br=300"})
-    assert (told.status_code, told.content) == (200, plain.content)
+    answer = server.client.get(place, params={"CMCD": "bl=4000,br=300"})
+    assert (answer.status_code, answer.content) == (200, plain.content)
     assert server.client.get(place, params={"v": "2"}).status_code == 422
 
 
@@ -370,8 +370,8 @@ def test_what_the_document_lets_through_is_not_refused_for_its_form(server, docu
     def check(path, name, value):
         answer = sent(server, path, name, value)
         assert answer.status_code < 500, (path, name, value)
-        if found := about(answer, name):
-            wrong.append((path, name, value, found))
+        if fault := about(answer, name):
+            wrong.append((path, name, value, fault))
 
     for path, name, schema in fields(document):
         tried_with(fitting(schema, document), partial(check, path, name))
@@ -447,9 +447,9 @@ def test_instants_are_those_of_RFC_3339(server, instant, status):
 def test_what_looks_like_an_escaped_NUL_is_kept(server):
     new = {"md5": f"{next(numbers):032x}", "filename": "a.mp4"}
     file_id = server.client.post(f"{API}/isobmff_files", json=new).json()["id"]
-    told = {"path": r"C:\u0000", "note": "\\"}
-    track = {**BODIES["/isobmff_tracks"], "file_id": file_id, "probe_info": told}
-    made = server.client.post(f"{API}/isobmff_tracks", json=track)
-    assert (made.status_code, made.json().get("probe_info")) == (201, told)
+    probe_info = {"path": r"C:\u0000", "note": "\\"}
+    track = {**BODIES["/isobmff_tracks"], "file_id": file_id, "probe_info": probe_info}
+    answer = server.client.post(f"{API}/isobmff_tracks", json=track)
+    assert (answer.status_code, answer.json().get("probe_info")) == (201, probe_info)
     track = {**track, "track_id": 2, "probe_info": {"path": ["\0"]}}
     assert server.client.post(f"{API}/isobmff_tracks", json=track).status_code == 422

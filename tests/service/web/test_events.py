@@ -146,9 +146,9 @@ def test_who_comes_again_with_an_id_is_told_nothing_older(parts, later, cut):
     if after != "end":
         again = [("progress", {"progress": part}) for part in later]
         had += [event for batch in batches_of([*again, end], after, whole) for event in batch]
-    told = [data["progress"] for name, data, _ in had if name == "progress"]
-    assert told == sorted(told)
-    assert told[-1] == 1
+    progress = [data["progress"] for name, data, _ in had if name == "progress"]
+    assert progress == sorted(progress)
+    assert progress[-1] == 1
     assert had[0][0] == "progress"
     assert had[-1][0] == "complete"
 

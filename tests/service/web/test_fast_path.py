@@ -95,7 +95,7 @@ def requests(file_id):
 
 
 def answers_of(served, file_id, who):
-    told = []
+    answers = []
     for path, headers in requests(file_id):
         # the first request of a key is never short, nor is the first look into an index
         for _ in range(2):
@@ -107,8 +107,8 @@ def answers_of(served, file_id, who):
         if boundary:
             body = body.replace(boundary.encode(), b"-")
             kept["content-type"] = kept["content-type"].replace(boundary, "-")
-        told.append((path, answer.status_code, kept, body))
-    return told
+        answers.append((path, answer.status_code, kept, body))
+    return answers
 
 
 def watched(served):
@@ -228,8 +228,8 @@ def test_bytes_that_are_gone_are_told_by_the_route(file):
     with serving(folder) as served:
         path = f"{API}/isobmff_tracks/{file_id}/1"
         assert served.client.get(path).status_code == 200
-        files = (found for found in (folder / "store").rglob("*") if found.is_file())
-        blob = next(found for found in files if found.read_bytes() == FILM)
+        files = (candidate for candidate in (folder / "store").rglob("*") if candidate.is_file())
+        blob = next(candidate for candidate in files if candidate.read_bytes() == FILM)
         moved = blob.rename(blob.with_name("away"))
         try:
             short = served.client.get(path)

@@ -44,11 +44,15 @@ def test_a_key_is_shown_once_and_opens_what_its_scope_says(server, caplog):
     assert again.json() == key
     assert again.headers["location"] == answer.headers["location"]
     assert re.fullmatch(r"(ef_[^_]+)_(.+)", key["key"])[2] == key["id"]
-    found = server.client.get(answer.headers["location"]).json()
-    assert found == {name: value for name, value in key.items() if name != "key"}
-    assert (found["name"], found["scope"], found["status"]) == ("the web site", "read", "valid")
-    assert found["expires_at"] == "2099-01-01T00:00:00.000Z"
-    assert found["last_used_at"] is None
+    shown_key = server.client.get(answer.headers["location"]).json()
+    assert shown_key == {name: value for name, value in key.items() if name != "key"}
+    assert (shown_key["name"], shown_key["scope"], shown_key["status"]) == (
+        "the web site",
+        "read",
+        "valid",
+    )
+    assert shown_key["expires_at"] == "2099-01-01T00:00:00.000Z"
+    assert shown_key["last_used_at"] is None
     assert status(server, key["key"]) == 200
     rotated = server.client.post(f"{KEYS}/{key['id']}/rotate", json={"previous_seconds": 0})
     assert rotated.json()["id"] == key["id"]
@@ -163,7 +167,9 @@ def test_when_a_key_was_used_is_written_now_and_then(server):
     database, uses = server.context.database, server.context.part(KeyUses)
     one, other = made(server.client), made(server.client)
     writes = []
-    sa.event.listen(database.engine, "before_cursor_execute", lambda *told: writes.append(told[2]))
+    sa.event.listen(
+        database.engine, "before_cursor_execute", lambda *arguments: writes.append(arguments[2])
+    )
     assert status(server, one["key"]) == status(server, one["key"]) == 200
     assert not any("last_used_at" in text for text in writes if text.startswith("UPDATE"))
     with client_of(server.url, other["key"]) as client:
@@ -173,5 +179,5 @@ def test_when_a_key_was_used_is_written_now_and_then(server):
     uses.note(one["id"])
     uses.write(database)
     for key in (one, other):
-        found = server.client.get(f"{KEYS}/{key['id']}").json()
-        assert found["last_used_at"] >= found["created_at"]
+        record = server.client.get(f"{KEYS}/{key['id']}").json()
+        assert record["last_used_at"] >= record["created_at"]

@@ -23,21 +23,21 @@ nginx = pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not i
 def blocks(root):
     """The code of the page, by its language."""
     text = (root / "docs" / "operations.md").read_text("utf-8")
-    found = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return lambda language: [code for name, code in found if name == language]
+    code_blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return lambda language: [code for name, code in code_blocks if name == language]
 
 
 @nginx
 def test_nginx_sends_the_bytes_and_nobody_else_does(tmp_path, blocks):
-    (told,) = (code for code in blocks("nginx") if "internal;" in code)
+    (directives,) = (code for code in blocks("nginx") if "internal;" in code)
     store = tmp_path / "store"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with serving(tmp_path / "data", store_url=store.as_uri(), x_accel_prefix="/inside/") as served:
-        told = told.replace("127.0.0.1:8000", served.url.removeprefix("http://"))
-        told = told.replace("/srv/fragdex/store/", f"{store}/")
-        told = told.replace("listen 80;", f"listen 127.0.0.1:{port};")
+        directives = directives.replace("127.0.0.1:8000", served.url.removeprefix("http://"))
+        directives = directives.replace("/srv/fragdex/store/", f"{store}/")
+        directives = directives.replace("listen 80;", f"listen 127.0.0.1:{port};")
         folders = "".join(
             f"{name}_temp_path {tmp_path}/{name};\n"
             for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -46,7 +46,7 @@ def test_nginx_sends_the_bytes_and_nobody_else_does(tmp_path, blocks):
         configuration = tmp_path / "nginx.conf"
         configuration.write_text(
             f"{user}\npid {tmp_path}/pid;\ndaemon off;\nerror_log {tmp_path}/errors;\n"
-            f"events {{}}\nhttp {{\n{folders}access_log off;\n{told}}}\n"
+            f"events {{}}\nhttp {{\n{folders}access_log off;\n{directives}}}\n"
         )
         command = ["nginx", "-p", tmp_path, "-c", configuration, "-e", tmp_path / "errors"]
         process = subprocess.Popen(command)
@@ -74,8 +74,8 @@ def _until_it_listens(port):
 def _walk(client, served):
     data = fixture_bytes("frag-audio.m4a")
     record = uploaded(client, data)
-    made = client.post(f"{API}/unprocessed_files/{record['id']}/process").json()
-    track = f"{API}/isobmff_tracks/{made['isobmff_file_id']}/1"
+    process = client.post(f"{API}/unprocessed_files/{record['id']}/process").json()
+    track = f"{API}/isobmff_tracks/{process['isobmff_file_id']}/1"
     whole = client.get(track)
     assert whole.content == data
     assert whole.headers["server"].startswith("nginx")

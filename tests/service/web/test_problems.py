@@ -60,10 +60,10 @@ def test_a_class_of_another_house_is_a_fault():
 def is_problem(answer, status):
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
-    said = answer.json()
-    assert said["status"] == status
-    assert said.keys() >= {"type", "title", "detail"}
-    return said
+    problem = answer.json()
+    assert problem["status"] == status
+    assert problem.keys() >= {"type", "title", "detail"}
+    return problem
 
 
 def test_GET_of_no_path_is_404(client):
@@ -77,13 +77,13 @@ def test_DELETE_of_a_path_that_takes_none_is_405_with_Allow(client):
 
 
 def test_POST_of_a_field_of_the_wrong_type_names_its_place(client):
-    said = is_problem(client.post("/api/v1/test/things", json={"name": 1, "count": "x"}), 422)
-    assert {one["pointer"] for one in said["errors"]} == {"#/name", "#/count"}
+    problem = is_problem(client.post("/api/v1/test/things", json={"name": 1, "count": "x"}), 422)
+    assert {one["pointer"] for one in problem["errors"]} == {"#/name", "#/count"}
 
 
 def test_POST_of_what_is_no_JSON_is_422(client):
-    said = is_problem(client.post("/api/v1/test/things", content=b'{"name":'), 422)
-    assert said["errors"][0]["pointer"] == "#"
+    problem = is_problem(client.post("/api/v1/test/things", content=b'{"name":'), 422)
+    assert problem["errors"][0]["pointer"] == "#"
 
 
 @pytest.mark.parametrize("body", [b'"\xff"', b"[" * 100_000, b'{"name": "\\ud800"}', b"", b"NaN"])
@@ -100,9 +100,9 @@ def test_JSON_is_JSON_whatever_its_type_is_called(client):
 
 
 def test_a_fault_tells_nothing_but_where_it_is_written_down(client):
-    said = is_problem(client.get("/api/v1/test/fault"), 500)
-    assert "secret" not in str(said)
-    assert said["instance"].startswith("urn:uuid:")
+    problem = is_problem(client.get("/api/v1/test/fault"), 500)
+    assert "secret" not in str(problem)
+    assert problem["instance"].startswith("urn:uuid:")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_what_breaks_a_rule_is_told_in_the_words_of_the_service(tmp_path):
     """Every field of every body, and every parameter of every list, with values of all kinds."""
     with serving(tmp_path) as served:
         document = served.client.get("/openapi.json").json()
-        schemas, told = document["components"]["schemas"], []
+        schemas, answers = document["components"]["schemas"], []
         for path, methods in document["paths"].items():
             place = re.sub(r"\{\w+\}", "0193f0a2-0000-7000-8000-000000000000", path)
             for method, operation in methods.items():
@@ -156,7 +156,7 @@ def test_what_breaks_a_rule_is_told_in_the_words_of_the_service(tmp_path):
                 for value in WRONG:
                     request = {"json": value}
                     if name and (fields := schemas[name].get("properties")):
-                        told.append(served.client.request(method, place, json=value))
+                        answers.append(served.client.request(method, place, json=value))
                         request = {"json": dict.fromkeys(fields, value)}
                     elif method == "get" and not path.endswith("progress"):
                         names = [one["name"] for one in operation.get("parameters", ())
@@ -166,14 +166,14 @@ def test_what_breaks_a_rule_is_told_in_the_words_of_the_service(tmp_path):
                         request = {"params": dict.fromkeys(names, str(value)[:40])}
                     elif not name:
                         continue
-                    told.append(served.client.request(method, place, **request))
+                    answers.append(served.client.request(method, place, **request))
         tus = {"Tus-Resumable": "1.0.0", "Upload-Length": "1", "Upload-Metadata": "filename LgAu"}
-        told.append(served.client.post(f"{API}/tus", headers=tus))
+        answers.append(served.client.post(f"{API}/tus", headers=tus))
         headers = {"Idempotency-Key": "x" * 300}
-        told.append(served.client.post(f"{API}/renders", json={}, headers=headers))
-    refused = [answer for answer in told if answer.status_code == 422]
+        answers.append(served.client.post(f"{API}/renders", json={}, headers=headers))
+    refused = [answer for answer in answers if answer.status_code == 422]
     assert len(refused) > 100
-    for answer in told:
+    for answer in answers:
         assert answer.status_code < 500, answer.text
         assert not [words for words in PYDANTIC if words in answer.text], answer.text
     assert refused[-1].json()["errors"][0]["header"] == "Idempotency-Key"

@@ -33,9 +33,9 @@ def postgres(new_postgres):
 def test_a_bucket_is_one_for_all_and_is_asked_seldom(postgres, monkeypatch):
     asked = []
 
-    def take(*told):
-        asked.append(told)
-        return take_leases(*told)
+    def take(*arguments):
+        asked.append(arguments)
+        return take_leases(*arguments)
 
     take_leases = rates.take_leases
     monkeypatch.setattr(rates, "take_leases", take)
@@ -46,13 +46,13 @@ def test_a_bucket_is_one_for_all_and_is_asked_seldom(postgres, monkeypatch):
         rates = [SharedRates(postgres, slow, 100) for _ in range(3)]
         for one in rates:
             one._lease = 10
-        found = [await taken(one, 60) for one in rates]
+        counts = [await taken(one, 60) for one in rates]
         again = [await taken(one, 60) for one in rates]
         assert await taken(rates[0], 60, "another") == 60
-        return found, again
+        return counts, again
 
-    found, again = asyncio.run(run())
-    assert (found, again) == ([60, 40, 0], [0, 0, 0])
+    counts, again = asyncio.run(run())
+    assert (counts, again) == ([60, 40, 0], [0, 0, 0])
     # ten at a time; an empty bucket is asked once, however often it is refused
     assert len(asked) == 6 + (4 + 1) + 1 + 1 + 6
     given, wait = take_leases(postgres, "key", 1, slow, 100)

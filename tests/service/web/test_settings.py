@@ -78,9 +78,9 @@ def test_a_variable_that_is_no_setting_is_refused(monkeypatch):
     monkeypatch.setenv("FRAGDEX_PROT", "9000")
     with pytest.raises(
         ConfigError, match="FRAGDEX_PROT in the environment is not a setting"
-    ) as found:
+    ) as error:
         load_settings()
-    assert found.value.advice == "did you mean FRAGDEX_PORT?"
+    assert error.value.advice == "did you mean FRAGDEX_PORT?"
 
 
 @pytest.mark.parametrize("service", ["FRAGDEX", "FRAGDEX_API", "FRAGDEX_WORKER"])
@@ -114,12 +114,12 @@ def test_options_of_an_object_store_are_told_by_name_alone(monkeypatch):
 
 
 def test_variables_of_commands_do_not_stop_a_service(root, monkeypatch):
-    found = {
+    names = {
         name
         for path in (root / "src" / "fragdex" / "cli").glob("*.py")
         for name in re.findall(r'envvar="FRAGDEX_(\w+)"', path.read_text("utf-8"))
     }
-    assert {"KEY", "URL", "WEBHOOK_SECRET"} <= found
-    for name in found:
+    assert {"KEY", "URL", "WEBHOOK_SECRET"} <= names
+    for name in names:
         monkeypatch.setenv(f"FRAGDEX_{name}", "anything")
     load_settings()

@@ -82,13 +82,13 @@ def test_an_operator_limits_a_tenant_and_the_tenant_sees_it(served, tmp_path, fr
     done = fragdex(*command[:-1], "--retention-days", "none")
     assert "retention_days\tnone" in done.out
     assert "max_jobs\t1" in done.out
-    for wrong, found in (
+    for wrong, message in (
         (["nobody"], "there is no tenant called nobody"),
         (["ours", "--max-jobs", "0"], "--max-jobs"),
     ):
         failed = fragdex("tenant", "limits", *wrong, "--data", tmp_path)
         assert failed.returncode == 2
-        assert found in failed.err
+        assert message in failed.err
 
 
 def test_uploads_beyond_the_quota_are_refused_before_their_bytes(served):
@@ -181,7 +181,7 @@ def test_rows_count_whatever_they_are_made_by(served, way):
 
 def test_a_page_of_a_list_has_few_large_records(served):
     database = served.context.database
-    made = served.client.post(f"{API}/renders", json={"metadata": {"a": "b"}}).json()["id"]
+    render_id = served.client.post(f"{API}/renders", json={"metadata": {"a": "b"}}).json()["id"]
     with database.write() as connection:
         row = connection.execute(sa.select(tables.renders)).one()._asdict()
         del row["row_bytes"]
@@ -198,4 +198,4 @@ def test_a_page_of_a_list_has_few_large_records(served):
         assert page["renders"]
         seen += [one["id"] for one in page["renders"]]
         cursor = page["next_cursor"] and f"&cursor={page['next_cursor']}"
-    assert seen == [*reversed(ids), made]
+    assert seen == [*reversed(ids), render_id]

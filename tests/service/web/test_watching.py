@@ -166,8 +166,8 @@ def test_a_fault_of_a_look_reaches_every_listener():
         async def listen(name):
             return [state async for state in watcher.states(look, "t", name, first)]
 
-        found = await asyncio.gather(*map(listen, "abc"), return_exceptions=True)
-        assert [type(one) for one in found] == [KeyError] * 3
+        errors = await asyncio.gather(*map(listen, "abc"), return_exceptions=True)
+        assert [type(one) for one in errors] == [KeyError] * 3
 
     asyncio.run(run())
 

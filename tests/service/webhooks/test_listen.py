@@ -32,10 +32,10 @@ def test_what_happens_is_sent_and_checked(tmp_path):
         with listening("--count", "1", "--json") as (child, url):
             hook = served.client.post(f"{API}/webhooks", json={"url": url}).json()
             record = uploaded(served.client, VTT, "a.vtt", "caption_files")
-            told = json.loads(child.stdout.readline())
+            delivery = json.loads(child.stdout.readline())
             assert child.wait(60) == 0
-        assert told["signature"] == "not checked"
-        assert told["message"]["data"]["id"] == record["id"]
+        assert delivery["signature"] == "not checked"
+        assert delivery["message"]["data"]["id"] == record["id"]
         path = f"{API}/webhooks/{hook['id']}"
         types = ["render.*"]
         for secret, status, code in ((hook["secret"], "valid", 0), ("whsec_AAAA", "no signat", 1)):
@@ -49,8 +49,8 @@ def test_what_happens_is_sent_and_checked(tmp_path):
 
 
 def test_a_secret_that_is_none_is_refused():
-    with listening("--secret", "abc") as (child, said):
-        assert "whsec_" in said
+    with listening("--secret", "abc") as (child, line):
+        assert "whsec_" in line
         assert child.wait(60) == 2
 
 

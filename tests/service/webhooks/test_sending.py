@@ -16,8 +16,8 @@ HEADERS = {"Content-Type": "application/json"}
 
 @pytest.fixture
 def receiver():
-    with receiving() as made:
-        yield made
+    with receiving() as new_receiver:
+        yield new_receiver
 
 
 def of(*addresses):
@@ -25,8 +25,8 @@ def of(*addresses):
     turns = list(addresses)
 
     def resolve(host, port, **_):
-        found = turns.pop(0) if len(turns) > 1 else turns[0]
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in found]
+        addresses = turns.pop(0) if len(turns) > 1 else turns[0]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses]
 
     return resolve
 

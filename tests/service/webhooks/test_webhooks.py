@@ -39,17 +39,17 @@ def served(tmp_path_factory):
 
 @pytest.fixture
 def receiver():
-    with receiving() as made:
-        yield made
+    with receiving() as new_receiver:
+        yield new_receiver
 
 
 @pytest.fixture
 def webhook(served, receiver):
     """A webhook for all events, with its secret; the only one of the tenant."""
-    made = served.client.post(f"{API}/webhooks", json={"url": receiver.url})
-    assert made.status_code == 201, made.text
-    yield SimpleNamespace(path=f"{API}/webhooks/{made.json()['id']}", **made.json())
-    served.client.delete(f"{API}/webhooks/{made.json()['id']}")
+    answer = served.client.post(f"{API}/webhooks", json={"url": receiver.url})
+    assert answer.status_code == 201, answer.text
+    yield SimpleNamespace(path=f"{API}/webhooks/{answer.json()['id']}", **answer.json())
+    served.client.delete(f"{API}/webhooks/{answer.json()['id']}")
 
 
 def deliver(served, again=False):
@@ -89,9 +89,9 @@ def ping(served, webhook):
 def test_a_change_is_delivered_signed(served, receiver, webhook):
     record = uploaded(served.client, VTT, "a.vtt", "caption_files")
     deliver(served)
-    told = [verify_webhook(headers, body, webhook.secret) for headers, body in receiver.came]
-    assert [one["type"] for one in told] == ["file.uploaded", "file.ready"]
-    for one in told:
+    messages = [verify_webhook(headers, body, webhook.secret) for headers, body in receiver.came]
+    assert [one["type"] for one in messages] == ["file.uploaded", "file.ready"]
+    for one in messages:
         assert one["data"]["id"] == record["id"]
         assert one["data"]["type"] == "caption"
         assert one["topic"] == one["type"]
@@ -356,23 +356,23 @@ def test_events_of_videos(served, webhook):
     bad = announced(served.client, b"#EXTM3U\nhttp://example.org/", family="unprocessed_files")
     path = f"{API}/unprocessed_files/{bad['id']}"
     served.client.post(f"{path}/upload", content=b"#EXTM3U\nhttp://example.org/")
-    made = served.client.post(f"{API}/files", json={
+    file = served.client.post(f"{API}/files", json={
         "filename": "b.mkv", "type": "video", "byte_size": 400}).json()  # fmt: skip
-    served.client.post(f"{API}/files/{made['id']}/upload", content=bytes(range(200)) * 2)
+    served.client.post(f"{API}/files/{file['id']}/upload", content=bytes(range(200)) * 2)
     with served.context.database.read() as connection:
-        mine = tables.processes.c.unprocessed_file_id == made["id"]
+        mine = tables.processes.c.unprocessed_file_id == file["id"]
         process = connection.scalar(sa.select(tables.processes.c.id).where(mine))
     problem = {"error": "UndecodableMedia", "detail": "it is none"}
     job = SimpleNamespace(record_id=process)
     for _ in range(2):
         processing.WORK[0].failed(served.context, job, problem)
-    found = events_of(served, webhook)
-    of = {id_: [kind for kind, data in found if data["id"] == id_]
-          for id_ in (record["id"], bad["id"], made["id"])}  # fmt: skip
+    events = events_of(served, webhook)
+    of = {id_: [kind for kind, data in events if data["id"] == id_]
+          for id_ in (record["id"], bad["id"], file["id"])}  # fmt: skip
     assert of[record["id"]] == ["file.uploaded", "file.ready"]
     assert of[bad["id"]] == ["file.uploaded", "file.failed"]
-    assert of[made["id"]] == ["file.uploaded", "file.failed"]
-    assert found[-1][1]["problem"] == problem
+    assert of[file["id"]] == ["file.uploaded", "file.failed"]
+    assert events[-1][1]["problem"] == problem
 
 
 def test_events_of_renders_and_transcriptions(served, webhook):
@@ -390,8 +390,10 @@ def test_events_of_renders_and_transcriptions(served, webhook):
     heard.append(client.post(f"{API}/files/{file}/transcribe").json()["id"])
     for _ in range(2):
         transcribing.WORK[0].failed(context, SimpleNamespace(record_id=heard[1]), problem)
-    found = [(kind, data["id"]) for kind, data in events_of(served, webhook) if "file." not in kind]
-    assert found == [
+    events = [
+        (kind, data["id"]) for kind, data in events_of(served, webhook) if "file." not in kind
+    ]
+    assert events == [
         ("render.cancelled", ids[0]),
         ("render.failed", ids[1]),
         ("transcription.failed", heard[0]),
