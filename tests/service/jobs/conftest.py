@@ -74,20 +74,20 @@ class Yard:
     def lines(self, event=None, job=None):
         if not self.path.exists():
             return []
-        found = []
+        lines = []
         for text in self.path.read_text().splitlines():
             _, pid, what, which, attempt, *detail = text.split(" ", 5)
             line = Line(int(pid), what, which, int(attempt), detail[0] if detail else "")
             if event in (None, line.event) and job in (None, line.job):
-                found.append(line)
-        return found
+                lines.append(line)
+        return lines
 
     def until(self, true, what="what was waited for"):
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            found = true()
-            if found:
-                return found
+            outcome = true()
+            if outcome:
+                return outcome
             time.sleep(0.05)
         log = self.path.read_text() if self.path.exists() else "no log"
         pytest.fail(f"{what} did not happen\n{log}\n{(self.folder / 'stderr').read_text()}")
@@ -132,8 +132,8 @@ def deaths(yard):
 
 @pytest.fixture
 def yard(database_url, tmp_path):
-    made = Yard(database_url, tmp_path)
+    new_yard = Yard(database_url, tmp_path)
     try:
-        yield made
+        yield new_yard
     finally:
-        made.close()
+        new_yard.close()

@@ -72,7 +72,7 @@ def test_a_watcher_that_slept_leaves_alone_what_another_has_put_back(yard, aband
         """Between looking and putting back, another watcher has done so, and a worker began."""
 
         def states(self, *args, **options):
-            found = engine.states(*args, **options)
+            states = engine.states(*args, **options)
             if options.get("executors") and not self.over:
                 self.over = True
                 with database.write() as connection:
@@ -80,7 +80,7 @@ def test_a_watcher_that_slept_leaves_alone_what_another_has_put_back(yard, aband
                 assert workers.take_over(database, engine, "other", 0) == [dead]
                 yard.start(1)
                 yard.begun(abandoned, times=2)
-            return found
+            return states
 
         over = False
         resume = engine.resume

@@ -83,13 +83,13 @@ def test_jobs_end(yard):
     assert json.loads(end.detail) == {"results": [0, 1, 2, 3, 4], "seen": [0, 1, 2, 3, 4]}
     assert [line.attempt for line in yard.lines("begin", weather)] == [1, 2, 3]
     # An error that no repetition mends is not repeated, and speaks for itself.
-    (told,) = yard.lines("failed", broken)
-    assert told.attempt == 1
-    assert json.loads(told.detail) == {"error": "Unprocessable", "detail": "not a film"}
+    (failure,) = yard.lines("failed", broken)
+    assert failure.attempt == 1
+    assert json.loads(failure.detail) == {"error": "Unprocessable", "detail": "not a film"}
     # Others are tried as often as is allowed, and their text is told to nobody outside.
-    (told,) = yard.lines("failed", storm)
-    assert told.attempt == 3
-    assert "weather" not in told.detail
+    (failure,) = yard.lines("failed", storm)
+    assert failure.attempt == 3
+    assert "weather" not in failure.detail
     assert not yard.lines(job=gone)
 
     # What is over is forgotten in time, and can be ordered anew.
@@ -120,8 +120,8 @@ def test_a_cancelled_job_ends_with_all_its_slices(yard):
 
 def waiting_slices(yard):
     """What `/metrics` tells of slices, by work."""
-    found = StateMetrics(Settings(data=yard.folder), yard.database).collect()
-    (gauge,) = (one for one in found if one.name == "fragdex_waiting_slices")
+    metrics = StateMetrics(Settings(data=yard.folder), yard.database).collect()
+    (gauge,) = (one for one in metrics if one.name == "fragdex_waiting_slices")
     return {sample.labels["work"]: sample.value for sample in gauge.samples}
 
 
@@ -183,7 +183,7 @@ def test_small_jobs_are_asked_for_most_often(yard):
             rows = connection.exec_driver_sql(f"SELECT name, polling_interval_sec FROM {table}")
             return {name: seconds for name, seconds in rows.all() if "_dbos" not in name}
 
-    assert yard.until(lambda: len(found := polls()) == 4 and found) == {
+    assert yard.until(lambda: len(intervals := polls()) == 4 and intervals) == {
         JOBS: pytest.approx(0.04),
         SLICES: pytest.approx(0.08),
         PARENTS: pytest.approx(0.2),

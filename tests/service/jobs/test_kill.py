@@ -75,8 +75,8 @@ def test_poison_is_given_up(yard):
     if yard.count == 2:  # both are dead now
         yard.start(1)
     assert yard.ended(job) == "failed"
-    (told,) = yard.lines("failed", job)
-    assert "begun 2 times" in json.loads(told.detail)["detail"]
+    (failure,) = yard.lines("failed", job)
+    assert "begun 2 times" in json.loads(failure.detail)["detail"]
     assert len(yard.lines("begin", job)) == 2
 
 

@@ -82,36 +82,38 @@ def test_a_database_or_store_that_is_away_is_waited_for_and_not_counted(run, err
 
 def test_patience_ends(run):
     run.runs.options = replace(OPTIONS, patience_seconds=0.05)
-    told = []
+    problems = []
     answer = run(
         raising(*[Unavailable("away for ever")] * 10_000),
-        lambda context, job, problem: told.append(problem),
+        lambda context, job, problem: problems.append(problem),
         attempts=2,
     )
     assert answer == {"problem": {"error": "Unavailable", "detail": "away for ever"}}
-    assert told == [answer["problem"]]
+    assert problems == [answer["problem"]]
 
 
 def test_the_news_of_a_failure_is_brought_again_until_it_is_taken(run):
-    told = []
+    problems = []
 
     def failed(context, job, problem):
-        told.append(problem)
-        if len(told) < 3:
+        problems.append(problem)
+        if len(problems) < 3:
             raise OSError("disk")
 
     assert "problem" in run(raising(Unprocessable("no film")), failed)
-    assert len(told) == 3
+    assert len(problems) == 3
 
 
 def test_a_job_that_was_given_up_before_it_was_told_is_told_the_same(run):
     """The process died between the last attempt and the news."""
     run(raising(OSError("x")), attempts=2)
     run.change(attempt=2, problem={"error": "Unprocessable", "detail": "no film"})
-    told = []
-    answer = run(raising(), lambda context, job, problem: told.append(dict(problem)), attempts=2)
+    problems = []
+    answer = run(
+        raising(), lambda context, job, problem: problems.append(dict(problem)), attempts=2
+    )
     assert answer == {"problem": {"error": "Unprocessable", "detail": "no film"}}
-    assert told == [answer["problem"]]
+    assert problems == [answer["problem"]]
 
 
 def test_a_run_that_was_replaced_ends_without_a_trace(run):

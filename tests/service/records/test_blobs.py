@@ -138,10 +138,10 @@ def machine(database, store, tenants):
         def bytes_live_while_a_record_uses_them(self):
             used = {key: users for key, users in self.uses.items() if users}
             kept = rows(database, tables.blobs)
-            found = {(row.tenant_id, bytes(row.md5)): row for row in kept}
-            assert found.keys() == {(tenant, md5(content)) for tenant, content in used}
+            blob_rows = {(row.tenant_id, bytes(row.md5)): row for row in kept}
+            assert blob_rows.keys() == {(tenant, md5(content)) for tenant, content in used}
             for tenant, content in used:
-                key = found[tenant, md5(content)].store_key
+                key = blob_rows[tenant, md5(content)].store_key
                 read = store.read(key, ByteRange(0, len(content)))
                 assert b"".join(read) == content
             uses = {(row.tenant_id, bytes(row.sha256), row.record_id) for row in self.use_rows()}
@@ -189,9 +189,9 @@ def test_the_same_bytes_are_kept_once_a_tenant(database, store, tenants):
             put(database, store, tenant, b"same", f"{tenant[-8:]}{record}")
     assert len(rows(database, tables.blobs)) == len(list(store.keys())) == 2
     with database.read() as connection:
-        found = blobs.find(connection, tenants[0], sha256(b"same"))
-        assert found.sha256 == hashlib.sha256(b"same").digest()
-        assert found.byte_size == 4
+        blob = blobs.find(connection, tenants[0], sha256(b"same"))
+        assert blob.sha256 == hashlib.sha256(b"same").digest()
+        assert blob.byte_size == 4
         assert blobs.find(connection, tenants[0], sha256(b"other")) is None
 
 
@@ -288,10 +288,10 @@ def test_drafts_that_nobody_will_finish_are_dropped(database, store, tenants):
     upload(database, tenants[0], "old-but-alive", created_at=LONG_AGO, lease_until=alive)
     assert blobs.sweep(database, store) == 3
     assert list(store.drafts()) == ["going-on", "old-but-alive"]
-    found = {row.record_id: row for row in rows(database, tables.uploads)}
-    next_bytes = {name: row.next_byte for name, row in found.items()}
+    uploads = {row.record_id: row for row in rows(database, tables.uploads)}
+    next_bytes = {name: row.next_byte for name, row in uploads.items()}
     assert next_bytes == {"going-on": 1, "old-but-alive": 1, "old": 0, "finished": 1}
-    assert found["old"].draft != "old"
+    assert uploads["old"].draft != "old"
 
 
 def test_a_draft_of_a_writer_who_takes_over_is_not_swept(database, store, tenants):

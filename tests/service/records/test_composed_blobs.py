@@ -76,8 +76,8 @@ def release(database, family, *records):
 def here(database, store, tenant, content):
     """The bytes of a blob as they are read."""
     with database.read() as connection:
-        found = blobs.find(connection, tenant, sha256(content))
-    return b"".join(store.read(found.store_key, ByteRange(0, found.byte_size)))
+        blob = blobs.find(connection, tenant, sha256(content))
+    return b"".join(store.read(blob.store_key, ByteRange(0, blob.byte_size)))
 
 
 def swept(database, store):
@@ -224,9 +224,9 @@ def test_films_and_their_tracks_go_at_once_by_many(database, store, tenant):
 def test_a_check_names_what_cannot_be_composed(database, store, tenant):
     key = put(database, store, tenant, FILMS[0], "film")
     composed = compose(database, store, tenant, FILMS[0], 300, "t/1")
-    found = check_store(database, store, contents=True)
-    assert (found.faults, found.objects) == ([], 2)
-    assert found.bytes == sum(map(store.plain.size, (key, composed)))
+    report = check_store(database, store, contents=True)
+    assert (report.faults, report.objects) == ([], 2)
+    assert report.bytes == sum(map(store.plain.size, (key, composed)))
     store.plain.write(key, [FILMS[0][1:]])
     assert [one.key for one in check_store(database, store).faults] == [key]
     faults = check_store(database, store, contents=True).faults

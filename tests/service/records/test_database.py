@@ -54,7 +54,7 @@ def stepped_database(database_url):
 def structure(database):
     """What makes the tables, by name: columns and what the database computes, and rules."""
     inspector = sa.inspect(database.engine)
-    made = {}
+    structures = {}
     for table in filter(is_ours_by_name, inspector.get_table_names()):
         columns = {
             one["name"]: (str(one["type"]), one["nullable"], one["default"], one.get("computed"))
@@ -66,8 +66,8 @@ def structure(database):
             *inspector.get_unique_constraints(table),
             *map(with_text, inspector.get_indexes(table)),
         ]
-        made[table] = columns, sorted(map(repr, rules))
-    return made
+        structures[table] = columns, sorted(map(repr, rules))
+    return structures
 
 
 def with_text(index):
@@ -92,9 +92,9 @@ def test_a_new_database_is_what_the_migrations_make(stepped_database, tmp_path, 
         url = request.getfixturevalue("new_postgres")()
     with contextlib.closing(Database(url)) as new:
         upgrade(new)
-        made = structure(new)
-        assert made == structure(stepped_database)
-        assert len(made) > 25
+        new_structure = structure(new)
+        assert new_structure == structure(stepped_database)
+        assert len(new_structure) > 25
         if new.dialect == "postgresql":
             unlogged = "SELECT relname FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r'"
             with new.read() as connection:

@@ -42,8 +42,8 @@ def test_a_fast_read_gives_what_a_query_gives(database):
             with pytest.raises(BlockingIOError):
                 database.nonblocking().rows(statement, **values)
         else:
-            found = database.nonblocking().rows(statement, **values)
-            assert [row._asdict() for row in found] == [row._asdict() for row in long_way]
+            rows = database.nonblocking().rows(statement, **values)
+            assert [row._asdict() for row in rows] == [row._asdict() for row in long_way]
 
 
 def test_a_fast_read_sees_what_was_committed_and_nothing_else(sqlite_database):
@@ -78,10 +78,10 @@ def test_a_fast_read_cannot_write(sqlite_database):
 
 def test_each_thread_reads_by_itself(sqlite_database):
     add(sqlite_database, "a")
-    found = []
+    answers = []
     threads = [
         threading.Thread(
-            target=lambda: found.append(sqlite_database.nonblocking().rows(TRASH, key="a"))
+            target=lambda: answers.append(sqlite_database.nonblocking().rows(TRASH, key="a"))
         )
         for _ in range(4)
     ]
@@ -89,4 +89,4 @@ def test_each_thread_reads_by_itself(sqlite_database):
         thread.start()
     for thread in threads:
         thread.join()
-    assert [len(rows) for rows in found] == [1] * 4
+    assert [len(rows) for rows in answers] == [1] * 4

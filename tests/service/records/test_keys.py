@@ -26,14 +26,14 @@ def everything_stored(database):
 def test_a_key_opens_its_tenant(database):
     bearer = keys.create_key(database, "museum", name="the web site")
     other = keys.create_key(database, "theatre")
-    found = keys.find_key(database, bearer)
-    assert PUBLISHED.fullmatch(bearer)[2] == found.id
+    own_key = keys.find_key(database, bearer)
+    assert PUBLISHED.fullmatch(bearer)[2] == own_key.id
     listed = {key.id: key for key in list_keys(database)}
-    assert listed[found.id].tenant_name == "museum"
-    assert listed[found.id].name == "the web site"
-    assert keys.find_key(database, other).tenant_id != found.tenant_id
+    assert listed[own_key.id].tenant_name == "museum"
+    assert listed[own_key.id].name == "the web site"
+    assert keys.find_key(database, other).tenant_id != own_key.tenant_id
     again = keys.create_key(database, "museum")
-    assert keys.find_key(database, again).tenant_id == found.tenant_id
+    assert keys.find_key(database, again).tenant_id == own_key.tenant_id
 
 
 def test_keys_that_ended_long_ago_are_forgotten(database):
@@ -116,9 +116,13 @@ def test_a_rotated_key_opens_with_both_secrets_until_the_grace_is_over(database)
     key = keys.find_key(database, first)
     second = keys.rotate_key(database, key.id)
     assert second != first
-    found = keys.find_key(database, second)
-    assert (found.id, found.tenant_id, found.scope) == (key.id, key.tenant_id, keys.READ)
-    assert found.ends == key.ends, "the new one has no end"
+    second_key = keys.find_key(database, second)
+    assert (second_key.id, second_key.tenant_id, second_key.scope) == (
+        key.id,
+        key.tenant_id,
+        keys.READ,
+    )
+    assert second_key.ends == key.ends, "the new one has no end"
     ends = keys.find_key(database, first).ends - instant().timestamp()
     assert 86_000 < ends <= 86_400
     third = keys.rotate_key(database, key.id, timedelta(0))
@@ -171,9 +175,9 @@ def test_secrets_are_made_once(database):
     """Processes that start at the same moment sign with the same secret."""
     url = database.url.render_as_string(hide_password=False)
     others = [Database(url) for _ in range(4)]
-    found = []
+    secrets = []
     threads = [
-        threading.Thread(target=lambda other=other: found.append(keys.secret(other, "tokens")))
+        threading.Thread(target=lambda other=other: secrets.append(keys.secret(other, "tokens")))
         for other in others
     ]
     for thread in threads:
@@ -182,10 +186,10 @@ def test_secrets_are_made_once(database):
         thread.join()
     for other in others:
         other.close()
-    assert len(found) == 4
-    assert len(set(found)) == 1
-    assert len(found[0]) == 32
-    assert keys.secret(database, "tokens") == found[0] != keys.secret(database, "others")
+    assert len(secrets) == 4
+    assert len(set(secrets)) == 1
+    assert len(secrets[0]) == 32
+    assert keys.secret(database, "tokens") == secrets[0] != keys.secret(database, "others")
 
 
 def test_keys_of_another_installation_open_nothing(sqlite_database, tmp_path):

@@ -13,12 +13,12 @@ from fragdex.service.records.identifiers import instant, new_id
 
 
 def add(database, count):
-    made = [new_id() for _ in range(count)]
+    ids = [new_id() for _ in range(count)]
     with database.write() as connection:
-        for tenant_id in made:
+        for tenant_id in ids:
             row = {"id": tenant_id, "name": tenant_id, "created_at": instant()}
             connection.execute(tables.tenants.insert().values(**row))
-    return made
+    return ids
 
 
 def empty(database):
@@ -43,13 +43,13 @@ def test_pages_together_are_all_rows_newest_first(database, count, limit, added,
     gone = set()
     seen, cursor = [], None
     while True:
-        found = one_page(database, limit, cursor)
-        assert len(found.rows) <= limit
-        seen += [row.id for row in found.rows]
-        if found.next_cursor is None:
+        page = one_page(database, limit, cursor)
+        assert len(page.rows) <= limit
+        seen += [row.id for row in page.rows]
+        if page.next_cursor is None:
             break
-        assert len(found.rows) == limit
-        cursor = found.next_cursor
+        assert len(page.rows) == limit
+        cursor = page.next_cursor
         add(database, added)
         left = sorted(set(there) - set(seen) - gone)
         if left and data.draw(st.booleans()):
@@ -62,9 +62,9 @@ def test_pages_together_are_all_rows_newest_first(database, count, limit, added,
 
 
 def test_identifiers_sort_by_time():
-    made = [new_id() for _ in range(5000)]
-    assert made == sorted(made)
-    assert len(set(made)) == 5000
+    ids = [new_id() for _ in range(5000)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 5000
 
 
 @pytest.mark.parametrize("limit", [0, -1, 201])

@@ -24,12 +24,12 @@ FIRST = importlib.import_module("fragdex.service.records.migrations.versions.r00
 def before():
     """The tables of the version before, as its processes know them."""
     with pytest.MonkeyPatch.context() as patch:
-        made = sa.MetaData(naming_convention=FIRST._metadata.naming_convention)
-        patch.setattr(FIRST, "_metadata", made)
+        metadata = sa.MetaData(naming_convention=FIRST._metadata.naming_convention)
+        patch.setattr(FIRST, "_metadata", metadata)
         for declare in (FIRST._callers, FIRST._stored, FIRST._files, FIRST._renders,
                         FIRST._transcriptions, FIRST._work, FIRST._webhooks):  # fmt: skip
             declare()
-        return made
+        return metadata
 
 
 def value_of(column, ids):
@@ -67,8 +67,8 @@ def test_what_the_version_before_writes_and_reads_is_as_it_was(database, before)
             connection.execute(table.insert().values(row))
             short = {name: value for name, value in row.items() if not table.c[name].nullable}
             own = table.primary_key.columns.keys()
-            found = connection.execute(sa.select(table)).mappings().one()
-            assert {name: found[name] for name in own} == {name: short[name] for name in own}
+            stored_row = connection.execute(sa.select(table)).mappings().one()
+            assert {name: stored_row[name] for name in own} == {name: short[name] for name in own}
             connection.execute(table.update().values({name: row[name] for name in row}))
     with database.read() as connection:
         for table in before.sorted_tables:

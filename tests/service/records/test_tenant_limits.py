@@ -304,7 +304,7 @@ def test_a_row_counts_with_its_texts_and_no_more(context, texts, answer):
     tenant, now = tenant_of(context.database), instant()
     first, second, third = texts
     own = {"tenant_id": tenant, "created_at": now}
-    made = {
+    rows = {
         tables.renders: {"id": new_id(), "status": "created", "wanted": {}, "is_archive": False,
                          "metadata": {first: second}},
         tables.replays: {"key": "a", "request_hash": b"", "headers": {third: first},
@@ -318,9 +318,9 @@ def test_a_row_counts_with_its_texts_and_no_more(context, texts, answer):
         len(second.encode()) + len(third.encode()),
     ]
     with context.database.write() as connection:
-        for table, values in made.items():
+        for table, values in rows.items():
             connection.execute(table.insert().values(**values, **own))
-        for table, size in zip(made, sizes, strict=True):
+        for table, size in zip(rows, sizes, strict=True):
             row = sa.select(table.c.row_bytes).where(table.c.tenant_id == tenant)
             assert connection.scalar(row) == 256 + size
         assert row_bytes(connection, tenant) == sum(sizes) + 3 * 256

@@ -25,14 +25,14 @@ def script(text):
     return f"<body><script>{text}</script>"
 
 
-def page(html, told="", kind="", **more):
+def page(html, pattern="", kind="", **more):
     """A page of a second in ten frames, and what its record has to tell under a name."""
     how = {"duration_ms": 1000, "fps": 10, **more}
-    return {"html": html, **how}, told, kind
+    return {"html": html, **how}, pattern, kind
 
 
-def site(data, told):
-    return data, told, ""
+def site(data, pattern):
+    return data, pattern, ""
 
 
 def blocked(url, reason=""):
@@ -160,23 +160,23 @@ def test_the_renders_beside_them_go_on(renders):
 @pytest.mark.parametrize("name", INPUTS)
 def test_what_becomes_of_it(renders, name):
     renderer, asked, _ = renders
-    _, told, kind = INPUTS[name]
+    _, pattern, kind = INPUTS[name]
     answer, _, detail = TABLE[name].partition(": ")
     response = asked[name]
     if answer == "refused":
         assert response.status_code == int(detail)
-        assert re.search(told, response.json()["detail"] + str(response.json()), re.DOTALL)
+        assert re.search(pattern, response.json()["detail"] + str(response.json()), re.DOTALL)
         return
     assert response.status_code == 201, response.text
     record = renderer.ended(response.json()["id"])
     if answer == "failed":
         assert record["status"] == "failed", record
         assert record["problem"]["type"] == f"/docs#{detail}"
-        assert re.search(told, record["problem"]["detail"])
+        assert re.search(pattern, record["problem"]["detail"])
         return
     assert record["status"] == "complete", record["problem"]
     if kind:
-        assert any(re.search(told, str(line)) for line in record[kind]), record[kind]
+        assert any(re.search(pattern, str(line)) for line in record[kind]), record[kind]
     film = renderer.client.get(f"{API}/renders/{record['id']}.mp4").content
     if name == "fps 120":
         assert numbers_of(film) == list(range(120))

@@ -36,8 +36,11 @@ def test_other_data_make_another_film_and_the_same_the_same(renderer):
     assert abs(level_of(dark) - 40) <= 2
     assert abs(level_of(bright) - 180) <= 2
     again, same = renderer.rendered(page(), duration_ms=200, data={"level": 180})
-    told = json.dumps({"level": 180}).encode()
-    assert (two["data"], two["data_sha256"]) == ({"level": 180}, hashlib.sha256(told).hexdigest())
+    content = json.dumps({"level": 180}).encode()
+    assert (two["data"], two["data_sha256"]) == (
+        {"level": 180},
+        hashlib.sha256(content).hexdigest(),
+    )
     assert [one["slices"][0]["reused"], two["slices"][0]["reused"]] == [False, False]
     assert again["slices"][0]["reused"]
     assert same == bright

@@ -72,8 +72,8 @@ def test_pictures_and_captions(server, own):
     data = picture()
     id = uploaded(server.client, data, "a.png", "image_files")["id"]
     for path in (f"files/{id}", f"image_files/{id}"):
-        found = fetch(own, path)
-        assert (found.body, found.headers["content-type"]) == (data, "image/png")
+        answer = fetch(own, path)
+        assert (answer.body, answer.headers["content-type"]) == (data, "image/png")
     words = b"WEBVTT\n\n00:01.000 --> 00:02.000\nword\n"
     id = uploaded(server.client, words, "a.vtt", "caption_files")["id"]
     assert fetch(own, f"files/{id}").body == fetch(own, f"caption_files/{id}").body == words
@@ -107,9 +107,9 @@ def test_records_are_those_that_a_client_of_the_tenant_gets(server, own, film):
         f"files/md5/{image['md5']}", f"image_files/{image['id']}.json",
         f"isobmff_files/{film}/seek?time_ms=0",
     ):  # fmt: skip
-        told = server.client.get(f"{API}/{path}", headers=as_json)
+        response = server.client.get(f"{API}/{path}", headers=as_json)
         answer = fetch(own, path, **as_json)
-        assert (answer.status, answer.body.strip()) == (200, told.content.strip()), path
+        assert (answer.status, answer.body.strip()) == (200, response.content.strip()), path
         theirs = fetch(OwnFiles(server.context, "nobody"), path, **as_json)
         assert theirs.status == 404, path
     # programs name JSON also where they want media

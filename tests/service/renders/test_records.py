@@ -171,13 +171,13 @@ def test_a_render_is_cancelled(begun, client, server):
 
 
 def test_lists_are_filtered_and_paged(begun, client):
-    made = [begun(html="<p>")["id"] for _ in range(3)] + [begun()["id"]]
+    ids = [begun(html="<p>")["id"] for _ in range(3)] + [begun()["id"]]
     page = client.get(f"{API}/renders", params={"limit": 2}).json()
-    assert [one["id"] for one in page["renders"]] == made[:1:-1]
+    assert [one["id"] for one in page["renders"]] == ids[:1:-1]
     more = client.get(f"{API}/renders", params={"limit": 2, "cursor": page["next_cursor"]}).json()
-    assert [one["id"] for one in more["renders"]] == made[1::-1]
+    assert [one["id"] for one in more["renders"]] == ids[1::-1]
     only = client.get(f"{API}/renders", params={"status": "created"}).json()["renders"]
-    assert made[-1] in [one["id"] for one in only]
+    assert ids[-1] in [one["id"] for one in only]
     assert {one["status"] for one in only} == {"created"}
     assert client.get(f"{API}/renders", params={"status": "done"}).status_code == 422
 
@@ -262,10 +262,10 @@ def test_a_render_whose_page_does_not_come_fails(tmp_path):
             then = instant() - timedelta(days=2)
             connection.execute(table.update().where(old).values(created_at=then))
         give_up_unsent(served.context)
-        found = [client.get(f"{API}/renders/{one['id']}").json() for one in
+        records = [client.get(f"{API}/renders/{one['id']}").json() for one in
                  (silent, begun, sent, fresh)]  # fmt: skip
-        assert [one["status"] for one in found] == ["failed", "created", "pending", "created"]
-        assert found[0]["problem"]["detail"] == "its page did not come in time"
+        assert [one["status"] for one in records] == ["failed", "created", "pending", "created"]
+        assert records[0]["problem"]["detail"] == "its page did not come in time"
         upload = tables.uploads
         with served.context.database.write() as connection:
             times = {"created_at": then, "written_at": then, "lease_until": None}

@@ -52,8 +52,8 @@ def test_every_frame_is_there_and_the_record_tells_what_it_took(renderer, film):
     assert (record["problem"], record["console"], record["blocked"]) == (None, [], [])
     (version,) = record["browser_versions"]
     assert re.fullmatch(r"\w*Chrome/\d+(\.\d+){3}", version)
-    found = renderer.client.get(f"{API}/renders/md5/{'0' * 32}").json()
-    assert found["id"] == record["id"]
+    record_by_md5 = renderer.client.get(f"{API}/renders/md5/{'0' * 32}").json()
+    assert record_by_md5["id"] == record["id"]
 
 
 def test_the_film_is_fetched_by_ranges_and_indexed_by_the_library(renderer, film):
@@ -101,9 +101,9 @@ def test_a_film_is_stored_as_it_was_asked_for(renderer, output, suffix, media_ty
     with av.open(io.BytesIO(data)) as film:
         pictures = [frame.to_ndarray(format="gray") for frame in film.decode(video=0)]
     assert [read_rows(picture)[0] for picture in pictures] == list(range(60))
-    found = get(renderer, record, suffix)
-    assert (found.status_code, found.headers["content-type"]) == (200, media_type)
-    assert found.content == data
+    response = get(renderer, record, suffix)
+    assert (response.status_code, response.headers["content-type"]) == (200, media_type)
+    assert response.content == data
     assert get(renderer, record, ".png").status_code == 404
 
 
@@ -128,14 +128,14 @@ def test_a_sound_alone_is_one_slice_without_pictures(renderer):
     record, sound = renderer.rendered(html, duration_ms=2500, work_slice_ms=1000, output=output)
     assert (record["media_type"], len(record["slices"]), record["frames"]) == ("audio/flac", 1, 75)
     assert get(renderer, record, ".flac").content == sound
-    with av.open(io.BytesIO(sound)) as found:
-        heard = np.concatenate([frame.to_ndarray()[0, ::2] for frame in found.decode(audio=0)])
+    with av.open(io.BytesIO(sound)) as container:
+        heard = np.concatenate([frame.to_ndarray()[0, ::2] for frame in container.decode(audio=0)])
     assert len(heard) == 2.5 * 48_000
-    told = record["loudness"]
-    assert abs(told["true_peak"] + 6) < 0.1
-    assert told["gain"] == pytest.approx(-20 - told["integrated"], abs=0.01)
+    sound_levels = record["loudness"]
+    assert abs(sound_levels["true_peak"] + 6) < 0.1
+    assert sound_levels["gain"] == pytest.approx(-20 - sound_levels["integrated"], abs=0.01)
     loudest = 20 * np.log10(abs(heard[:19_000]).max() / 32768)
-    assert abs(loudest - (-6.02 + told["gain"])) < 0.05
+    assert abs(loudest - (-6.02 + sound_levels["gain"])) < 0.05
     assert abs(heard[19_300:]).max() == 0
     again, _ = renderer.rendered(html, duration_ms=2500, output={"container": "wav"})
     assert (again["slices"][0]["reused"], again["loudness"]) == (True, None)
@@ -284,18 +284,18 @@ def test_a_page_that_renders_itself_reads_this_service_and_is_asked_for_each_fra
     renderer.client.post(f"{API}/unprocessed_files/{film['id']}/process")
     site = tar_of(*((path.name, path.read_bytes()) for path in ASKED.path.iterdir()))
     data = {"film": film["id"], "waits": ["service"], "durationMs": 2000}
-    record, made = renderer.rendered(
+    record, video = renderer.rendered(
         site=site, data=data, width=None, height=None, work_slice_ms=1000
     )
     assert (record["width"], record["height"], record["duration_ms"]) == (160, 90, 2000)
     assert [one["frames"] for one in record["slices"]] == [30, 30]
     assert (record["blocked"], record["refused"], record["console"]) == ([], [], [])
-    assert numbers_of_asked(io.BytesIO(made)) == list(range(60))
-    assert loudness(sound_of(io.BytesIO(made))[4800:90_000]) > 0.3
+    assert numbers_of_asked(io.BytesIO(video)) == list(range(60))
+    assert loudness(sound_of(io.BytesIO(video))[4800:90_000]) > 0.3
     again, same = renderer.rendered(
         site=site, data=data, width=None, height=None, work_slice_ms=1000
     )
-    assert same == made
+    assert same == video
     assert all(one["reused"] for one in again["slices"])
 
 

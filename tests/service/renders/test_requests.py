@@ -37,7 +37,7 @@ def test_null_is_as_good_as_nothing(begun):
 
 
 def test_what_is_said_is_told_again(begun):
-    said = {
+    fields = {
         "width": 640,
         "height": 360,
         "scale": 1.5,
@@ -50,8 +50,8 @@ def test_what_is_said_is_told_again(begun):
         "metadata": {"film": "Ä"},
         "strategy": "v1",
     }
-    record = begun(**said, md5="D41D8CD98F00B204E9800998ECF8427E", backend="gpu")
-    assert {name: record[name] for name in said} == said
+    record = begun(**fields, md5="D41D8CD98F00B204E9800998ECF8427E", backend="gpu")
+    assert {name: record[name] for name in fields} == fields
     assert record["md5"] == "d41d8cd9-8f00-b204-e980-0998ecf8427e"
 
 
@@ -242,8 +242,8 @@ def test_an_operator_may_allow_less(tmp_path):
 
 def test_too_many_jobs_in_progress_are_refused_and_those_of_others_are_not(tmp_path):
     with serving(tmp_path, max_tenant_jobs=2) as served:
-        made = [served.client.post(f"{API}/renders", json={"html": "<p>"}) for _ in range(2)]
-        assert [answer.status_code for answer in made] == [201, 201]
+        answers = [served.client.post(f"{API}/renders", json={"html": "<p>"}) for _ in range(2)]
+        assert [answer.status_code for answer in answers] == [201, 201]
 
         refused = served.client.post(f"{API}/renders", json={"html": "<p>"})
         assert refused.status_code == 429
@@ -253,6 +253,6 @@ def test_too_many_jobs_in_progress_are_refused_and_those_of_others_are_not(tmp_p
         assert problem["limit"] == 2
         assert served.stranger.post(f"{API}/renders", json={"html": "<p>"}).status_code == 201
 
-        cancelled = served.client.post(f"{API}/renders/{made[0].json()['id']}/cancel")
+        cancelled = served.client.post(f"{API}/renders/{answers[0].json()['id']}/cancel")
         assert cancelled.status_code == 200
         assert served.client.post(f"{API}/renders", json={"html": "<p>"}).status_code == 201

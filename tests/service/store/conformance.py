@@ -191,9 +191,9 @@ def keys_are_listed_in_order(store: Store) -> None:
     draft.sync()
     _hold(list(store.keys(f"{base}/")) == sorted(wanted), "all of them, sorted")
     for prefix in ("a", "a/", "a/c", "a/c/d", "a0", "b", "c", "a/b/"):
-        found = list(store.keys(f"{base}/{prefix}"))
+        keys = list(store.keys(f"{base}/{prefix}"))
         expected = sorted(key for key in wanted if key.startswith(f"{base}/{prefix}"))
-        _hold(found == expected, f"those that begin with {prefix}")
+        _hold(keys == expected, f"those that begin with {prefix}")
     _hold(set(store.keys()) >= set(wanted), "an empty prefix is every key")
     draft.discard()
     for key in wanted:

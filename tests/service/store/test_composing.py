@@ -26,19 +26,19 @@ def column(values):
 @st.composite
 def compositions(draw):
     """A composition of WHOLE, and its bytes."""
-    made, made_sizes, counts, starts, sizes, told = b"", [], [], [], [], b""
+    made_bytes, made_sizes, counts, starts, sizes, content = b"", [], [], [], [], b""
     for _ in range(draw(st.integers(0, 5))):
         piece = draw(st.binary(max_size=40))
         ranges = draw(st.lists(st.tuples(st.integers(0, 10_000), st.integers(1, 200)), max_size=5))
-        made, told = made + piece, told + piece
+        made_bytes, content = made_bytes + piece, content + piece
         made_sizes.append(len(piece))
         counts.append(len(ranges))
         for start, size in ranges:
             starts.append(start)
             sizes.append(size)
-            told += WHOLE[start : start + size]
+            content += WHOLE[start : start + size]
     columns = [column(one) for one in (made_sizes, counts, starts, sizes)]
-    return Composition("blobs/whole", len(WHOLE), made, *columns), told
+    return Composition("blobs/whole", len(WHOLE), made_bytes, *columns), content
 
 
 @pytest.fixture(scope="module", params=["disk", "memory"])
@@ -51,18 +51,18 @@ def store(request, tmp_path_factory):
 
 @given(compositions(), st.data())
 def test_any_range_is_that_of_the_whole(store, composed, data):
-    composition, told = composed
+    composition, content = composed
     store.delete(KEY)
     store.write(KEY, [composition.built()])
-    assert store.size(KEY) == composition.size == len(told)
-    start = data.draw(st.integers(0, len(told)))
-    stop = data.draw(st.integers(start, len(told)))
-    assert b"".join(store.read(KEY, ByteRange(start, stop))) == told[start:stop]
+    assert store.size(KEY) == composition.size == len(content)
+    start = data.draw(st.integers(0, len(content)))
+    stop = data.draw(st.integers(start, len(content)))
+    assert b"".join(store.read(KEY, ByteRange(start, stop))) == content[start:stop]
     with store.source(KEY) as source:
-        assert source.read(ByteRange(start, stop)) == told[start:stop]
-        assert source.read_up_to(ByteRange(start, stop + 9)) == told[start : stop + 9]
+        assert source.read(ByteRange(start, stop)) == content[start:stop]
+        assert source.read_up_to(ByteRange(start, stop + 9)) == content[start : stop + 9]
     with pytest.raises(InvalidRange):
-        list(store.read(KEY, ByteRange(0, len(told) + 1)))
+        list(store.read(KEY, ByteRange(0, len(content) + 1)))
 
 
 def of_whole(**other):

@@ -31,17 +31,19 @@ def whole(store, key):
 
 class TestKilled:
     def test_durable_bytes_survive_kill_9(self, store):
-        told = 0
+        durable_bytes = 0
         for _ in range(3):
             command = [sys.executable, PROGRAM, store.root]
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
                 for _ in range(15):
-                    told = int(writer.stdout.readline())
+                    durable_bytes = int(writer.stdout.readline())
                 writer.send_signal(signal.SIGKILL)
-                told = max([told, *(int(line) for line in writer.stdout.read().split())])
+                durable_bytes = max(
+                    [durable_bytes, *(int(line) for line in writer.stdout.read().split())]
+                )
             draft = store.draft("killed")
             size = draft.size()
-            assert size >= told > 0
+            assert size >= durable_bytes > 0
             content = b"".join(bytes(piece) for piece in draft.read())
             assert content == (CONTENT * (size // len(CONTENT) + 2))[:size]
             draft.close()
@@ -202,8 +204,8 @@ class TestPlaces:
         draft.finish("a/d")
         store.delete("a/b/c")
         store.delete("a/d")
-        found = sorted(path.name for path in (tmp_path / "store").rglob("*"))
-        assert found == ["drafts", "objects", "temporary"]
+        names = sorted(path.name for path in (tmp_path / "store").rglob("*"))
+        assert names == ["drafts", "objects", "temporary"]
 
     def test_a_draft_that_became_an_object_is_not_written_any_more(self, store):
         first, second = store.draft("d"), store.draft("d")

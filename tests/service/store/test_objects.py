@@ -78,8 +78,8 @@ def test_everything_lies_below_the_prefix(s3, s3_url, s3_environment):
     draft.append(0, b"x")
     draft.sync()
     bucket = s3_url.split("/")[2]
-    found = client_of(s3_environment).list_objects_v2(Bucket=bucket)["Contents"]
-    assert [one["Key"] for one in found] == [
+    stored_objects = client_of(s3_environment).list_objects_v2(Bucket=bucket)["Contents"]
+    assert [one["Key"] for one in stored_objects] == [
         f"a/prefix/drafts/d/{0:020d}",
         "a/prefix/objects/k",
     ]

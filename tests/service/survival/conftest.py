@@ -15,17 +15,17 @@ from service.survival.slices import cloud  # noqa: F401
 @pytest.fixture
 def site(tmp_path):
     """SQLite and a folder: what `fragdex serve` has without any set-up."""
-    made = Site(tmp_path)
-    yield made
-    made.close()
+    new_site = Site(tmp_path)
+    yield new_site
+    new_site.close()
 
 
 @pytest.fixture
 def postgres_site(tmp_path, new_postgres):
     """PostgreSQL and a folder."""
-    made = Site(tmp_path, new_postgres())
-    yield made
-    made.close()
+    new_site = Site(tmp_path, new_postgres())
+    yield new_site
+    new_site.close()
 
 
 @pytest.fixture(scope="session")

@@ -116,8 +116,8 @@ class Site:
         child = self._start("serve", data, within, port=0, **settings)
         for line in child.process.stdout:
             child.said.append(line.strip())
-            if found := re.match(r"Serving (http://\S+)", line):
-                child.url = found[1]
+            if match := re.match(r"Serving (http://\S+)", line):
+                child.url = match[1]
                 return child
         child.process.wait(PATIENCE)
         raise NotServing(child.log.read_text())
@@ -208,10 +208,10 @@ class NotServing(Exception):
 
 def until(true):
     deadline = time.monotonic() + PATIENCE
-    while not (found := true()):
+    while not (outcome := true()):
         assert time.monotonic() < deadline, "what was waited for did not happen"
         time.sleep(0.05)
-    return found
+    return outcome
 
 
 def noise(size, seed=0):
@@ -273,9 +273,9 @@ def ordered(client, data, name="film.mkv"):
 
 def done(client, process):
     """The record of a process that has ended well."""
-    found = until(lambda: (r := client.get(process).json())["completed_at"] and r)
-    assert found["failed_at"] is None
-    return found
+    record = until(lambda: (r := client.get(process).json())["completed_at"] and r)
+    assert record["failed_at"] is None
+    return record
 
 
 def progress(site):

@@ -24,17 +24,17 @@ __all__ = [
 def any_site(request, tmp_path):
     """Each kind of database in turn, and a folder."""
     url = request.getfixturevalue("new_postgres")() if request.param == "postgresql" else ""
-    made = Site(tmp_path, url)
-    yield made
-    made.close()
+    new_site = Site(tmp_path, url)
+    yield new_site
+    new_site.close()
 
 
 @pytest.fixture
 def cloud(tmp_path, new_postgres, s3_url):
     """PostgreSQL and an object store: nothing is kept on the machines that work."""
-    made = Site(tmp_path, new_postgres(), s3_url)
-    yield made
-    made.close()
+    new_site = Site(tmp_path, new_postgres(), s3_url)
+    yield new_site
+    new_site.close()
 
 
 def a_worker_is_killed(site, client, begun, right):

@@ -20,8 +20,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "back-up.md"
 
 def block(name):
     """The commands of the page below the mark of this name."""
-    found = re.search(rf"<!-- {name} -->\n```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    return found[1]
+    match = re.search(rf"<!-- {name} -->\n```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    return match[1]
 
 
 def run(commands, **variables):
@@ -56,8 +56,8 @@ class Users:
                     return
                 data = f"WEBVTT\n\n00:01.000 --> 00:02.000\n{number}\n".encode()
                 body = {"md5": md5_of(data), "filename": "a.vtt", "byte_size": len(data)}
-                made = client.post("/caption_files", json=body).json()
-                path = f"/caption_files/{made['id']}"
+                record = client.post("/caption_files", json=body).json()
+                path = f"/caption_files/{record['id']}"
                 assert client.post(f"{path}/upload", content=data).status_code == 201
                 if number % 3:
                     self.kept[path] = data
@@ -130,13 +130,13 @@ def faults_are_found(places, files):
     gone.unlink()
     cut.write_bytes(cut.read_bytes()[:-1])
     changed.write_bytes(changed.read_bytes().replace(b"WEBVTT", b"WEBVTt"))
-    found = {}
+    reasons = {}
     for words in ("", "--contents"):
         done = run(f'fragdex db check {words} --json --data "$DATA"', **places)
         assert done.returncode == 1, done.stderr
         faults = json.loads(done.stdout)["faults"]
-        found[words] = sorted(fault["reason"].split(",")[0] for fault in faults)
+        reasons[words] = sorted(fault["reason"].split(",")[0] for fault in faults)
     size = len(cut.read_bytes())
     without = [f"it has {size} bytes", "it is missing"]
-    assert found[""] == without
-    assert found["--contents"] == sorted([*without, "its bytes are others (SHA-256)"])
+    assert reasons[""] == without
+    assert reasons["--contents"] == sorted([*without, "its bytes are others (SHA-256)"])

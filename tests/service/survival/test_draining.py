@@ -35,10 +35,10 @@ def test_draining_is_told_before_the_port_closes(site, number):
     assert asked(url, "/readyz").json()["draining"] == "no"
     child.process.send_signal(number)
     # 600 seconds of notice: all of this happens in them, however slow the machine is
-    told = until(lambda: (r := asked(url, "/readyz")).status_code == 503 and r).json()
-    assert told["status"] == "unavailable"
-    assert told["draining"] == "yes"
-    assert (told["database"], told["store"]) == ("ok", "ok")
+    readiness = until(lambda: (r := asked(url, "/readyz")).status_code == 503 and r).json()
+    assert readiness["status"] == "unavailable"
+    assert readiness["draining"] == "yes"
+    assert (readiness["database"], readiness["store"]) == ("ok", "ok")
     assert asked(url, "/healthz").status_code == 200
     with site.client(child) as client:
         assert client.get("/files").status_code == 200, "requests are still taken"
@@ -70,8 +70,8 @@ def program(path, text):
 
 
 def test_readyz_tells_the_browser_and_its_version(site, tmp_path):
-    found = program(tmp_path / "chromium-headless-shell", "print('Chromium 130.0.1 built on x')")
-    child = site.serve(chromium=found, job_workers=1)
+    chromium = program(tmp_path / "chromium-headless-shell", "print('Chromium 130.0.1 built on x')")
+    child = site.serve(chromium=chromium, job_workers=1)
     answer = asked(child.url, "/readyz")
     assert (answer.status_code, answer.json()["browser"]) == (200, "Chromium 130.0.1 built on x")
     assert answer.json()["engine"] == f"moonshine {version('moonshine-voice')}"

@@ -67,8 +67,8 @@ def short_film(tmp_path_factory):
 
 @pytest.fixture
 def receiver():
-    with receiving() as made:
-        yield made
+    with receiving() as new_receiver:
+        yield new_receiver
 
 
 def test_killed_at_random_moments(any_site, short_film, words, temporary, receiver):  # noqa: F811
@@ -118,16 +118,16 @@ def is_told(receiver, hook, work):
     }
 
     def told(came):
-        found = {}
+        message_ids = {}
         for headers, body in came:
             message = verify_webhook(headers, body, hook["secret"])
             for kind, name, value in wanted:
                 if message["type"] == kind and message["data"].get(name) == value:
-                    found.setdefault((kind, name, value), set()).add(headers["webhook-id"])
-        return found
+                    message_ids.setdefault((kind, name, value), set()).add(headers["webhook-id"])
+        return message_ids
 
-    found = told(receiver.wait(lambda came: told(came).keys() == wanted))
-    assert {len(ids) for ids in found.values()} == {1}
+    message_ids = told(receiver.wait(lambda came: told(came).keys() == wanted))
+    assert {len(ids) for ids in message_ids.values()} == {1}
 
 
 def is_done(site, client, work, given, words):

@@ -19,8 +19,8 @@ THROWS = "<script>throw new Error('x\\n2030-01-01 00:00:00,000 ERROR forged: y')
 
 def lines_of(log):
     """The level and text of each line; whatever has another form stands there as it is."""
-    found = [(line, LINE.fullmatch(line)) for line in log.read_text().splitlines()]
-    return [(m["level"], m["text"]) if m else ("", line) for line, m in found]
+    matches = [(line, LINE.fullmatch(line)) for line in log.read_text().splitlines()]
+    return [(m["level"], m["text"]) if m else ("", line) for line, m in matches]
 
 
 def picture():
@@ -115,9 +115,9 @@ def test_a_user_s_bad_file_is_a_line_and_no_traceback(site):
     assert "Traceback" not in text, text
     assert [line for line in lines if line[0] != "INFO"] == []
     for id in failed:
-        said = [line for _, line in lines if id in line]
-        assert len(said) == 1, (id, said)
-        assert re.search(r"(failed|was refused): \w+", said[0]), said
+        mentions = [line for _, line in lines if id in line]
+        assert len(mentions) == 1, (id, mentions)
+        assert re.search(r"(failed|was refused): \w+", mentions[0]), mentions
 
 
 def test_a_fault_of_ours_is_one_error_with_its_traceback(site):

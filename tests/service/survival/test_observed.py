@@ -41,9 +41,9 @@ def test_a_request_is_followed_from_the_api_to_the_worker_s_metrics(tmp_path):
         api = site.serve(job_workers=0, **seen)
         with site.client(api) as client:
             body = {"filename": "a.mp4", "byte_size": len(FILM), "md5": md5_of(FILM)}
-            made = client.post("/unprocessed_files", json=body)
+            answer = client.post("/unprocessed_files", json=body)
             # what could not stand in a log is replaced
-            path = f"/unprocessed_files/{made.json()['id']}"
+            path = f"/unprocessed_files/{answer.json()['id']}"
             odd = client.get(path, headers={"X-Request-ID": "two words"})
             assert len(odd.headers["x-request-id"]) == 32
             assert client.post(f"{path}/upload", content=FILM).status_code == 201
@@ -62,9 +62,9 @@ def test_a_request_is_followed_from_the_api_to_the_worker_s_metrics(tmp_path):
             until(lambda: client.get(f"/process_isobmff/{id}").json()["completed_at"])
             key = ("fragdex_job_attempt_seconds_count", *sorted((work, "done")))
             until(lambda: metrics_of(url).get(key) == 1)
-            found = metrics_of(url)
-            assert found["fragdex_job_wait_seconds_count", work] == 1
-            assert found["fragdex_job_attempts_running", work] == 0
+            metrics = metrics_of(url)
+            assert metrics["fragdex_job_wait_seconds_count", work] == 1
+            assert metrics["fragdex_job_attempts_running", work] == 0
         worker.end()
         api.end()
         (access,) = (one for one in lines(api) if one.get("request_id") == "order-7")

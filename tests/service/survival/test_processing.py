@@ -34,8 +34,8 @@ def test_one_process_is_killed_and_started_again(site, slow_film):
 
     serving = site.serve(job_workers=1)
     with site.client(serving) as client:
-        made = done(client, process)
-        assert holds(client, slow_film)["id"] == made["isobmff_file_id"]
+        record = done(client, process)
+        assert holds(client, slow_film)["id"] == record["isobmff_file_id"]
         until(lambda: not serving.works)
         emptied(site, client)
 
@@ -125,9 +125,9 @@ def test_one_of_two_workers_on_other_machines_is_killed(cloud, slow_film):
             owner.kill()
         done(client, process)
         listening.join()
-        told = [line for line in events if line.startswith("event: ")]
-        assert told[-1] == "event: complete"
-        assert set(told) <= {"event: progress", "event: complete", "event: heartbeat"}
+        event_lines = [line for line in events if line.startswith("event: ")]
+        assert event_lines[-1] == "event: complete"
+        assert set(event_lines) <= {"event: progress", "event: complete", "event: heartbeat"}
         holds(client, slow_film)
         until(lambda: not heir.works)
         for killed in (owner.data / "work").iterdir():

@@ -20,8 +20,8 @@ PAGE = (
 
 @pytest.fixture
 def collector():
-    with collecting() as made:
-        yield made
+    with collecting() as new_collector:
+        yield new_collector
 
 
 @pytest.fixture
@@ -84,24 +84,24 @@ def test_an_upload_and_a_render_are_one_trace_each_from_request_to_child(traced,
     assert (upload.trace, upload.parent, upload.kind) == (TRACE, ABOVE, "server")
     assert upload.attributes["http.response.status_code"] == 201
     assert upload.attributes["http.route"] == "/api/v1/files/{id}/upload"
-    (made,) = collector.named("POST /api/v1/renders")
-    trees = {one.trace: [] for one in (upload, made)}
+    (render_span,) = collector.named("POST /api/v1/renders")
+    trees = {one.trace: [] for one in (upload, render_span)}
     for span in collector.spans:
         if span.name.startswith("child ") and span.trace in trees:
             trees[span.trace].append(path_up(collector, span))
     processed = [names for names, _ in trees[upload.trace]]
     assert any(names[-1] == upload.name and names[1].startswith("job ") for names in processed)
-    drawn = ["child draw", "slice render-slice", "job render", made.name]
-    assert drawn in [names for names, _ in trees[made.trace]]
+    drawn = ["child draw", "slice render-slice", "job render", render_span.name]
+    assert drawn in [names for names, _ in trees[render_span.trace]]
     ours = {worker.process.pid: "worker", api.process.pid: "api"}
-    for names, processes in trees[made.trace]:
+    for names, processes in trees[render_span.trace]:
         if names == drawn:
             assert [ours[pid] for pid in processes] == ["worker"] * 3 + ["api"]
     # the receiver of a webhook may continue the trace, and gets nothing else of it
     sent = [headers["traceparent"][:-3] for headers in collector.deliveries]
     spans = collector.named("POST webhook")
     assert sorted(sent) == sorted(f"00-{span.trace}-{span.id}" for span in spans)
-    assert {span.trace for span in spans} == {upload.trace, made.trace}
+    assert {span.trace for span in spans} == {upload.trace, render_span.trace}
     assert {path_up(collector, span)[0][1] for span in spans} == {"job webhook"}
     assert not any("tracestate" in headers for headers in collector.deliveries)
     # a health check is no span, and the log names the trace
@@ -110,8 +110,8 @@ def test_an_upload_and_a_render_are_one_trace_each_from_request_to_child(traced,
     assert access["span_id"] == upload.id
     assert access["request_id"] == upload.attributes["fragdex.request_id"]
     (done,) = (one for one in lines(worker) if one.get("record") == render["id"])
-    assert done["trace_id"] == made.trace
-    assert done["request_id"] == made.attributes["fragdex.request_id"]
+    assert done["trace_id"] == render_span.trace
+    assert done["request_id"] == render_span.attributes["fragdex.request_id"]
 
 
 def test_a_collector_that_hangs_or_is_gone_holds_nothing_up(tmp_path, monkeypatch):

@@ -85,10 +85,10 @@ def test_an_upload_goes_on_after_kill_9(site):
 
     serving = site.serve(job_workers=0)
     with site.client(serving) as client:
-        found = next_byte(client, path)
-        assert 4 * MIB <= found <= 6 * MIB
+        offset = next_byte(client, path)
+        assert 4 * MIB <= offset <= 6 * MIB
         send(client, path, data, 0, 5 * MIB)  # a client that knows no better: passed over
-        assert next_byte(client, path) == max(found, 5 * MIB)
+        assert next_byte(client, path) == max(offset, 5 * MIB)
         assert send(client, path, data, 5 * MIB, 12 * MIB)["complete"]
         track = client.get(f"{path}/upload").json()
         assert plain(track["md5"]) == md5_of(data)
