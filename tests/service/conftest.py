@@ -66,19 +66,19 @@ def postgres_url():
 @pytest.fixture
 def new_postgres(postgres_url):
     """A function that makes an empty database and returns its URL."""
-    made = []
+    names = []
     admin = sa.create_engine(postgres_url, isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
 
     def new():
         name = f"test_{next(_numbers)}"
         with admin.connect() as connection:
             connection.execute(sa.text(f"CREATE DATABASE {name}"))
-        made.append(name)
+        names.append(name)
         return sa.make_url(postgres_url).set(database=name).render_as_string(hide_password=False)
 
     yield new
     with admin.connect() as connection:
-        for name in made:
+        for name in names:
             connection.execute(sa.text(f"DROP DATABASE {name} WITH (FORCE)"))
 
 

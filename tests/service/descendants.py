@@ -18,11 +18,13 @@ def descendants(pid):
             name, _, rest = status.partition("(")[2].rpartition(")")
             parents[int(entry.name)] = int(rest.split()[1])
             names[int(entry.name)] = name
-    found, edge = {}, {pid}
+    processes, edge = {}, {pid}
     while edge:
-        edge = {child for child, parent in parents.items() if parent in edge and child not in found}
-        found |= {child: names[child] for child in edge}
-    return found
+        edge = {
+            child for child, parent in parents.items() if parent in edge and child not in processes
+        }
+        processes |= {child: names[child] for child in edge}
+    return processes
 
 
 def browsers(pid):
@@ -32,15 +34,15 @@ def browsers(pid):
 
 def alive(pids):
     """Those processes that still run."""
-    found = []
+    living_pids = []
     for pid in pids:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue
         if state != "Z":
-            found.append(pid)
-    return found
+            living_pids.append(pid)
+    return living_pids
 
 
 def gone(pids):

@@ -41,15 +41,15 @@ class Handler(BaseHTTPRequestHandler):
         behind = http.client.HTTPConnection(*proxy.target, timeout=30)
         try:
             behind.request(self.command, path, body, dict(self.headers))
-            found = behind.getresponse()
-            content = found.read()
+            response = behind.getresponse()
+            content = response.read()
         finally:
             behind.close()
-        self.send_response_only(found.status)
-        for name, value in found.getheaders():
+        self.send_response_only(response.status)
+        for name, value in response.getheaders():
             if name.lower() not in ("transfer-encoding", "content-length", "connection"):
                 self.send_header(name, value)
-        length = found.getheader("Content-Length") if self.command == "HEAD" else len(content)
+        length = response.getheader("Content-Length") if self.command == "HEAD" else len(content)
         self.send_header("Content-Length", length or "0")
         self.end_headers()
         self.wfile.write(content)

@@ -52,20 +52,30 @@ OF_TOKENS = {"jwt", "cryptography"}
 
 def served(folder: Path, *calls):
     """Names of packages, and of those in them, that `fragdex serve` imported until its end."""
-    told = folder / "modules"
-    command = [sys.executable, "-c", PROGRAM, told, "serve", "--port", "0", "--data", folder]
+    modules_path = folder / "modules"
+    command = [
+        sys.executable,
+        "-c",
+        PROGRAM,
+        modules_path,
+        "serve",
+        "--port",
+        "0",
+        "--data",
+        folder,
+    ]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("FRAGDEX_", "OTEL_"))}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    said = ""
+    output = ""
     try:
         for line in process.stdout:
-            said += line
-            if found := re.match(r"Serving (http://\S+)", line):
+            output += line
+            if match := re.match(r"Serving (http://\S+)", line):
                 break
         key_file = folder / "key"
-        if made := re.search(r"^ef_\S+$", said, re.MULTILINE):
-            key_file.write_text(made[0])
-        with client_of(found[1], key_file.read_text()) as client:
+        if key_match := re.search(r"^ef_\S+$", output, re.MULTILINE):
+            key_file.write_text(key_match[0])
+        with client_of(match[1], key_file.read_text()) as client:
             for call in calls:
                 call(client)
         process.terminate()
@@ -73,7 +83,7 @@ def served(folder: Path, *calls):
     finally:
         process.kill()
         process.communicate()
-    names = [name.split(".") for name in told.read_text().split()]
+    names = [name.split(".") for name in modules_path.read_text().split()]
     return {name[0] for name in names} | {".".join(name[:2]) for name in names}
 
 
@@ -83,8 +93,8 @@ def a_film_is_uploaded_and_asked_for(client):
     record = client.post(f"{API}/unprocessed_files", json=new).json()
     path = f"{API}/unprocessed_files/{record['id']}"
     assert client.post(f"{path}/upload", content=data).status_code == 201
-    made = client.post(f"{path}/process").json()
-    file = f"{API}/isobmff_files/{made['isobmff_file_id']}"
+    process = client.post(f"{path}/process").json()
+    file = f"{API}/isobmff_files/{process['isobmff_file_id']}"
     for url in (file, f"{file}/index", f"{file}/seek?time_ms=0", f"{API}/unprocessed_files"):
         assert client.get(url).status_code == 200, url
 
@@ -127,15 +137,15 @@ def test_what_draws_pages_waits_for_no_library_of_media_or_numbers():
         "parse_time('10')\n"
         "print(*{name.split('.')[0] for name in sys.modules})"
     )
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert set(told.stdout.split()) & {"numpy", "av", "PIL", "pydantic", "sqlalchemy"} == set()
-    assert "fragdex" in told.stdout
+    assert set(process.stdout.split()) & {"numpy", "av", "PIL", "pydantic", "sqlalchemy"} == set()
+    assert "fragdex" in process.stdout
 
 
 def test_nothing_of_a_route_or_a_model_is_made_when_the_service_is_imported():
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", DECLARED], capture_output=True, check=True, text=True
     )
-    assert told.stdout == "True\n"
+    assert process.stdout == "True\n"

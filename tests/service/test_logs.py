@@ -26,13 +26,13 @@ from fragdex.service.records.database import Database
     ],
 )
 def test_a_database_that_does_not_answer_is_named_with_the_driver_s_reason(url, parts):
-    with pytest.raises(Unavailable) as found, Database(url).read():
+    with pytest.raises(Unavailable) as error, Database(url).read():
         pass
-    text = explained(found.value)
+    text = explained(error.value)
     assert all(re.search(part, text) for part in parts), text
     assert "hidden" not in text
     # clients are told nothing of it
-    assert str(found.value) == "the database does not answer"
+    assert str(error.value) == "the database does not answer"
 
 
 @pytest.fixture
@@ -100,11 +100,11 @@ def test_the_job_engine_speaks_in_lines_of_the_service(caplog):
         logging.getLogger("dbos").error(text, exc_info=error)
     (record,) = caplog.records
     assert record.name == "fragdex.jobs"
-    said = SafeFormatter("%(message)s").format(record)
-    assert said.startswith("the job engine: Exception in queue: ")
-    assert "connection refused" in said
+    line = SafeFormatter("%(message)s").format(record)
+    assert line.startswith("the job engine: Exception in queue: ")
+    assert "connection refused" in line
     for raw in ("Traceback", "SELECT", "sqlalche.me", "\n"):
-        assert raw not in said
+        assert raw not in line
 
 
 def divide():
@@ -138,5 +138,5 @@ def test_a_line_of_json_is_one_line_whatever_strangers_send(text):
     line = JsonFormatter().format(record)
     assert line.isascii()
     assert line.isprintable()
-    found = json.loads(line)
-    assert found["message"] == found["target"] == text
+    fields = json.loads(line)
+    assert fields["message"] == fields["target"] == text

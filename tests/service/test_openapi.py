@@ -60,11 +60,11 @@ def md5(data):
 
 
 def uploaded(client, collection, new, data):
-    made = client.post(f"{API}/{collection}", json=new)
-    assert made.status_code == 201, made.text
-    place = f"{API}/{collection}/{made.json()['id']}/upload"
+    answer = client.post(f"{API}/{collection}", json=new)
+    assert answer.status_code == 201, answer.text
+    place = f"{API}/{collection}/{answer.json()['id']}/upload"
     assert client.post(place, content=data).status_code == 201
-    return made.json()["id"]
+    return answer.json()["id"]
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +132,9 @@ def wrong_events(text):
     schemas = {"components": {"schemas": SCHEMAS}}
     event = jsonschema.Draft202012Validator({"$ref": "#/components/schemas/Event", **schemas})
     for frame in filter(None, text.decode("ascii").split("\n\n")):
-        found = dict(line.split(": ", 1) for line in frame.splitlines())
-        told = {"id": found["id"], "event": found["event"], "data": json.loads(found["data"])}
-        yield from (error.message for error in event.iter_errors(told))
+        fields = dict(line.split(": ", 1) for line in frame.splitlines())
+        message = {"id": fields["id"], "event": fields["event"], "data": json.loads(fields["data"])}
+        yield from (error.message for error in event.iter_errors(message))
 
 
 def family(operation):
@@ -176,9 +176,9 @@ def tried(operations, mode, records, session):
             else:
                 case.validate_response(answer, checks=CHECKS)
         except (checks.FailureGroup, requests.RequestException) as error:
-            told = getattr(error, "exceptions", [error])
+            errors = getattr(error, "exceptions", [error])
             wrong.append(
-                f"{operation.label}: {case.as_curl_command()}: {'; '.join(map(str, told))}"
+                f"{operation.label}: {case.as_curl_command()}: {'; '.join(map(str, errors))}"
             )
 
     try:
@@ -198,8 +198,8 @@ def test_every_answer_is_documented_and_none_is_a_fault(server, records, mode):
     session.trust_env = False
     session.headers["Authorization"] = f"Bearer {server.key}"
     wrong, count, alike = [], 0, {}
-    for found in schema.get_all_operations():
-        alike.setdefault(taken(found.ok()), []).append(found.ok())
+    for operation in schema.get_all_operations():
+        alike.setdefault(taken(operation.ok()), []).append(operation.ok())
     assert 100 < len(alike) < sum(map(len, alike.values()))
     waiting = list(alike.values())
     while waiting:

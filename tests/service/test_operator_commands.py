@@ -29,8 +29,8 @@ def test_a_wrong_folder_is_said_and_stays_as_it_was(words, tmp_path, capfd):
     assert main([*words, "--data", str(tmp_path / "typed-wrong")]) == 2
     there.mkdir()
     assert main([*words, "--data", str(there)]) == 2
-    told = capfd.readouterr().err
-    assert told.count("there is no service in the database sqlite:///") == 2
+    errors = capfd.readouterr().err
+    assert errors.count("there is no service in the database sqlite:///") == 2
     assert list(tmp_path.rglob("*")) == [there]
 
 
@@ -42,9 +42,9 @@ def test_a_database_without_tables_is_no_service(tmp_path, new_postgres, capfd):
 def test_a_service_without_keys_says_so(tmp_path, capfd):
     assert main(["db", "upgrade", "--data", str(tmp_path)]) == 0
     assert main(["key", "list", "--data", str(tmp_path)]) == 0
-    told = capfd.readouterr()
-    assert told.out == ""
-    assert "there are no keys; make one with fragdex key create" in told.err
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert "there are no keys; make one with fragdex key create" in output.err
     assert main(["key", "list", "--json", "--data", str(tmp_path)]) == 0
     assert capfd.readouterr() == ("", "")
 

@@ -51,8 +51,8 @@ def calls(path):
 
 def test_whoever_parses_is_known():
     files = [path for room in ROOMS for path in (HOME / room).rglob("*.py")]
-    found = {str(path.relative_to(HOME)) for path in files if any(calls(path))}
-    assert found == set(WHERE)
+    paths = {str(path.relative_to(HOME)) for path in files if any(calls(path))}
+    assert paths == set(WHERE)
 
 
 LARGE = (8 + IN_THREAD).to_bytes(4, "big") + b"free" + bytes(IN_THREAD)
@@ -70,9 +70,9 @@ def stored(context):  # noqa: F811
 
 @pytest.mark.parametrize("data", FILMS.values(), ids=FILMS)
 def test_an_exact_index_is_that_of_the_library(stored, data):
-    found, wanted = exact_index(*stored(data)), fragdex.index(data, exact=True)
-    assert found.exact
-    for ours, theirs in zip(found.tracks, wanted.tracks, strict=True):
+    index, wanted = exact_index(*stored(data)), fragdex.index(data, exact=True)
+    assert index.exact
+    for ours, theirs in zip(index.tracks, wanted.tracks, strict=True):
         assert ours.fragments.offset.tolist() == theirs.fragments.offset.tolist()
 
 
@@ -91,19 +91,19 @@ def test_a_copy_is_put_together_of_what_the_library_says(stored, tmp_path, data)
     pieces = Pieces(tmp_path / PLACES, tmp_path / MADE)
     into = {PLACES: pieces.places, MADE: pieces.made}
     run_isolated(*stored(data), pieces_of_copy, into, cues=cues, language=None)
-    made, copy = pieces.made.open("rb"), b""
+    file, copy = pieces.made.open("rb"), b""
     for start, stop in pieces:
-        copy += made.read(stop - start) if start < 0 else data[start:stop]
+        copy += file.read(stop - start) if start < 0 else data[start:stop]
     assert copy == b"".join(
         piece if isinstance(piece, bytes) else data[piece.start : piece.stop] for piece in wanted
     )
-    made.close()
+    file.close()
 
 
 def test_files_of_a_child_stay_in_the_folder_that_takes_them(tmp_path, monkeypatch, pytestconfig):
     """A child that was taken over names no file of ours."""
     monkeypatch.setenv("PYTHONPATH", str(pytestconfig.rootpath / "tests/sandbox"))
     do = SimpleNamespace(__module__="inside", __name__="files_elsewhere")
-    made = run_in_child(lambda: fragdex.open_source(b"film"), 4, do, taken=tmp_path)
-    assert [(tmp_path / name).resolve() for name in made["files"]] == [tmp_path / "made"]
+    answer = run_in_child(lambda: fragdex.open_source(b"film"), 4, do, taken=tmp_path)
+    assert [(tmp_path / name).resolve() for name in answer["files"]] == [tmp_path / "made"]
     assert (tmp_path / "made").read_bytes() == b"film"

@@ -185,9 +185,9 @@ def test_a_client_that_is_cut_off_goes_on_later(server, published, made):
 
 def test_md5_look_ups_are_dashed(published):
     data, path = unprocessed_file(published)
-    found = published.http.get(f"/unprocessed_files/md5/{dashed(data)}").json()
-    assert found["md5"] == dashed(data)
-    assert path == f"/unprocessed_files/{found['id']}/upload"
+    record = published.http.get(f"/unprocessed_files/md5/{dashed(data)}").json()
+    assert record["md5"] == dashed(data)
+    assert path == f"/unprocessed_files/{record['id']}/upload"
     unknown = published.http.get(f"/unprocessed_files/md5/{uuid.uuid4()}")
     assert unknown.status_code == 404
     assert published.http.get(f"/isobmff_files/md5/{uuid.uuid4()}").status_code == 404

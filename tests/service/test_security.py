@@ -8,11 +8,11 @@ URL = {"url": f"{API}/files"}
 
 
 def test_forwarded_fields_of_strangers_are_not_believed(tmp_path):
-    told = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9"}
+    headers = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9"}
     for believed, scheme in (("127.0.0.1", "https"), ("203.0.113.1", "http"), ("", "http")):
         folder = tmp_path / f"by-{believed}"
         with serving(folder, forwarded_allow_ips=believed) as served:
-            answer = served.client.post(f"{API}/url-token", json=URL, headers=told)
+            answer = served.client.post(f"{API}/url-token", json=URL, headers=headers)
             token = answer.json()["token"]
             claims = jwt.decode(token, options={"verify_signature": False})
             assert claims["origin"].startswith(f"{scheme}://"), believed
@@ -20,7 +20,7 @@ def test_forwarded_fields_of_strangers_are_not_believed(tmp_path):
             with client_of(served.url, token) as client:
                 plain, claimed = (
                     client.get(f"{API}/files"),
-                    client.get(f"{API}/files", headers=told),
+                    client.get(f"{API}/files", headers=headers),
                 )
             expected = (403, 200) if scheme == "https" else (200, 200)
             assert (plain.status_code, claimed.status_code) == expected

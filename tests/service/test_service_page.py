@@ -38,8 +38,8 @@ def started(tmp_path):
         try:
             for line in process.stdout:
                 key = line.strip() if line.startswith("ef_") else key
-                if found := re.match(r"Serving (http://\S+)", line):
-                    yield found[1], key
+                if match := re.match(r"Serving (http://\S+)", line):
+                    yield match[1], key
                     break
             else:
                 pytest.fail(log.read_text())
@@ -61,7 +61,7 @@ def followed(started, tmp_path):
         blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
         script = "\n".join(block for block in blocks if only in block)
         assert change[0] in script
-        told = subprocess.run(
+        process = subprocess.run(
             ["sh", "-eu", "-c", script.replace(*change)],
             cwd=tmp_path,
             env=os.environ
@@ -73,8 +73,8 @@ def followed(started, tmp_path):
             timeout=120,
             check=False,
         )
-        assert told.returncode == 0, told.stdout + told.stderr
-        return told.stdout
+        assert process.returncode == 0, process.stdout + process.stderr
+        return process.stdout
 
     return follow
 
@@ -83,11 +83,11 @@ def followed(started, tmp_path):
 @pytest.mark.true_start
 def test_the_page_of_the_service_works_with_curl_alone(followed, tmp_path):
     pytest.importorskip("PIL.Image").new("RGB", (64, 48)).save(tmp_path / "photo.png")
-    told = followed(PAGE, change=CHUNK)
-    assert "event: complete" in told
-    assert "#EXTM3U" in told
-    assert "206\n" in told
-    assert '"status":"ready"' in told
+    output = followed(PAGE, change=CHUNK)
+    assert "event: complete" in output
+    assert "#EXTM3U" in output
+    assert "206\n" in output
+    assert '"status":"ready"' in output
     assert (tmp_path / "copy.png").read_bytes() == (tmp_path / "photo.png").read_bytes()
     # what was cut out by ranges plays the moment that was sought
     [moment] = fragdex.index(tmp_path / "moment.mp4").tracks
@@ -98,18 +98,18 @@ def test_the_page_of_the_service_works_with_curl_alone(followed, tmp_path):
 @pytest.mark.slow
 @pytest.mark.true_start
 def test_the_readme_works_with_curl_alone(followed, tmp_path):
-    told = followed(ROOT / "README.md", only="call()")
-    assert '"status":"ready"' in told
-    assert '"segments":' in told
-    assert '"time_ms":' in told
+    output = followed(ROOT / "README.md", only="call()")
+    assert '"status":"ready"' in output
+    assert '"segments":' in output
+    assert '"time_ms":' in output
     assert (tmp_path / "part").stat().st_size == 1000
 
 
 @pytest.mark.slow
 @pytest.mark.true_start
 def test_the_tutorial_of_the_service_works(followed, tmp_path):
-    told = followed(TUTORIAL)
-    assert "#EXTM3U" in told
-    assert '"time_ms":' in told
+    output = followed(TUTORIAL)
+    assert "#EXTM3U" in output
+    assert '"time_ms":' in output
     assert fragdex.index(tmp_path / "clip.mp4").tracks
     assert (tmp_path / "still.jpg").read_bytes().startswith(b"\xff\xd8")

@@ -163,13 +163,13 @@ class Ours:
 
     def operations(self):
         """(method, path, operation) of all below /api/v1, those that delete at the end."""
-        found = [
+        operations = [
             (method, path, operation)
             for path, item in self.document["paths"].items()
             if path.startswith(API)
             for method, operation in item.items()
         ]
-        return sorted(found, key=lambda one: one[0] == "delete" or one[1].endswith("/delete"))
+        return sorted(operations, key=lambda one: one[0] == "delete" or one[1].endswith("/delete"))
 
     def parameters(self, path):
         """Path parameters of our records; a new path needs its records above."""
@@ -255,8 +255,8 @@ def test_a_key_that_may_only_read_changes_nothing(ours):
                 continue
             for values in ours.parameters(path) if "{" in path else [{}]:
                 answer = reader.request(**ours.request(method, path, operation, values))
-                told = f"{method} {path}: {answer.text}"
-                assert (answer.status_code == 403) is (needed != keys.READ), told
+                message = f"{method} {path}: {answer.text}"
+                assert (answer.status_code == 403) is (needed != keys.READ), message
                 if method != "head" and answer.status_code == 403:
                     assert answer.json()["scope"] == needed
 

@@ -30,9 +30,9 @@ class Kept:
         self.traces = Traces(provider)
 
     def spans(self):
-        found = self.exporter.get_finished_spans()
+        spans = self.exporter.get_finished_spans()
         self.exporter.clear()
-        return found
+        return spans
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +109,8 @@ def test_a_span_below_another_is_its_child_and_the_log_names_both(kept):
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(SafeFormatter("%(message)s"))
-    with inner_span("nothing is above it") as made:
-        assert made is None
+    with inner_span("nothing is above it") as span:
+        assert span is None
         assert trace_context() == {}
     with kept.traces.span("outer", parent={"traceparent": PARENT}), inner_span("inner"):
         fields = trace_context()

@@ -39,9 +39,9 @@ def working(folder, *flags):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FRAGDEX_")}
     child = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True, env=environment)
     try:
-        found = re.match(r"Serving (http://\S+) ", child.stdout.readline())
-        assert found
-        url = found[1]
+        match = re.match(r"Serving (http://\S+) ", child.stdout.readline())
+        assert match
+        url = match[1]
         with (
             client_of(url, key) as client,
             client_of(url, other) as stranger,
