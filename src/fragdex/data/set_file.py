@@ -119,13 +119,13 @@ class SetFile:
         try:
             self._footer = _Footer(self._file)
             self.ends = array("q", accumulate(self._footer.rows))
-            found = self._opened(self._footer.with_groups(b"", 0, 0)).schema_arrow
+            stored_schema = self._opened(self._footer.with_groups(b"", 0, 0)).schema_arrow
         # ValueError: a name in the schema that is no UTF-8.
         except (pa.ArrowException, OSError, OverflowError, ValueError, DamagedIndex) as error:
             self._file.close()
             raise DamagedIndex(f"{path} is no Parquet file: {error}") from error
-        version = (found.metadata or {}).get(b"fragdex.set")
-        if version != str(VERSION).encode() or not found.equals(wanted):
+        version = (stored_schema.metadata or {}).get(b"fragdex.set")
+        if version != str(VERSION).encode() or not stored_schema.equals(wanted):
             self._file.close()
             raise DamagedIndex(
                 f"{path} is not a set of videos that this version can read",
@@ -213,26 +213,26 @@ class GroupWriter:
         """
         return self.again(_written(table))
 
-    def again(self, made: bytes) -> bytes:
+    def again(self, file: bytes) -> bytes:
         """The bytes of the row groups of another file of a set, which follow; nothing is unpacked.
 
         Args:
-            made: the whole file.
+            file: the whole file.
 
         >>> import io
         >>> writer = GroupWriter(io.BytesIO())
-        >>> made = b"".join([writer.group(schema().empty_table()), *writer.end()])
-        >>> len(GroupWriter(io.BytesIO()).again(made)) < len(made)
+        >>> file = b"".join([writer.group(schema().empty_table()), *writer.end()])
+        >>> len(GroupWriter(io.BytesIO()).again(file)) < len(file)
         True
         """
-        footer = _footer_of(made)
+        footer = _footer_of(file)
         begin = len(_MAGIC) if self._place else 0  # of those of each file, the whole has the first
         for place, end in pairwise(footer.places):
-            described, _ = _moved(made[place:end], 0, (), self._place - begin, self._groups)
+            described, _ = _moved(file[place:end], 0, (), self._place - begin, self._groups)
             self._described.write(described)
             self._groups += 1
         self._rows += sum(footer.rows)
-        data = made[begin : footer.start]
+        data = file[begin : footer.start]
         self._place += len(data)
         return data
 
@@ -397,36 +397,36 @@ _ORDINAL: Final = (7,)
 
 def _moved(data: bytes, at: int, path: tuple[int, ...], by: int, ordinal: int) -> tuple[bytes, int]:
     """A RowGroup, or what lies at a path in it, moved by so many bytes; where it ends in `data`."""
-    made, number = bytearray(), 0
+    copy, number = bytearray(), 0
     while (head := data[at]) != 0:
         kind, field, at = head & 15, at, at + 1
         number += head >> 4
         here = (*path, number)
         if here in _PLACES and kind == _I64:
             value, at = _number(data, at)
-            made.append(head)
-            made += _varint(value + (by << 1) if value else 0)
+            copy.append(head)
+            copy += _varint(value + (by << 1) if value else 0)
         elif here == _ORDINAL and kind == _I16:
             _, at = _number(data, at)
             if ordinal < 1 << 15:  # it has 16 bits, and is the last field
-                made.append(head)
-                made += _varint(ordinal << 1)
+                copy.append(head)
+                copy += _varint(ordinal << 1)
         elif here == (1,) and kind == _LIST:
             count, _, begin = _list(data, at)
-            made += data[field:begin]
+            copy += data[field:begin]
             at = begin
             for _ in range(count):
                 chunk, at = _moved(data, at, here, by, ordinal)
-                made += chunk
+                copy += chunk
         elif here == (1, 3) and kind == _STRUCT:
             described, at = _moved(data, at, here, by, ordinal)
-            made.append(head)
-            made += described
+            copy.append(head)
+            copy += described
         else:
             at = _skip(data, at, kind, 0)
-            made += data[field:at]
-    made.append(0)
-    return bytes(made), at + 1
+            copy += data[field:at]
+    copy.append(0)
+    return bytes(copy), at + 1
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

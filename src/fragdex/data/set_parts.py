@@ -311,7 +311,7 @@ class SetParts:
             group = bisect_right(file.ends, row)
             table, sizes = self._unpacked.get_or_make(
                 (number, group), _UNPACKED, partial(_group, file, group),
-                weight=lambda made: made[0].nbytes,
+                weight=lambda unpacked: unpacked[0].nbytes,
             )  # fmt: skip
             place = row - (file.ends[group - 1] if group else 0)
             yield table, place, int(sizes[place])

@@ -165,9 +165,9 @@ class VideoSet(Sequence[Video]):
             has[has] = _int64(tracks, "frames") > 0
             has &= ~table["error"].is_valid().to_numpy()
             rows.append(np.flatnonzero(has) + first)
-        found = np.concatenate([np.zeros(0, np.int64), *rows])
+        row_numbers = np.concatenate([np.zeros(0, np.int64), *rows])
         count = self._file.ends[-1] if self._file.ends else 0
-        return range(count) if len(found) == count else _small(found)
+        return range(count) if len(row_numbers) == count else _small(row_numbers)
 
     @property
     def broken(self) -> dict[str, str]:

@@ -190,14 +190,14 @@ def _obus(data: bytes) -> list[tuple[int, int, int]]:
 
 def _sequence_in(data: bytes) -> av1.Sequence | None:
     """The last sequence header of a temporal unit."""
-    found = None
+    sequence = None
     try:
         for kind, begin, stop in _obus(data):
             if kind == av1.SEQUENCE:
-                found = av1.sequence_of(data[begin:stop])
+                sequence = av1.sequence_of(data[begin:stop])
     except (Missing, IndexError):
         return None
-    return found
+    return sequence
 
 
 def _refreshes_nothing(head: bytes, sequence: av1.Sequence) -> bool:

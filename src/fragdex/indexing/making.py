@@ -99,16 +99,16 @@ def _hashing(source: Source) -> AbstractContextManager[Callable[[], Digest] | No
     return md5_beside(source)
 
 
-def _add_digests(made: Index, source: Source, *, md5: bool) -> None:
+def _add_digests(index: Index, source: Source, *, md5: bool) -> None:
     """Where pieces end is known when the index is made: both digests are made after it."""
     from fragdex.digest import Md5
     from fragdex.indexing.piece_digests import digest_pieces, edges_of
 
-    size = source.size if source.size is not None else made.file.size or 0
+    size = source.size if source.size is not None else index.file.size or 0
     running = Md5() if md5 else None
-    made.digests = digest_pieces(source, edges_of(made, size), running)
+    index.digests = digest_pieces(source, edges_of(index, size), running)
     if running is not None:
-        made.file = replace(made.file, md5=running.digest())
+        index.file = replace(index.file, md5=running.digest())
 
 
 def index_source(

@@ -228,10 +228,10 @@ class Av1(Syntax):
             self._coming = hint if hint >= 0 else None
         return Found(at, sync, head=(hint,))
 
-    def study(self, window: Window, at: int, found: Found) -> None:
+    def study(self, window: Window, at: int, sample: Found) -> None:
         """Which frames there are, and how their places in the order of output continue."""
-        self._is_even = self._is_even and self._is_next(found)
-        while at < found.stop and (obu := _obu(window, at, found.stop)) is not None:
+        self._is_even = self._is_even and self._is_next(sample)
+        while at < sample.stop and (obu := _obu(window, at, sample.stop)) is not None:
             head = window.take(obu.begin, min(obu.stop - obu.begin, HEAD_BYTES))
             if obu.kind in (HEADER, FRAME) and (frame := self._frame(head)) is not None:
                 self._kinds.add(_kind_of(head))
@@ -239,27 +239,27 @@ class Av1(Syntax):
                     self._far = max(self._far, self._ahead(frame.hint))
             at = obu.stop
 
-    def _is_next(self, found: Found) -> bool:
-        hint = found.head[0] if found.head is not None else -1
-        if hint < 0 or found.sync or self._shown is None or self.sequence is None:
+    def _is_next(self, sample: Found) -> bool:
+        hint = sample.head[0] if sample.head is not None else -1
+        if hint < 0 or sample.sync or self._shown is None or self.sequence is None:
             return True
         return hint == self._shown + 1 & (1 << self.sequence.order_bits) - 1
 
-    def may_follow(self, found: Found) -> bool:
+    def may_follow(self, sample: Found) -> bool:
         """Whether it has the next place in the order of output, where a good file leaves none."""
-        return not self._is_even or self._is_next(found)
+        return not self._is_even or self._is_next(sample)
 
-    def accept(self, found: Found) -> Found:
+    def accept(self, sample: Found) -> Found:
         """Count the pictures that are shown."""
-        assert found.head is not None
-        hint = found.head[0]
-        if found.sync:
+        assert sample.head is not None
+        hint = sample.head[0]
+        if sample.sync:
             self._coming = None
         if hint >= 0 or self._shown is not None:
             self._shown = hint if hint >= 0 else (self._shown or 0) + 1
-        return found._replace(head=None)
+        return sample._replace(head=None)
 
-    def is_whole(self, window: Window, at: int, found: Found) -> bool:
+    def is_whole(self, window: Window, at: int, sample: Found) -> bool:
         """Whether it begins with what only begins samples: hidden frames may be before others."""
         head = window.take(at, 1)
         return bool(head) and head[0] >> 3 & 15 in (SEQUENCE, DELIMITER)

@@ -279,10 +279,10 @@ class Avc(NalUnits):
         head = (owner, frame, referred, low, delta, int(idr))
         return Slice(not first, picture, idr, idr, head, field)
 
-    def accept(self, found: Found) -> Found:
+    def accept(self, sample: Found) -> Found:
         """With its picture order count (8.2.1)."""
-        assert found.head is not None
-        owner, frame, referred, low, delta, idr = found.head
+        assert sample.head is not None
+        owner, frame, referred, low, delta, idr = sample.head
         sps: Sps = self.sets[SPS, owner]
         if sps.order_type == 0:
             high, before = (0, 0) if idr else self._before
@@ -293,21 +293,21 @@ class Avc(NalUnits):
                 high -= wrap
             if referred:
                 self._before = (high, low)
-            return found._replace(order=min(high + low, high + low + delta), head=None)
+            return sample._replace(order=min(high + low, high + low + delta), head=None)
         offset, last = (0, 0) if idr else self._frames
         if frame < last:
             offset += 1 << sps.frame_num_bits
         self._frames = (offset, frame)
         number = offset + frame
         if sps.order_type == 2:
-            return found._replace(order=2 * number - (not referred), head=None)
+            return sample._replace(order=2 * number - (not referred), head=None)
         others, *cycle = sps.cycle
         count = number - (not referred and number > 0) if cycle else 0
         order = delta + (0 if referred else others)
         if count > 0:
             whole, part = divmod(count - 1, len(cycle))
             order += whole * sum(cycle) + sum(cycle[: part + 1])
-        return found._replace(order=max(-_MOST_POC, min(order, _MOST_POC)), head=None)
+        return sample._replace(order=max(-_MOST_POC, min(order, _MOST_POC)), head=None)
 
     def lent(self) -> Lent | None:
         """As `Syntax.lent`."""

@@ -162,18 +162,18 @@ class Flac(Syntax):
 
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The frame that begins here: the one that ends at `stop`, or the shortest."""
-        found = self.finds(window, at, stop)
-        return next((one for one in found if one.stop == stop), found[0] if found else None)
+        frames = self.finds(window, at, stop)
+        return next((one for one in frames if one.stop == stop), frames[0] if frames else None)
 
-    def may_follow(self, found: Found) -> bool:
+    def may_follow(self, sample: Found) -> bool:
         """Whether it has the next number."""
-        return self._next is None or found.head is None or found.head[0] == self._next
+        return self._next is None or sample.head is None or sample.head[0] == self._next
 
-    def accept(self, found: Found) -> Found:
+    def accept(self, sample: Found) -> Found:
         """Count the frames."""
-        if found.head is not None:
-            self._next = found.head[1]
-        return found._replace(head=None)
+        if sample.head is not None:
+            self._next = sample.head[1]
+        return sample._replace(head=None)
 
     def interrupted(self) -> None:
         """The next frame may be any."""

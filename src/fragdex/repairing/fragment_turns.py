@@ -84,15 +84,15 @@ def turns_of(patterns: Sequence[Pattern], source: Source) -> list[Turns | None]:
         order is None or _rises(source, pattern.track.fragments, order)
         for pattern, order in zip(patterns, orders, strict=True)
     )
-    found: list[Turns | None] = []
+    turns: list[Turns | None] = []
     for one, order in zip(times, orders, strict=True):
         if one is None or order is None:
-            found.append(None)
+            turns.append(None)
             continue
         numbers = np.arange(len(order))
         rows = order if is_joined else numbers
-        found.append(Turns(rows, _later(one, rows), int(np.count_nonzero(rows != numbers))))
-    return found
+        turns.append(Turns(rows, _later(one, rows), int(np.count_nonzero(rows != numbers))))
+    return turns
 
 
 def _times_of(pattern: Pattern) -> _Times | None:

@@ -215,12 +215,12 @@ class NalUnits(Syntax):
             at += self.length_size + size
         return -1, tuple(places)
 
-    def study(self, window: Window, at: int, found: Found) -> None:
+    def study(self, window: Window, at: int, sample: Found) -> None:
         """Which units stand in front of pictures."""
         slice, lead = self._lead(window, at)
         self._leads.setdefault(slice, set()).add(lead)
 
-    def is_whole(self, window: Window, at: int, found: Found) -> bool:
+    def is_whole(self, window: Window, at: int, sample: Found) -> bool:
         """Whether the units in front of the picture are all that a good file has there."""
         slice, lead = self._lead(window, at)
         known = self._leads.get(slice, set())
@@ -297,10 +297,10 @@ class OrderedByLsb(NalUnits):
         super().__init__(length_size)
         self._before = (0, 0)
 
-    def accept(self, found: Found) -> Found:
+    def accept(self, sample: Found) -> Found:
         """With its picture order count (8.3.1)."""
-        assert found.head is not None
-        owner, low, counts, fresh = found.head
+        assert sample.head is not None
+        owner, low, counts, fresh = sample.head
         wrap = 1 << self.sets[self.sequence_set, owner].order_bits
         high, before = self._before
         if fresh:
@@ -311,7 +311,7 @@ class OrderedByLsb(NalUnits):
             high -= wrap
         if counts:
             self._before = (high, low)
-        return found._replace(order=high + low, head=None)
+        return sample._replace(order=high + low, head=None)
 
     def resume(self, state: tuple[int, int], spent: int) -> None:
         """As `Syntax.resume`."""

@@ -428,7 +428,7 @@ def items(data: bytes) -> list[Item] | None:
     >>> items(b"TICKL\x04\x00\x01\x00\x00\x00\x07")
     [Item(key=b'TICK', kind=b'L', data=b'\x00\x00\x00\x07')]
     """
-    found, at = [], 0
+    entries, at = [], 0
     while at < len(data):
         head = data[at : at + 8]
         if len(head) < 8 or not head[:4].isalnum():
@@ -436,9 +436,9 @@ def items(data: bytes) -> list[Item] | None:
         size = head[5] * int.from_bytes(head[6:], "big")
         if at + 8 + size > len(data):
             return None
-        found.append(Item(head[:4], head[4:5], data[at + 8 : at + 8 + size]))
+        entries.append(Item(head[:4], head[4:5], data[at + 8 : at + 8 + size]))
         at += 8 + size + -size % 4
-    return found
+    return entries
 
 
 class Gpmf(Syntax):

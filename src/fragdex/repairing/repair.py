@@ -522,12 +522,12 @@ def _by_stream(
     pictures, payloads, *sound = lanes
     unknown = sum(one.stop - one.start for one in lost if not one.lasts)
     given = [] if rate is None else [Rate(rate, "the arguments")]
-    said = rates_in(source, stream, lanes, lost)
-    taken, findings = decided([*given, *said], is_given=bool(given))
-    found, kind = stream.sound, None
-    if found is not None and len(pictures.offset):
+    rates = rates_in(source, stream, lanes, lost)
+    taken, findings = decided([*given, *rates], is_given=bool(given))
+    sound_codec, kind = stream.sound, None
+    if sound_codec is not None and len(pictures.offset):
         pace = taken * len(sound[0].offset) / len(pictures.offset)
-        kind = (found.index_at(pace), found.configuration)
+        kind = (sound_codec.index_at(pace), sound_codec.configuration)
         findings.append(
             f"no good file says what the sound is: AAC at {RATES[kind[0]]:,} Hz fits its frames"
         )

@@ -224,14 +224,14 @@ def rates_in(
         ByteRange.of(at, size) for at, size in zip(payloads.offset, payloads.size, strict=True)
     )
     holes = sorted(one.start for one in lost if one.lasts)
-    said = [
+    rates = [
         rate_in(stream.pictures),
         rate_of_timestamps(source, stream.pictures, pictures),
         *rates_of(moments_in(source, parts), offsets, holes),
     ]
     if stream.sound is not None:
-        said.append(_rate_of_sound(stream.sound, sound[0], offsets))
-    return [one for one in said if one is not None]
+        rates.append(_rate_of_sound(stream.sound, sound[0], offsets))
+    return [one for one in rates if one is not None]
 
 
 def rate_of_timestamps(source: Source, syntax: NalUnits, lane: Lane) -> Rate | None:

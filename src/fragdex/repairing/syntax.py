@@ -324,22 +324,22 @@ class Syntax(ABC):
 
     def finds(self, window: Window, at: int, stop: int) -> list[Found]:
         """The samples that may begin at `at`: several where it is not clear which end is right."""
-        found = self.find(window, at, stop)
-        return [] if found is None else [found]
+        sample = self.find(window, at, stop)
+        return [] if sample is None else [sample]
 
-    def may_follow(self, found: Found) -> bool:
+    def may_follow(self, sample: Found) -> bool:
         """Whether a sample may come right after the last one that was accepted."""
         return True
 
-    def accept(self, found: Found) -> Found:
+    def accept(self, sample: Found) -> Found:
         """A sample of the file, in its turn: with its place in the order of pictures."""
-        return found
+        return sample
 
-    def is_whole(self, window: Window, at: int, found: Found) -> bool:
+    def is_whole(self, window: Window, at: int, sample: Found) -> bool:
         """Whether a sample that was found after a loss cannot have begun before it."""
         return False
 
-    def study(self, window: Window, at: int, found: Found) -> None:
+    def study(self, window: Window, at: int, sample: Found) -> None:
         """Learn from a sample of a good file."""
         return  # most codecs have nothing to learn
 

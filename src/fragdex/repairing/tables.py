@@ -165,12 +165,14 @@ def other_shifts(
                     break
                 # one more: the halves of a sample in which a file was cut are no sample
                 rows = [samples.rows(slice(row + more, None)) for more in (0, 1)]
-                found = (
+                candidates = (
                     shift_to(part, syntax, window, start)
                     for part in rows
                     for start in starts[:MOST_PARTS]
                 )
-                new = next((one for one in found if one is not None and one not in shifts), None)
+                new = next(
+                    (one for one in candidates if one is not None and one not in shifts), None
+                )
                 if new is None:
                     break
                 shifts.append(new)
@@ -289,13 +291,13 @@ class _Track:
         used = np.full(len(samples), -1, np.int64)
         for row in np.flatnonzero(samples.size > 0).tolist():
             at, size = int(samples.offset[row]), int(samples.size[row])
-            found = moves.find(syntax, self._window, at, size, self._last)
-            if found is None:
+            match = moves.find(syntax, self._window, at, size, self._last)
+            if match is None:
                 first = int(offset[row])
                 if first >= 0 and first + size <= self._window.stop:
                     self.lost.append(Lost(first, first + size, "not what the tables say"))
                 continue
-            self._last, sample = found
+            self._last, sample = match
             used[row], offset[row] = self._last, at + moves.shifts[self._last]
             if sample.sync != sync[row]:
                 # pictures that others recover at may be marked: only the others are wrong

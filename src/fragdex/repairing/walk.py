@@ -65,14 +65,14 @@ class Lane:
     fresh: bytearray = field(default_factory=bytearray)
     breaks: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def add(self, at: int, found: Found) -> None:
+    def add(self, at: int, sample: Found) -> None:
         """Keep a sample."""
-        found = self.syntax.accept(found)
+        sample = self.syntax.accept(sample)
         self.offset.append(at)
-        self.size.append(found.stop - at)
-        self.order.append(found.order)
-        self.sync.append(found.sync)
-        self.fresh.append(found.fresh)
+        self.size.append(sample.stop - at)
+        self.order.append(sample.order)
+        self.sync.append(sample.sync)
+        self.fresh.append(sample.fresh)
 
     def extend(self, rows: Int64) -> None:
         """Keep samples that the C extension has found: offset, size, order, sync, fresh."""
@@ -181,8 +181,8 @@ class Walk:
         reached, _, rows, lost, states, base, self._unknown = compiled.walk_media(
             read, at, window.stop, window.cut, lanes, pace, self._unknown
         )
-        for (lane, _), found, (first, second, spent) in zip(lent, rows, states, strict=True):
-            lane.extend(np.frombuffer(found, np.int64).reshape(-1, 5))
+        for (lane, _), samples, (first, second, spent) in zip(lent, rows, states, strict=True):
+            lane.extend(np.frombuffer(samples, np.int64).reshape(-1, 5))
             lane.syntax.resume((first, second), spent)
         for number, start, end, count in np.frombuffer(lost, np.int64).reshape(-1, 4).tolist():
             assert self._loose is not None
@@ -197,19 +197,19 @@ class Walk:
     def _step(self, at: int) -> int | None:
         """Keep what begins here; where it ends, or None: nothing was kept."""
         options = [
-            (lane, found)
-            for lane, found in self._options(at)
-            if lane.syntax.may_follow(found) and self._goes_on(found.stop, lane)
+            (lane, sample)
+            for lane, sample in self._options(at)
+            if lane.syntax.may_follow(sample) and self._goes_on(sample.stop, lane)
         ]
         if len(options) > 1:
             steps = [MOST_STEPS]
             options = [o for o in options if self._chain(o[1].stop, 2 * DEPTH, steps)] or options
         if options:
-            lane, found = options[0]
-            lane.add(at, found)
+            lane, sample = options[0]
+            lane.add(at, sample)
             if lane.syntax.remembers:
                 self._known.clear()
-            return found.stop
+            return sample.stop
         if self._loose is None:
             return None
         return self._pass_loose(at, self._loose)
@@ -222,7 +222,7 @@ class Walk:
         left = FEW * MOST_STEPS
         for stop in self._gaps(at, syntax):
             following = self._options(stop)
-            if following and not any(o.syntax.may_follow(found) for o, found in following):
+            if following and not any(o.syntax.may_follow(sample) for o, sample in following):
                 continue
             steps = [min(MOST_STEPS, left)]
             goes_on = self._chain(stop, DEPTH, steps, framed=True)
@@ -255,8 +255,8 @@ class Walk:
     def _begins(self, options: list[tuple[Lane, Found]], at: int) -> bool:
         """Whether what is found here cannot be the end of a sample."""
         return all(
-            lane.syntax.is_whole(self._window, at, found)
-            for lane, found in options
+            lane.syntax.is_whole(self._window, at, sample)
+            for lane, sample in options
             if lane.syntax.ends_alike
         )
 
@@ -287,12 +287,12 @@ class Walk:
                 self._known.clear()
             stop = self._window.stop
             known = [
-                (lane, found)
+                (lane, sample)
                 for lane in self._framed
                 if at < stop
-                for found in lane.syntax.finds(self._window, at, stop)
-                if found.stop - at <= lane.syntax.most
-                if lane.syntax.holes or self._window.find(HOLE, at, found.stop) is None
+                for sample in lane.syntax.finds(self._window, at, stop)
+                if sample.stop - at <= lane.syntax.most
+                if lane.syntax.holes or self._window.find(HOLE, at, sample.stop) is None
             ]
             self._known[at] = known
         return known
@@ -377,9 +377,9 @@ class Walk:
     def _first_whole(self, at: int) -> int:
         """Where the first sample begins of which nothing can be in the lost bytes before it."""
         whole = [
-            found.stop
-            for lane, found in self._options(at)
-            if not lane.syntax.is_whole(self._window, at, found)
+            sample.stop
+            for lane, sample in self._options(at)
+            if not lane.syntax.is_whole(self._window, at, sample)
         ]
         return whole[0] if whole else at
 

@@ -171,14 +171,14 @@ def _timed(
     late = int((times - shown).max())
     columns["dts"], columns["cts"] = times, shown + late
     columns["duration"] = np.diff(times, append=high - low)
-    made: dict[int, bytes] = {}
+    encoded_samples: dict[int, bytes] = {}
     descriptions = np.ones(len(rows), np.int64)
     numbers = part.numbers[rows].copy()
     at = 0
     for copied, data, _ in pieces:
         if data is not None:
             stop = at + len(copied)
-            made |= dict(enumerate(data, at))
+            encoded_samples |= dict(enumerate(data, at))
             columns["size"][at:stop] = [len(one) for one in data]
             columns["sync"][at:stop] = [True, *[False] * (len(copied) - 1)]
             descriptions[at:stop] = 2 if two else 1
@@ -191,8 +191,8 @@ def _timed(
         samples=samples,
         numbers=numbers,
         edits=((0, late, Fraction(1)),),
-        made=made,
-        descriptions=descriptions if made else None,
+        made=encoded_samples,
+        descriptions=descriptions if encoded_samples else None,
     )
 
 
@@ -346,15 +346,15 @@ class _Film:
         if entry is None or self.family == "vp9":
             return self.trak, False
         name = self.configuration.type
-        made = entry.find(name)
-        if made is None:
+        configuration = entry.find(name)
+        if configuration is None:
             raise BuildError(f"the pictures at the cut have no {name}")
         if self.family != "avc":
             others = [child for child in self.entry if child.type not in (name, "btrt")]
-            second = self.entry.replace(children=[made, *others])
+            second = self.entry.replace(children=[configuration, *others])
             return _with_entries(self.trak, [self.entry, second]), True
         sets = {
-            name: [*self.configuration[name], *(u for u in made[name])]
+            name: [*self.configuration[name], *(u for u in configuration[name])]
             for name in ("sequenceParameterSets", "pictureParameterSets")
         }
         joined = _with_sets(self.configuration, sets)

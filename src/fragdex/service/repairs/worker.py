@@ -61,12 +61,12 @@ def _run(context: ServiceContext, job: Job) -> None:
         if blob is None:
             raise Unprocessable("the bytes of the file are not here")
         like = _good_file(context, row, blob, progress.check)
-        made = repaired(
+        repaired_file = repaired(
             context, blob.store_key, like,
             rate=row.wanted["rate"],
             progress=lambda part: progress(_FOUND_PART * part), check=progress.check,
         )  # fmt: skip
-        _keep(context, row, blob, made, progress)
+        _keep(context, row, blob, repaired_file, progress)
     except _Deleted:
         return
 
@@ -144,10 +144,14 @@ class _Progress:
 
 
 def _keep(
-    context: ServiceContext, row: Row[Any], blob: Blob, made: RepairedFile, progress: _Progress
+    context: ServiceContext,
+    row: Row[Any],
+    blob: Blob,
+    repaired_file: RepairedFile,
+    progress: _Progress,
 ) -> None:
     """Write the repaired file into the store, and make it visible."""
-    composition = _composition(blob, made)
+    composition = _composition(blob, repaired_file)
     md5, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
 
     def pieces(begin: float, end: float) -> Iterator[bytes]:
@@ -175,28 +179,28 @@ def _keep(
         context.store.write(key, pieces(_HASHED_PART, 1.0))
     own = Blob(md5.digest(), sha256.digest(), composition.size, key)
     with context.database.write() as connection:
-        _publish(context, connection, row, own, of, made)
+        _publish(context, connection, row, own, of, repaired_file)
 
 
-def _composition(blob: Blob, made: RepairedFile) -> Composition:
+def _composition(blob: Blob, repaired_file: RepairedFile) -> Composition:
     """The repaired file in terms of the broken one.
 
     Raises:
         Unprocessable: it has too many pieces, or a range is outside of the broken file.
     """
-    starts, sizes = made.starts, made.sizes
+    starts, sizes = repaired_file.starts, repaired_file.sizes
     inside = (starts >= 0) & (sizes > 0) & (sizes <= blob.byte_size)
     if not (inside & (starts <= blob.byte_size - sizes)).all():
         raise Unprocessable("the repaired file has bytes that the file does not have")
-    if starts.nbytes + sizes.nbytes + len(made.head) > MOST_RECORD_BYTES:
+    if starts.nbytes + sizes.nbytes + len(repaired_file.head) > MOST_RECORD_BYTES:
         raise Unprocessable(
             "the repaired file has too many pieces",
             advice="repair a copy of the file with: fragdex repair",
         )
     one = np.ones(1, np.int64)
     return Composition(
-        blob.store_key, blob.byte_size, made.head,
-        one * len(made.head), one * len(sizes), starts, sizes,
+        blob.store_key, blob.byte_size, repaired_file.head,
+        one * len(repaired_file.head), one * len(sizes), starts, sizes,
     )  # fmt: skip
 
 
@@ -206,7 +210,7 @@ def _publish(
     row: Row[Any],
     own: Blob,
     of: ComposedOf | None,
-    made: RepairedFile,
+    repaired_file: RepairedFile,
 ) -> None:
     """Make the repaired file visible, and have it processed; nothing where another run did."""
     query = sa.select(repairs, files.c.filename, files.c.expires_at).join(
@@ -245,7 +249,7 @@ def _publish(
         emit(context, connection, row.tenant_id, "file.uploaded", uploaded)
         file = connection.execute(sa.select(files).where(files.c.id == file_id)).one()
         start(context, connection, file, None)
-    done = {"completed_at": now, "progress": 1.0, "report": made.report}
+    done = {"completed_at": now, "progress": 1.0, "report": repaired_file.report}
     connection.execute(repairs.update().where(mine).values(**done, repaired_file_id=file_id))
 
 

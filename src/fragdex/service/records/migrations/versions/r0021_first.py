@@ -143,7 +143,7 @@ def _stored() -> None:
 
 
 def _files() -> None:
-    found = ["tenant_id id", "tenant_id md5", "expires_at"]
+    common_indexes = ["tenant_id id", "tenant_id md5", "expires_at"]
     _table(
         "files",
         _key(_ID, "id"),
@@ -160,7 +160,7 @@ def _files() -> None:
         _optional(sa.JSON(), "problem"),
         _created(),
         _ends(),
-        indexes=["tenant_id type id", *found],
+        indexes=["tenant_id type id", *common_indexes],
     )
     _table(
         "tus_uploads",
@@ -175,7 +175,7 @@ def _files() -> None:
         _created(),
         _optional(_INSTANT, "completed_at"),
         _needed(_INSTANT, "expires_at"),
-        indexes=found,
+        indexes=common_indexes,
     )
     isobmff_files = _table(
         "isobmff_files",
@@ -188,7 +188,7 @@ def _files() -> None:
         _optional(sa.Text(), "index_key", "index_json_key"),
         _created(),
         _optional(_INSTANT, "index_completed_at", "expires_at"),
-        indexes=found,
+        indexes=common_indexes,
     )
     column = isobmff_files.c
     unknown = column.sha256.is_(None)
