@@ -40,8 +40,8 @@ def test_it_agrees_with_marks_that_are_right(name: str) -> None:
     ends = samples.offset + samples.size
     for start, stop, sync in zip(samples.offset, ends, samples.sync, strict=True):
         sample = SampleBytes.of(data[int(start) : int(stop)])
-        found = access_of(sample, info.format, info.codec, info.nal_length_size)
-        assert bool(found) == bool(sync)
+        access = access_of(sample, info.format, info.codec, info.nal_length_size)
+        assert bool(access) == bool(sync)
 
 
 def unit(data: str, length: int = 4) -> bytes:
@@ -185,25 +185,27 @@ units = st.lists(
 )
 
 
-def begins_with_idr(found: list[tuple[int, bytes]]) -> bool:
-    return next((head & 31 for head, _ in found if head & 31 in SLICES), None) == 5
+def begins_with_idr(units: list[tuple[int, bytes]]) -> bool:
+    return next((head & 31 for head, _ in units if head & 31 in SLICES), None) == 5
 
 
 @given(units, st.integers(1, 4))
-def test_the_first_slice_decides(found: list[tuple[int, bytes]], size: int) -> None:
+def test_the_first_slice_decides(nal_units: list[tuple[int, bytes]], size: int) -> None:
     data = b"".join(
-        (len(body) + 1).to_bytes(size, "big") + bytes([head]) + body for head, body in found
+        (len(body) + 1).to_bytes(size, "big") + bytes([head]) + body for head, body in nal_units
     )
     closed = access_of(SampleBytes.of(data), "avc1", None, size) is CLOSED
-    assert closed == begins_with_idr(found)
+    assert closed == begins_with_idr(nal_units)
 
 
 @given(units, st.sampled_from([b"\0\0\1", b"\0\0\0\1"]))
-def test_the_first_slice_behind_start_codes(found: list[tuple[int, bytes]], code: bytes) -> None:
+def test_the_first_slice_behind_start_codes(
+    nal_units: list[tuple[int, bytes]], code: bytes
+) -> None:
     # a unit of no body at the very end is one that was cut
-    data = b"".join(code + bytes([head or 1]) + body + b"\1" for head, body in found)
+    data = b"".join(code + bytes([head or 1]) + body + b"\1" for head, body in nal_units)
     closed = access_of(SampleBytes.of(data), "avc1", None, 0) is CLOSED
-    assert closed == begins_with_idr([(head or 1, body) for head, body in found])
+    assert closed == begins_with_idr([(head or 1, body) for head, body in nal_units])
 
 
 FORMATS = ("avc1", "hvc1", "vvc1", "av01", "vp08", "vp09", "mp4v.20", "mp4v.61", "m2v1", "s263")

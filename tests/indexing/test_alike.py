@@ -59,14 +59,14 @@ def test_a_moov_is_read_alike_whatever_was_read_before(moov, changes, offset):
     data = bytes(data)
     true = outcome(data, offset, None)
     for _ in range(2):
-        found = outcome(data, offset, None, alike=ALIKE)
+        moov_box = outcome(data, offset, None, alike=ALIKE)
         if not isinstance(true, Box):
             event("refused")
-            assert found == true
+            assert moov_box == true
             continue
-        assert found == true
-        assert places(found) == places(true)
-        assert movie.read_movie(found, data) == movie.read_movie(true)
+        assert moov_box == true
+        assert places(moov_box) == places(true)
+        assert movie.read_movie(moov_box, data) == movie.read_movie(true)
 
 
 def test_what_is_remembered_of_a_file_does_not_hold_its_bytes():

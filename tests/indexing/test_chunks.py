@@ -39,13 +39,13 @@ def chunks(draw):
 
 def one_by_one(size, start, offset, first, count):
     """Each sample by itself, as 8.7.4 says it."""
-    found = []
+    places = []
     for sample in range(first, first + count):
         chunk = max(k for k in range(len(start)) if start[k] <= sample)
         each = size * (sample + 1) if len(size) == 1 else size
         place = offset[chunk] + sum(each[start[chunk] : sample])
-        found.append(_wrapped(place))
-    return found
+        places.append(_wrapped(place))
+    return places
 
 
 def _wrapped(number):
@@ -68,10 +68,10 @@ def test_samples_lie_where_their_chunk_and_those_before_say(tables):
 def test_impossible_tables_are_refused(size, given_chunks, first, count):
     start, offset = ([c[k] for c in given_chunks] for k in (0, 1))
     tables = size, start, offset, first, count
-    found = outcome(places_plain, *tables)
-    assert outcome(native.places, *tables) == found
+    places = outcome(places_plain, *tables)
+    assert outcome(native.places, *tables) == places
     if not size or not start or start[0] > first:
-        assert found == "refused" or (not size and not first and not count)
+        assert places == "refused" or (not size and not first and not count)
 
 
 def test_columns_of_different_lengths_are_refused():
@@ -96,17 +96,17 @@ ENTRIES = st.lists(st.tuples(st.integers(0, 9) | WORDS, WORDS, st.just(1)), min_
 
 @given(ENTRIES, st.integers(0, 8))
 def test_chunks_begin_behind_the_samples_of_those_before(entries, chunks):
-    found = starts(native.chunk_starts, entries, chunks)
-    assert starts(chunk_starts_plain, entries, chunks) == found
+    chunk_starts = starts(native.chunk_starts, entries, chunks)
+    assert starts(chunk_starts_plain, entries, chunks) == chunk_starts
     numbers_of_chunks = [first for first, _, _ in entries]
     if numbers_of_chunks != sorted(numbers_of_chunks):
-        assert found is None
+        assert chunk_starts is None
         return
     counts = []
     for chunk in range(1, chunks + 1):
         holds = [each for first, each, _ in entries if first <= chunk]
         counts.append(holds[-1] if holds else entries[0][1])
-    assert found == (sum(counts), [sum(counts[:k]) for k in range(chunks)])
+    assert chunk_starts == (sum(counts), [sum(counts[:k]) for k in range(chunks)])
 
 
 PLACE = st.integers(-2, 14) | st.sampled_from([2**16, 2**62])
@@ -114,10 +114,10 @@ PLACE = st.integers(-2, 14) | st.sampled_from([2**16, 2**62])
 
 @given(st.binary(max_size=40), PLACE, PLACE, PLACE, st.integers(0, 4))
 def test_impossible_rows_are_refused(rows, stride, first, each, chunks):
-    found = starts(native.chunk_starts, rows, chunks, stride, first, each)
-    assert starts(chunk_starts_plain, rows, chunks, stride, first, each) == found
+    chunk_starts = starts(native.chunk_starts, rows, chunks, stride, first, each)
+    assert starts(chunk_starts_plain, rows, chunks, stride, first, each) == chunk_starts
     if stride < 4 or not rows or len(rows) % stride or not 0 <= max(first, each) <= stride - 4:
-        assert found == "refused"
+        assert chunk_starts == "refused"
 
 
 STEPS = st.sampled_from([0, 1, 40, 512, -7, 2**31 - 1, -(2**31)])
@@ -174,10 +174,10 @@ def extents_one_by_one(sizes, each, chunks, durations, offsets, starts, count):
 
 @given(tracks())
 def test_stretches_reach_as_far_as_their_samples(tables):
-    found = extents_of(native.extents, *tables)
-    assert extents_of(extents_plain, *tables) == found
+    extents = extents_of(native.extents, *tables)
+    assert extents_of(extents_plain, *tables) == extents
     if max(map(abs, tables[2][1])) < 2**62:  # nothing wraps round
-        assert found == extents_one_by_one(*tables)
+        assert extents == extents_one_by_one(*tables)
 
 
 @pytest.mark.parametrize("extents", [native.extents, extents_plain])

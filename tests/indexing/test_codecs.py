@@ -225,7 +225,7 @@ def test_the_browser_takes_what_it_can_play(tmp_path) -> None:
         f"<pre id=said></pre><script>said.textContent = [{asked}].filter(c => "
         "!MediaSource.isTypeSupported(`video/mp4; codecs=\"${c}\"`)).join(' ') || 'all'</script>"
     )
-    said = subprocess.run(
+    document = subprocess.run(
         [
             browser,
             "--no-sandbox",
@@ -238,4 +238,4 @@ def test_the_browser_takes_what_it_can_play(tmp_path) -> None:
         text=True,
         timeout=60,
     ).stdout
-    assert '<pre id="said">all</pre>' in said
+    assert '<pre id="said">all</pre>' in document

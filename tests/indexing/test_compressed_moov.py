@@ -42,11 +42,11 @@ def test_it_is_the_plain_movie(tracks):
         assert mine.info == theirs.info
         brute.same_tables(mine, theirs)
     for kind in ("fragmented", "clip", "tracks", "faststart", "init"):
-        made = [
+        views = [
             described(one, kind, source=bytes_of).read(source=bytes_of)
             for one, bytes_of in ((index, data), (plain, head + moov))
         ]
-        assert made[0] == made[1]
+        assert views[0] == views[1]
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ def test_media_in_another_file(location, code, count):
             return box.replace(children=[make_box("url ", flags=0, **named)])
         return box.replace(children=[pointed(child) for child in box.children])
 
-    made = build(pointed(moov))
+    moov_bytes = build(pointed(moov))
     # Chunks stay where they are: the moov goes behind them.
-    data = changed(PLAIN, moov.offset + 4, "4s", b"free") + made
+    data = changed(PLAIN, moov.offset + 4, "4s", b"free") + moov_bytes
     index = fragdex.index(data)
     assert codes(index) == [(code, 1), (code, 2)]
     assert index.track(1).sample_count == count
@@ -96,8 +96,8 @@ def test_of_some_samples_in_another_file_it_is_said_which():
 
 
 def test_a_fragment_that_comes_twice_is_told():
-    made = made_movie(3)
-    pieces = [made.data[start:stop] for start, stop in made.spans]
+    film = made_movie(3)
+    pieces = [film.data[start:stop] for start, stop in film.spans]
     index = fragdex.index(b"".join([*pieces[:3], pieces[2], *pieces[3:]]), exact=True)
     assert codes(index) == [("time-again", 1)]
     assert index.track(1).sample_count == 20

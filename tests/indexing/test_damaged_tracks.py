@@ -52,39 +52,39 @@ def codes(index):
     ids=["stsz of 8 bytes", "stbl past its parent", "stco of too many rows", "stts likewise"],
 )
 def test_a_track_without_its_tables_has_no_samples(damaged):
-    found, whole = fragdex.index(damaged), fragdex.index(WHOLE)
-    assert codes(found) == [("damaged-track", 2)]
-    assert brute.rows(found.track(1).samples) == brute.rows(whole.track(1).samples)
-    assert len(found.track(2).samples) == len(found.track(2).fragments) == 0
-    assert (found.track(2).kind, found.track(2).timescale) == ("audio", 48000)
-    assert found.complete
+    index, whole = fragdex.index(damaged), fragdex.index(WHOLE)
+    assert codes(index) == [("damaged-track", 2)]
+    assert brute.rows(index.track(1).samples) == brute.rows(whole.track(1).samples)
+    assert len(index.track(2).samples) == len(index.track(2).fragments) == 0
+    assert (index.track(2).kind, index.track(2).timescale) == ("audio", 48000)
+    assert index.complete
     with pytest.raises(MalformedBox):
         fragdex.index(damaged, strict=True)
 
 
 def test_fragments_behind_a_damaged_table_are_indexed():
     data = movie(3)
-    found = fragdex.index(resized(data, data.index(b"stsz") - 4, 8), exact=True)
-    assert codes(found) == [("damaged-track", 1)]
-    brute.same_tables(found.track(1), fragdex.index(data, exact=True).track(1))
+    index = fragdex.index(resized(data, data.index(b"stsz") - 4, 8), exact=True)
+    assert codes(index) == [("damaged-track", 1)]
+    brute.same_tables(index.track(1), fragdex.index(data, exact=True).track(1))
 
 
 def test_a_file_with_its_own_index_tells_it_too():
     data = movie(3, sidx=True)
-    found = fragdex.index(resized(data, data.index(b"stsz") - 4, 8))
-    assert found.how.method == "sidx"
-    assert codes(found) == [("damaged-track", 1)]
+    index = fragdex.index(resized(data, data.index(b"stsz") - 4, 8))
+    assert index.how.method == "sidx"
+    assert codes(index) == [("damaged-track", 1)]
 
 
 def test_a_track_whose_header_is_lost_is_left_out():
-    found = fragdex.index(resized(WHOLE, second(b"tkhd"), 1 << 20))
-    assert [track.id for track in found.tracks] == [1]
-    assert codes(found) == [("damaged-track", None)]
+    index = fragdex.index(resized(WHOLE, second(b"tkhd"), 1 << 20))
+    assert [track.id for track in index.tracks] == [1]
+    assert codes(index) == [("damaged-track", None)]
 
 
 def test_a_box_without_samples_costs_no_samples():
-    found, whole = fragdex.index(counted(WHOLE, second(b"stsd") - 4)), fragdex.index(WHOLE)
-    assert found.track(2).samples == whole.track(2).samples
+    index, whole = fragdex.index(counted(WHOLE, second(b"stsd") - 4)), fragdex.index(WHOLE)
+    assert index.track(2).samples == whole.track(2).samples
 
 
 def test_damage_outside_of_every_track_is_refused():

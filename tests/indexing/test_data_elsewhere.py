@@ -77,17 +77,17 @@ def test_extents_hold_the_samples_and_nothing_is_odd(data):
 def test_ranges_play_alone(data, span, turns, monkeypatch):
     monkeypatch.setattr(plan, "MOST_TURNS", turns)
     index = fragdex.index(data, exact=True)
-    found = index.span(*span)
-    assert found.plays
+    ranges = index.span(*span)
+    assert ranges.plays
     # What is not in the ranges is not needed: with it gone, each moof in them has its samples.
     kept = bytearray(b"\xff" * len(data))
-    for part in (*found.init, *found.media):
+    for part in (*ranges.init, *ranges.media):
         kept[part.start : part.stop] = data[part.start : part.stop]
     samples = index.track(1).samples
     rows = index.track(1).fragments
     for row in range(len(rows)):
         moof = int(rows.moof_offset[row])
-        if any(part.start <= moof < part.stop for part in found.media):
+        if any(part.start <= moof < part.stop for part in ranges.media):
             first = int(rows.sample_start[row])
             for n in range(first, first + int(rows.sample_count[row])):
                 at, size = int(samples.offset[n]), int(samples.size[n])
@@ -109,6 +109,6 @@ def test_segments_of_a_playlist_do_not_cut_fragments(data):
 @pytest.mark.parametrize("exact", [True, False])
 def test_copies_have_every_sample(data, kind, exact):
     index = fragdex.index(data, exact=True)
-    made = described(index, kind, source=data, exact=exact).read(source=data)
-    assert media(made) == media(MADE.data)
-    assert not fragdex.index(made, exact=True).findings
+    view = described(index, kind, source=data, exact=exact).read(source=data)
+    assert media(view) == media(MADE.data)
+    assert not fragdex.index(view, exact=True).findings

@@ -16,36 +16,36 @@ from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 from laws import brute
 
 
-def ends(made):
-    return [fragment.stop for fragment in made.truth.fragments]
+def ends(film):
+    return [fragment.stop for fragment in film.truth.fragments]
 
 
 def test_only_the_last_fragment_and_what_came_is_read():
-    made = made_movie(200)
-    before = fragdex.index(made.data[: ends(made)[-2]])
-    with open_source(made.data) as source:
+    film = made_movie(200)
+    before = fragdex.index(film.data[: ends(film)[-2]])
+    with open_source(film.data) as source:
         after = before.extend(source)
         # Still the caller's own.
         assert source.read_up_to(fragdex.ByteRange(4, 8)) == b"ftyp"
-    assert after.how.bytes_read < 3 * (ends(made)[-1] - ends(made)[-2])
-    brute.same(after, fragdex.index(made.data))
+    assert after.how.bytes_read < 3 * (ends(film)[-1] - ends(film)[-2])
+    brute.same(after, fragdex.index(film.data))
 
 
 def test_a_recording_may_grow_all_day():
-    made = made_movie(1200, samples=1)
-    index = fragdex.index(made.data[: ends(made)[0]])
-    for stop in ends(made)[1:]:
-        index = index.extend(made.data[:stop])
-    brute.same(index, fragdex.index(made.data))
+    film = made_movie(1200, samples=1)
+    index = fragdex.index(film.data[: ends(film)[0]])
+    for stop in ends(film)[1:]:
+        index = index.extend(film.data[:stop])
+    brute.same(index, fragdex.index(film.data))
 
 
 def test_runs_of_sync_samples_are_cut_and_joined_again():
-    made = made_movie(8, tracks=2)
-    for one, two in pairwise(ends(made)[2:]):
-        before = fragdex.index(made.data[:one])
+    film = made_movie(8, tracks=2)
+    for one, two in pairwise(ends(film)[2:]):
+        before = fragdex.index(film.data[:one])
         assert len(before.track(2).sync_samples) == 1  # one run, over every fragment
-        after = before.extend(made.data[:two])
-        assert after.track(2).sync_samples == fragdex.index(made.data[:two]).track(2).sync_samples
+        after = before.extend(film.data[:two])
+        assert after.track(2).sync_samples == fragdex.index(film.data[:two]).track(2).sync_samples
 
 
 @pytest.mark.parametrize("fragmented", [True, False])
@@ -62,45 +62,45 @@ def test_digests_grow_with_the_file(fragmented):
 
 
 def test_a_file_that_shrank_is_another_one():
-    made = made_movie(5)
+    film = made_movie(5)
     with pytest.raises(SourceChanged):
-        fragdex.index(made.data).extend(made.data[:1000])
+        fragdex.index(film.data).extend(film.data[:1000])
 
 
 def test_a_file_that_did_not_grow_keeps_its_index():
-    made = made_movie(5)
-    index = fragdex.index(made.data)
-    assert index.extend(made.data) is index
+    film = made_movie(5)
+    index = fragdex.index(film.data)
+    assert index.extend(film.data) is index
 
 
 def test_a_fragment_kept_in_part_is_not_kept_twice():
-    made = made_movie(5)
-    before = fragdex.index(made.data[: ends(made)[3] - 1], partial=True)
+    film = made_movie(5)
+    before = fragdex.index(film.data[: ends(film)[3] - 1], partial=True)
     assert len(before.track(1).fragments) == 4
-    brute.same(before.extend(made.data), fragdex.index(made.data))
+    brute.same(before.extend(film.data), fragdex.index(film.data))
 
 
 def test_a_saved_index_goes_on(tmp_path):
-    made = made_movie(6, tracks=2)
-    fragdex.index(made.data[: ends(made)[3]]).save(tmp_path / "movie.fidx")
+    film = made_movie(6, tracks=2)
+    fragdex.index(film.data[: ends(film)[3]]).save(tmp_path / "movie.fidx")
     opened = fragdex.open_index(tmp_path / "movie.fidx")
-    after, whole = opened.extend(made.data), fragdex.index(made.data)
+    after, whole = opened.extend(film.data), fragdex.index(film.data)
     for mine, theirs in zip(after.tracks, whole.tracks, strict=True):
         assert mine.fragments == theirs.fragments
         assert brute.sync_samples(mine.sync_samples) == brute.sync_samples(theirs.sync_samples)
 
 
 def test_a_segment_keeps_the_defaults_of_its_init():
-    made = make_file(
+    film = make_file(
         Moov((Track(1, trex=(40, 7, 0)),)),
         *(
             Fragment((Traf(1, (Run((Sample(),) * 3, DATA_OFFSET),), tfdt=120 * n),))
             for n in range(4)
         ),
     )
-    start = made.spans[0][1]
-    init, segment = made.data[:start], made.data[start:]
-    for cut in (ends(made)[0] - start, ends(made)[2] - start):
+    start = film.spans[0][1]
+    init, segment = film.data[:start], film.data[start:]
+    for cut in (ends(film)[0] - start, ends(film)[2] - start):
         before = fragdex.index(segment[:cut], init=init)
         after = before.extend(segment)
         brute.same(after, fragdex.index(segment, init=init))
@@ -110,27 +110,27 @@ def test_a_segment_keeps_the_defaults_of_its_init():
 def test_a_hybrid_file_cut_in_its_first_mdat_forgets_the_cut():
     flags = DATA_OFFSET | SAMPLE_SIZE | SAMPLE_DURATION
     samples = (Sample(50, 10),) * 4
-    made = make_file(
+    film = make_file(
         Brand(),
         Moov((Track(1, timescale=10, chunks=(samples, samples)),)),
         Chunks(((1, 0), (1, 1))),
         Fragment((Traf(1, (Run(samples, flags),), tfdt=80),)),
     )
-    mdat = made.spans[2]
-    before = fragdex.index(made.data[: mdat[0] + 70])
+    mdat = film.spans[2]
+    before = fragdex.index(film.data[: mdat[0] + 70])
     assert "data-outside" in {finding.code for finding in before.findings}
-    after = before.extend(made.data)
+    after = before.extend(film.data)
     assert after.findings == ()
     assert not (after.track(1).fragments.flags & FragmentFlags.OUTSIDE).any()
-    brute.same(after, fragdex.index(made.data))
+    brute.same(after, fragdex.index(film.data))
 
 
 def test_an_index_from_a_sidx_follows_the_file():
-    made = made_movie(6, sidx=True)
-    before = fragdex.index(made.data[: ends(made)[2]])
+    film = made_movie(6, sidx=True)
+    before = fragdex.index(film.data[: ends(film)[2]])
     assert before.how.exact  # the sidx promises more than there is
-    whole = fragdex.index(made.data)
+    whole = fragdex.index(film.data)
     assert not whole.how.exact
-    assert before.extend(made.data).how.exact
-    longer = made.data + made_movie(2, moov=False).data
+    assert before.extend(film.data).how.exact
+    longer = film.data + made_movie(2, moov=False).data
     assert len(whole.extend(longer).track(1).fragments) == 8

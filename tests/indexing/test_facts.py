@@ -68,8 +68,8 @@ def trak(*children: Box) -> Box:
     ],
 )
 def test_rotation(matrix: tuple[int, int, int, int], degrees: int | None, mirrored: bool) -> None:
-    found = facts(trak(header(matrix)), {})
-    assert (found["rotation"], found["mirrored"]) == (degrees, mirrored)
+    track_facts = facts(trak(header(matrix)), {})
+    assert (track_facts["rotation"], track_facts["mirrored"]) == (degrees, mirrored)
 
 
 def test_high_dynamic_range() -> None:
@@ -86,14 +86,14 @@ def test_high_dynamic_range() -> None:
         raw("clli", "03e8 0190"),
         raw("dvvC", "01 00 10 35 10" + "00" * 19),
     )
-    found = facts(trak(header()), entry_facts(hdr))
-    assert found["colour"] == Colour(9, 16, 9, False)
-    assert found["colour"].dynamic_range == "PQ"
-    assert found["mastering_display"] == MasteringDisplay(
+    track_facts = facts(trak(header()), entry_facts(hdr))
+    assert track_facts["colour"] == Colour(9, 16, 9, False)
+    assert track_facts["colour"].dynamic_range == "PQ"
+    assert track_facts["mastering_display"] == MasteringDisplay(
         (0.708, 0.292, 0.17, 0.797, 0.131, 0.046), (0.3127, 0.329), 1000, 0.005
     )
-    assert found["content_light"] == ContentLight(1000, 400)
-    assert found["dolby_vision"] == DolbyVision(8, 6, 1)
+    assert track_facts["content_light"] == ContentLight(1000, 400)
+    assert track_facts["dolby_vision"] == DolbyVision(8, 6, 1)
 
 
 def test_high_dynamic_range_of_vp9() -> None:
@@ -102,11 +102,11 @@ def test_high_dynamic_range_of_vp9() -> None:
         raw("SmDm", "00000000 b5001000 2000c000 40002000 50005000 0003e800 00000040"),
         raw("CoLL", "00000000 03e8 0190"),
     )
-    found = facts(trak(header()), entry_facts(vp9))
-    assert found["colour"] == Colour(9, 18, 9, True)
-    assert found["colour"].dynamic_range == "HLG"
-    assert found["mastering_display"].max_luminance == 1000
-    assert found["content_light"] == ContentLight(1000, 400)
+    track_facts = facts(trak(header()), entry_facts(vp9))
+    assert track_facts["colour"] == Colour(9, 18, 9, True)
+    assert track_facts["colour"].dynamic_range == "HLG"
+    assert track_facts["mastering_display"].max_luminance == 1000
+    assert track_facts["content_light"] == ContentLight(1000, 400)
 
 
 def test_what_a_track_is_called_and_meant_for() -> None:
@@ -115,14 +115,14 @@ def test_what_a_track_is_called_and_meant_for() -> None:
     tref = make_box("tref", children=[raw("chap", "00000003 00000004")])
     whole = trak(header(flags=6, alternate_group=-1), tref, make_box("mdia", children=[elng]), udta)
     rate = make_box("btrt", maxBitrate=1000, avgBitrate=500)
-    found = facts(whole, entry_facts(entry(raw("pasp", "0000000400000003"), rate)))
-    assert found["title"] == "Director's voice"
-    assert found["extended_language"] == "zh-Hant-TW"
-    assert found["enabled"] is False
-    assert found["alternate_group"] == 65535
-    assert found["chapter_tracks"] == (3, 4)
-    assert found["pixel_aspect"] == (4, 3)
-    assert (found["declared_bit_rate"], found["declared_peak_bit_rate"]) == (500, 1000)
+    track_facts = facts(whole, entry_facts(entry(raw("pasp", "0000000400000003"), rate)))
+    assert track_facts["title"] == "Director's voice"
+    assert track_facts["extended_language"] == "zh-Hant-TW"
+    assert track_facts["enabled"] is False
+    assert track_facts["alternate_group"] == 65535
+    assert track_facts["chapter_tracks"] == (3, 4)
+    assert track_facts["pixel_aspect"] == (4, 3)
+    assert (track_facts["declared_bit_rate"], track_facts["declared_peak_bit_rate"]) == (500, 1000)
     called = "Théo".encode()
     text = len(called).to_bytes(2, "big") + b"\x15\xc7" + called
     quicktime = trak(header(), make_box("udta", children=[Box("\xa9nam", {"data": text})]))

@@ -77,10 +77,10 @@ def test_an_upload_that_said_nothing_is_refused(start):
 
 
 def test_segments_are_read_with_their_init():
-    made = made_movie(4)
-    start = made.truth.fragments[0].start
-    indexer = fragdex.Indexer(init=made.data[:start])
-    indexer.feed(made.data[start:])
+    film = made_movie(4)
+    start = film.truth.fragments[0].start
+    indexer = fragdex.Indexer(init=film.data[:start])
+    indexer.feed(film.data[start:])
     index = indexer.finish()
     assert index.track(1).timescale == 25000
     assert len(index.track(1).fragments) == 4

@@ -18,8 +18,8 @@ def moov_last(**options):
     # The moov goes behind the mdat, which stays where it is.
     filled = bytearray(source)
     filled[moov.offset + 4 : moov.offset + 8] = b"free"
-    made = source[moov.offset : moov.offset + moov.size]
-    return bytes(filled) + made, bytes(filled) + bytes(4) + made[4:], front
+    moov_bytes = source[moov.offset : moov.offset + moov.size]
+    return bytes(filled) + moov_bytes, bytes(filled) + bytes(4) + moov_bytes[4:], front
 
 
 @pytest.mark.parametrize("tracks", [1, 2])
@@ -39,7 +39,7 @@ def test_a_moov_to_the_end_is_read(tracks, tmp_path):
 @pytest.mark.parametrize("kind", ["faststart", "fragmented", "clip", "tracks"])
 def test_it_has_a_size_wherever_it_moves(kind):
     _, data, front = moov_last(tracks=2)
-    made = described(fragdex.index(data), kind, source=data).read(source=data)
-    index = fragdex.index(made, exact=True)
+    view = described(fragdex.index(data), kind, source=data).read(source=data)
+    index = fragdex.index(view, exact=True)
     assert not index.findings
     assert [t.sample_count for t in index.tracks] == [t.sample_count for t in front.tracks]

@@ -417,8 +417,8 @@ def test_a_fixture_is_the_same_read_and_mapped_whole_and_cut(tmp_path, path):
     for cut in (0, 1, 9, len(data) // 2):
         part = tmp_path / "part"
         part.write_bytes(data[: len(data) - cut])
-        found = [outcome(what) for what in (part, part.read_bytes())]
-        assert found[0] == found[1]
+        outcomes = [outcome(what) for what in (part, part.read_bytes())]
+        assert outcomes[0] == outcomes[1]
 
 
 def outcome(what):

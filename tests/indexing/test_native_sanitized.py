@@ -104,9 +104,9 @@ def sanitized(compiler, tmp_path_factory):
 
 def ours(reports):
     """What was reported of the C extension; leaks of the interpreter are left out."""
-    found = re.split(r"\n\n+", reports)
+    parts = re.split(r"\n\n+", reports)
     return "\n\n".join(
-        part for part in found if "leak of" not in part or re.search(r"/_native[\w.]*", part)
+        part for part in parts if "leak of" not in part or re.search(r"/_native[\w.]*", part)
     )
 
 

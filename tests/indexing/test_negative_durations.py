@@ -39,11 +39,11 @@ def pictures(values, every):
     return tuple(Sample(9, d, flag) for d, flag in zip(values, flags, strict=True))
 
 
-def holds(made, values, first=0):
+def holds(film, values, first=0):
     """Times are the sums of what the durations mean; whatever is asked follows from them."""
-    index = fragdex.index(made.data, exact=True)
-    found = {f.code: f.count for f in index.findings}
-    assert ("negative-duration" in found) == any(d >= 2**31 for d in values)
+    index = fragdex.index(film.data, exact=True)
+    findings = {f.code: f.count for f in index.findings}
+    assert ("negative-duration" in findings) == any(d >= 2**31 for d in values)
     track = index.track(1)
     times = np.cumsum([first, *map(meant, values)])[:-1].tolist()
     assert track.samples.dts.tolist() == track.samples.cts.tolist() == times
@@ -76,10 +76,10 @@ def holds(made, values, first=0):
 def test_of_stts(values, every, sizes):
     chunks = (pictures(values, every),)
     track = Track(1, timescale=1000, chunks=chunks, sizes=sizes, stss=every > 1)
-    made = make_file(Brand(("isom",)), Chunks(((1, 0),)), Moov((track,), fragmented=False))
-    found = holds(made, values)
+    film = make_file(Brand(("isom",)), Chunks(((1, 0),)), Moov((track,), fragmented=False))
+    checked_track = holds(film, values)
     # Nothing comes behind the last sample that it could correct.
-    assert found.samples.duration.tolist() == [
+    assert checked_track.samples.duration.tolist() == [
         *map(meant, values[:-1]),
         max(0, meant(values[-1])),
     ]
@@ -97,8 +97,8 @@ def test_of_trun(groups, every):
         run = Run(pictures(group, every), COLUMNS)
         parts.append(Fragment((Traf(1, (run,), tfdt=sum(map(meant, values)) % 2**64),)))
         values += group
-    made = make_file(Brand(), Moov((Track(1, timescale=1000),)), *parts)
-    holds(made, values)
+    film = make_file(Brand(), Moov((Track(1, timescale=1000),)), *parts)
+    holds(film, values)
 
 
 @pytest.mark.parametrize("where", ["tfhd", "trex"])
@@ -110,8 +110,8 @@ def test_of_defaults(where, value, count):
     flags = DEFAULT_BASE_IS_MOOF | (DEFAULT_SAMPLE_DURATION if tfhd else 0)
     traf = Traf(1, (run,), flags, tfdt=7, **tfhd)
     track = Track(1, timescale=1000, trex=(0 if tfhd else value, 0, SYNC))
-    made = make_file(Brand(), Moov((track,)), Fragment((traf,)))
-    holds(made, [value] * count, first=7)
+    film = make_file(Brand(), Moov((track,)), Fragment((traf,)))
+    holds(film, [value] * count, first=7)
 
 
 def test_a_clip_is_refused_by_name_and_the_advice_helps():
@@ -122,8 +122,8 @@ def test_a_clip_is_refused_by_name_and_the_advice_helps():
     index = fragdex.index(data)
     with pytest.raises(BuildError, match=r"fall back .* make a fragmented view first"):
         fragdex.clip(index, source=data)
-    made = fragdex.view(index, "fragmented", source=data).read(source=data)
-    clip = fragdex.clip(fragdex.index(made), source=made).read(source=made)
-    found = fragdex.index(clip, exact=True)
-    assert found.track(1).sample_count == len(values)
-    assert not found.findings
+    view = fragdex.view(index, "fragmented", source=data).read(source=data)
+    clip = fragdex.clip(fragdex.index(view), source=view).read(source=view)
+    clip_index = fragdex.index(clip, exact=True)
+    assert clip_index.track(1).sample_count == len(values)
+    assert not clip_index.findings

@@ -15,13 +15,13 @@ from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 def test_strict_keeps_the_positions_of_the_rule():
     run = Run((Sample(30),), DATA_OFFSET | SAMPLE_SIZE)
     traf = Traf(1, (run,), BASE_DATA_OFFSET, tfdt=0, stale=10_000)
-    made = make_file(Moov((Track(1),)), Fragment((traf,)))
-    (true,) = made.truth.samples[1]
-    mended = fragdex.index(made.data, exact=True).track(1)
+    film = make_file(Moov((Track(1),)), Fragment((traf,)))
+    (true,) = film.truth.samples[1]
+    mended = fragdex.index(film.data, exact=True).track(1)
     assert mended.samples.offset.tolist() == [true.offset]
     flags = FragmentFlags(int(mended.fragments.flags[0]))
     assert flags == FragmentFlags.REPAIRED | FragmentFlags.DECLARED_BASE
-    strict = fragdex.index(made.data, exact=True, strict=True)
+    strict = fragdex.index(film.data, exact=True, strict=True)
     assert strict.track(1).samples.offset.tolist() == [true.offset + 10_000]
     assert [finding.code for finding in strict.findings] == ["data-outside"]
 
@@ -39,24 +39,24 @@ def test_strict_raises_at_the_first_damage():
 
 
 def test_partial_keeps_a_fragment_whose_media_is_not_whole():
-    made = made_movie(3)
-    stops = [fragment.stop for fragment in made.truth.fragments]
-    cut = made.data[: stops[2] - 1]
+    film = made_movie(3)
+    stops = [fragment.stop for fragment in film.truth.fragments]
+    cut = film.data[: stops[2] - 1]
     whole, partial = fragdex.index(cut), fragdex.index(cut, partial=True)
     assert [len(index.track(1).fragments) for index in (whole, partial)] == [2, 3]
     for index in (whole, partial):
         assert not index.complete
-        assert index.resume_offset == made.truth.fragments[2].start
+        assert index.resume_offset == film.truth.fragments[2].start
 
 
 def test_init_says_what_a_segment_does_not():
-    made = made_movie(3)
-    start = made.truth.fragments[0].start
-    init, segment = made.data[:start], made.data[start:]
+    film = made_movie(3)
+    start = film.truth.fragments[0].start
+    init, segment = film.data[:start], film.data[start:]
     alone, known = fragdex.index(segment), fragdex.index(segment, init=init)
     assert (alone.track(1).timescale, alone.track(1).codec) == (0, None)
     assert known.track(1).timescale == 25000
-    assert known.track(1).codec == fragdex.index(made.data).track(1).codec
+    assert known.track(1).codec == fragdex.index(film.data).track(1).codec
     assert known.track(1).fragments == alone.track(1).fragments
     # The moov is not in this file.
     assert known.periods[0].init == ()

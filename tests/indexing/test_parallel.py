@@ -40,9 +40,9 @@ class Remote(Source):
 
     def read_many(self, ranges):
         rounds = self.rounds
-        found = super().read_many(ranges)
+        pieces = super().read_many(ranges)
         self.rounds = rounds + 1
-        return found
+        return pieces
 
 
 @contextlib.contextmanager
@@ -73,11 +73,11 @@ def indexed(what, **options):
         return type(error)
 
 
-def same(found, true):
-    if isinstance(true, type) or isinstance(found, type):
-        assert found is true
+def same(answer, true):
+    if isinstance(true, type) or isinstance(answer, type):
+        assert answer is true
     else:
-        brute.same(found, true)
+        brute.same(answer, true)
 
 
 def payloads(data):
@@ -98,9 +98,9 @@ SIGNATURE = b"moof\0\0\0\x10mfhd"
 
 
 @st.composite
-def decoys(draw, made):
+def decoys(draw, film):
     """The same boxes, with what looks like moofs, true ones and chains of others in the mdats."""
-    data = bytearray(made.data)
+    data = bytearray(film.data)
     fake = b"".join(
         draw(st.sampled_from([24, 40, 200, 1 << 19, 0xFFFFFFFF, 3])).to_bytes(4, "big")
         + SIGNATURE
@@ -109,7 +109,7 @@ def decoys(draw, made):
     )
     starts = [at - 4 for at in range(len(data)) if data[at : at + 4] == b"moof"]
     real = b"".join(data[at : at + 120] for at in starts[:2])
-    for start, stop in payloads(made.data):
+    for start, stop in payloads(film.data):
         filler = draw(st.sampled_from([b"\0", fake, real, b"\0\0\0\x08free", fake + real]))
         shift = draw(st.integers(0, 7))
         data[start:stop] = (b"\0" * shift + filler * (1 + (stop - start) // len(filler or b"x")))[
@@ -119,13 +119,13 @@ def decoys(draw, made):
 
 
 @given(files(), st.data())
-def test_the_index_is_that_of_the_same_bytes_here(made, data):
-    drawn = data.draw(decoys(made)) if made.data else made.data
+def test_the_index_is_that_of_the_same_bytes_here(film, data):
+    drawn = data.draw(decoys(film)) if film.data else film.data
     cut = drawn[: data.draw(st.integers(0, len(drawn)))] if data.draw(st.booleans()) else drawn
     remote = Remote(cut)
     with eager():
-        found = indexed(remote)
-    same(found, indexed(cut))
+        answer = indexed(remote)
+    same(answer, indexed(cut))
     event("passes" if remote.rounds < remote.requests else "one pass")
     # Hostile or not: nothing is read again and again.
     assert remote.bytes_read <= 4 * len(cut) + 4096
@@ -189,8 +189,8 @@ def data(request):
 
 def test_few_rounds_and_few_bytes(data):
     alone, together = Remote(data, connections=1), Remote(data)
-    true, found = indexed(alone), indexed(together)
-    same(found, true)
+    true, answer = indexed(alone), indexed(together)
+    same(answer, true)
     assert together.rounds <= alone.rounds / 8
     assert together.requests <= 1.4 * alone.requests
     assert together.bytes_read <= alone.bytes_read + 1_000_000
@@ -200,10 +200,10 @@ def test_few_requests_where_the_server_answers_several_ranges(data):
     alone = Remote(data, connections=1)
     true = indexed(alone)
     with RangeServer(data) as server:
-        found = indexed(server.url)
-        same(found, true)
+        index = indexed(server.url)
+        same(index, true)
         assert len(server.requests) <= alone.requests / 5
-        assert server.bytes_sent == found.how.bytes_read
+        assert server.bytes_sent == index.how.bytes_read
 
 
 def test_passes_are_aimed_where_the_first_fragments_agree():

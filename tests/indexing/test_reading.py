@@ -24,16 +24,16 @@ needs_native = pytest.mark.skipif(
 @needs_native
 @given(files(), st.integers(1, 9), st.sampled_from([0, 200, 1 << 40]), st.integers(1, 9))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_reads_and_mappings_mixed_in_any_way(tmp_path, made, probe, dense, rows):
+def test_reads_and_mappings_mixed_in_any_way(tmp_path, film, probe, dense, rows):
     path = tmp_path / "movie.mp4"
-    path.write_bytes(made.data)
+    path.write_bytes(film.data)
     with (
         mock.patch.object(reading, "PROBE_ROWS", probe),
         mock.patch.object(reading, "DENSE", dense),
         mock.patch.object(reading, "MOST_ROWS", rows),
     ):
-        found = fragdex.index(path, exact=True)
-    brute.same(found, fragdex.index(made.data, exact=True))
+        index = fragdex.index(path, exact=True)
+    brute.same(index, fragdex.index(film.data, exact=True))
 
 
 @pytest.fixture
@@ -101,18 +101,18 @@ def test_too_many_shapes_are_refused(opened):
 
 @given(files(), st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_budget_is_held_to_before_each_read(tmp_path, made, data):
+def test_a_budget_is_held_to_before_each_read(tmp_path, film, data):
     path = tmp_path / "movie.mp4"
-    path.write_bytes(made.data)
-    most = data.draw(st.integers(0, 2 * len(made.data)))
+    path.write_bytes(film.data)
+    most = data.draw(st.integers(0, 2 * len(film.data)))
     with open_source(path, max_bytes=most) as source:
         try:
-            found = fragdex.index(source, exact=True)
+            index = fragdex.index(source, exact=True)
         except BudgetExceeded:
-            found = None
+            index = None
         assert source.bytes_read <= most
-    if found is not None:
-        brute.same(found, fragdex.index(made.data, exact=True))
+    if index is not None:
+        brute.same(index, fragdex.index(film.data, exact=True))
 
 
 class Untold(Source):
@@ -128,8 +128,8 @@ class Untold(Source):
 
 
 @given(files(), st.data())
-def test_a_source_that_does_not_tell_its_length(made, data):
-    cut = made.data[: data.draw(st.integers(0, len(made.data)))]
+def test_a_source_that_does_not_tell_its_length(film, data):
+    cut = film.data[: data.draw(st.integers(0, len(film.data)))]
 
     def indexed(what):
         try:
@@ -137,12 +137,12 @@ def test_a_source_that_does_not_tell_its_length(made, data):
         except FragdexError as error:
             return type(error)
 
-    found, told = indexed(Untold(cut)), indexed(cut)
-    if isinstance(told, type):
-        assert found is told
+    index, expected = indexed(Untold(cut)), indexed(cut)
+    if isinstance(expected, type):
+        assert index is expected
     else:
-        brute.same(found, told)
-        assert found.file.size == len(cut)
+        brute.same(index, expected)
+        assert index.file.size == len(cut)
 
 
 @pytest.mark.parametrize("gap", [0, 1, 70_000, 5_000_000])
@@ -150,9 +150,9 @@ def test_the_end_behind_what_was_passed_over_is_found(gap):
     """The last box is not read, and claims more than there is."""
     free = (6_000_000).to_bytes(4, "big") + b"free" + bytes(gap)
     source = Untold(movie(fragments=2) + free)
-    found = fragdex.index(source)
-    assert (found.file.size, found.complete) == (len(source.data), False)
-    assert found.resume_offset == len(movie(fragments=2))
+    index = fragdex.index(source)
+    assert (index.file.size, index.complete) == (len(source.data), False)
+    assert index.resume_offset == len(movie(fragments=2))
     assert source.requests < 60
 
 
@@ -160,8 +160,8 @@ def test_media_data_to_an_end_that_is_not_told():
     data = movie(fragments=2)
     at = data.rindex(b"mdat") - 4
     source = Untold(data[:at] + bytes(4) + data[at + 4 :] + bytes(100_000))
-    found = fragdex.index(source)
-    assert (found.file.size, found.complete) == (len(source.data), True)
+    index = fragdex.index(source)
+    assert (index.file.size, index.complete) == (len(source.data), True)
 
 
 HEADERS = {
@@ -177,11 +177,11 @@ def test_a_box_too_large_to_keep_that_the_end_cuts_off(tmp_path, header, form):
     path = tmp_path / "movie.mp4"
     path.write_bytes(data)
     what = {"bytes": data, "path": path, "file": io.BytesIO(data), "untold": Untold(data)}[form]
-    found = fragdex.index(what)
-    assert (found.complete, found.resume_offset) == (False, len(movie(fragments=2)))
-    assert [finding.code for finding in found.findings] == ["truncated"]
+    index = fragdex.index(what)
+    assert (index.complete, index.resume_offset) == (False, len(movie(fragments=2)))
+    assert [finding.code for finding in index.findings] == ["truncated"]
     # None of it was read, however much is there.
-    assert found.how.bytes_read < len(data) + 100
+    assert index.how.bytes_read < len(data) + 100
 
 
 @pytest.mark.parametrize("lead", [b"", b"\0\0\0\x10ftypisom\0\0\0\0"])

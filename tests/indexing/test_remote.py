@@ -45,17 +45,17 @@ def covering(count, each=1):
 def asked(data, **options):
     """The index by URL, and the requests that the server saw."""
     with RangeServer(data, faults=options.pop("faults", None)) as server:
-        made = fragdex.index(server.url, **options)
+        index = fragdex.index(server.url, **options)
         requests = list(server.requests)
-    return made, requests
+    return index, requests
 
 
-def same_answers(made, data, times=(0.0, 0.5, 7.3, 19.9)):
+def same_answers(index, data, times=(0.0, 0.5, 7.3, 19.9)):
     """A seek leads to the same bytes as with the index of every sample."""
     exact = fragdex.index(data, exact=True)
     for track in exact.tracks:
         for time in times:
-            ours, theirs = made.track(track.id).seek(time), track.seek(time)
+            ours, theirs = index.track(track.id).seek(time), track.seek(time)
             assert ours.time == theirs.time
             assert ours.range.stop == theirs.range.stop
             assert ours.range.start >= theirs.range.start - 1000
@@ -63,78 +63,78 @@ def same_answers(made, data, times=(0.0, 0.5, 7.3, 19.9)):
 
 def test_a_sidx_at_the_front_takes_one_request():
     data = film(sidx=covering(COUNT))
-    made, requests = asked(data)
-    assert (made.how.method, made.exact) == ("sidx", False)
+    index, requests = asked(data)
+    assert (index.how.method, index.exact) == ("sidx", False)
     assert len(requests) <= 2
-    assert made.how.bytes_read < len(data) / 10
-    assert made.findings == ()
-    same_answers(made, data)
+    assert index.how.bytes_read < len(data) / 10
+    assert index.findings == ()
+    same_answers(index, data)
 
 
 def test_a_sidx_and_an_mfra_behind_its_reach():
     data = film(sidx=covering(COUNT), mfra=Mfra())
-    made, requests = asked(data)
-    assert made.how.method == "sidx"
+    index, requests = asked(data)
+    assert index.how.method == "sidx"
     assert len(requests) <= 2
-    assert made.complete
-    same_answers(made, data)
+    assert index.complete
+    same_answers(index, data)
 
 
 def test_what_a_short_sidx_leaves_out_is_walked():
     data = film(sidx=covering(COUNT - 4))
-    made, _ = asked(data)
-    assert [f.code for f in made.findings] == ["sidx-short"]
-    assert len(made.track(1).fragments) == COUNT
-    assert made.complete
-    same_answers(made, data)
-    assert made.track(1).stop == fragdex.index(data, exact=True).track(1).stop
+    index, _ = asked(data)
+    assert [f.code for f in index.findings] == ["sidx-short"]
+    assert len(index.track(1).fragments) == COUNT
+    assert index.complete
+    same_answers(index, data)
+    assert index.track(1).stop == fragdex.index(data, exact=True).track(1).stop
 
 
 @pytest.mark.parametrize("lie", [{"size_error": 40}, {"size_error": -8}], ids=str)
 def test_a_sidx_whose_places_are_wrong_is_not_believed(lie):
     honest = covering(COUNT)
     data = film(sidx=Sidx(honest.track, honest.covers, **lie))
-    made, _ = asked(data)
-    assert made.exact
-    assert any(f.code.startswith("sidx") for f in made.findings)
-    assert len(made.track(1).fragments) == COUNT
+    index, _ = asked(data)
+    assert index.exact
+    assert any(f.code.startswith("sidx") for f in index.findings)
+    assert len(index.track(1).fragments) == COUNT
 
 
 def test_references_that_hold_several_fragments():
     data = film(sidx=covering(COUNT, each=4))
-    made, _ = asked(data)
-    assert made.how.method == "sidx"
-    assert len(made.track(1).fragments) == COUNT // 4
+    index, _ = asked(data)
+    assert index.how.method == "sidx"
+    assert len(index.track(1).fragments) == COUNT // 4
     exact = fragdex.index(data, exact=True).track(1)
     for time in (0.0, 5.5, 11.9, 19.9):
-        place, right = made.track(1).seek(time).range, exact.seek(time).range
+        place, right = index.track(1).seek(time).range, exact.seek(time).range
         assert place.start <= right.start < right.stop <= place.stop
 
 
 def test_an_mfra_at_the_end_takes_three_requests():
     data = film(mfra=Mfra())
-    made, requests = asked(data)
-    assert (made.how.method, made.exact) == ("mfra", False)
+    index, requests = asked(data)
+    assert (index.how.method, index.exact) == ("mfra", False)
     assert len(requests) <= 3
-    assert len(made.track(1).fragments) == COUNT
-    assert made.complete
-    same_answers(made, data)
+    assert len(index.track(1).fragments) == COUNT
+    assert index.complete
+    same_answers(index, data)
 
 
 def test_an_mfra_over_two_tracks():
     data = film(mfra=Mfra(), tracks=2)
-    made, requests = asked(data)
-    assert made.how.method == "mfra"
+    index, requests = asked(data)
+    assert index.how.method == "mfra"
     assert len(requests) <= 3
-    same_answers(made, data)
+    same_answers(index, data)
 
 
 def test_an_mfra_that_lies_is_not_believed():
     data = film(mfra=Mfra(offset_error=16))
-    made, _ = asked(data)
-    assert made.exact
-    assert any(f.code.startswith("mfra") for f in made.findings)
-    same_answers(made, data)
+    index, _ = asked(data)
+    assert index.exact
+    assert any(f.code.startswith("mfra") for f in index.findings)
+    same_answers(index, data)
 
 
 def test_an_mfra_that_is_no_mfra():
@@ -142,9 +142,9 @@ def test_an_mfra_that_is_no_mfra():
     data = bytearray(film(mfra=Mfra()))
     at = data.rfind(b"tfra") - 4
     data[at + 8] = 77  # a version that nobody defined
-    made, _ = asked(bytes(data))
-    assert made.exact
-    assert len(made.track(1).fragments) == COUNT
+    index, _ = asked(bytes(data))
+    assert index.exact
+    assert len(index.track(1).fragments) == COUNT
     data[-4:] = (12345).to_bytes(4, "big")
     assert asked(bytes(data))[0].exact
 
@@ -154,27 +154,27 @@ def test_fragments_that_came_behind_the_mfra_are_found():
     closed = film(mfra=Mfra(), count=8)
     boxes = [box for box in parse(film(count=14)) if box.type in ("moof", "mdat")][16:]
     more = build(boxes)
-    made, _ = asked(closed + more)
-    assert len(made.track(1).fragments) == 14
-    assert made.complete
+    index, _ = asked(closed + more)
+    assert len(index.track(1).fragments) == 14
+    assert index.complete
 
 
 def test_exact_reads_every_fragment_and_no_media():
     data = film(sidx=covering(COUNT), mfra=Mfra())
-    made, requests = asked(data, exact=True)
-    assert made.exact
-    assert made.how.method == "boxes"
+    index, requests = asked(data, exact=True)
+    assert index.exact
+    assert index.how.method == "boxes"
     assert len(requests) + 2 >= COUNT
-    assert made.track(1).sample_count == 25 * COUNT
-    assert made.track(1).sync_samples == fragdex.index(data, exact=True).track(1).sync_samples
+    assert index.track(1).sample_count == 25 * COUNT
+    assert index.track(1).sync_samples == fragdex.index(data, exact=True).track(1).sync_samples
 
 
 def test_padding_behind_the_last_fragment_is_no_fragment():
     data = film(sidx=covering(COUNT), behind=[Other(make_box("free", data=bytes(100_000)))])
-    made, _ = asked(data)
-    assert made.how.method == "sidx"
-    assert made.complete
-    assert len(made.track(1).fragments) == COUNT
+    index, _ = asked(data)
+    assert index.how.method == "sidx"
+    assert index.complete
+    assert len(index.track(1).fragments) == COUNT
 
 
 def test_the_budget_holds_for_the_walk_behind_a_short_sidx():
@@ -200,19 +200,19 @@ def test_a_hierarchy_is_followed_to_its_leaves():
         leaf[1],
         *fragments(10, first=10),
     ).data
-    made, requests = asked(data)
-    assert made.how.method == "sidx"
-    assert len(made.track(1).fragments) == COUNT
+    index, requests = asked(data)
+    assert index.how.method == "sidx"
+    assert len(index.track(1).fragments) == COUNT
     assert len(requests) <= 3
-    same_answers(made, data)
+    same_answers(index, data)
 
 
 def test_a_sidx_that_cannot_be_read_is_passed_over():
     data = bytearray(film(sidx=covering(COUNT)))
     data[data.find(b"sidx") + 4] = 9  # a version that nobody defined
-    made, _ = asked(bytes(data))
-    assert made.exact
-    assert made.track(1).sample_count == 25 * COUNT
+    index, _ = asked(bytes(data))
+    assert index.exact
+    assert index.track(1).sample_count == 25 * COUNT
 
 
 def test_a_sidx_of_another_segment_is_not_believed():
@@ -220,18 +220,18 @@ def test_a_sidx_of_another_segment_is_not_believed():
     data = bytearray(film(sidx=covering(COUNT)))
     at = data.find(b"sidx") - 4
     data[at + 28 : at + 36] = (9).to_bytes(8, "big")  # first_offset of version 1
-    made, _ = asked(bytes(data))
-    assert made.exact
-    assert "sidx-lie" in {finding.code for finding in made.findings}
+    index, _ = asked(bytes(data))
+    assert index.exact
+    assert "sidx-lie" in {finding.code for finding in index.findings}
 
 
 def test_an_mfra_of_one_fragment_in_three():
     """Seeks lead to a fragment in front of the wanted one, and never behind it."""
     data = film(mfra=Mfra(every=3))
-    made, _ = asked(data)
+    index, _ = asked(data)
     exact = fragdex.index(data, exact=True).track(1)
     for time in (0.0, 4.2, 10.0, 17.9):
-        hit, right = made.track(1).seek(time), exact.seek(time)
+        hit, right = index.track(1).seek(time), exact.seek(time)
         assert hit.time <= right.time
         assert hit.range.start <= right.range.start
 
@@ -239,17 +239,17 @@ def test_an_mfra_of_one_fragment_in_three():
 def test_a_file_with_an_mfra_and_no_init_segment():
     """Seconds mean nothing without a timescale, but the places are known."""
     data = make_file(*fragments(), Mfra()).data
-    made, _ = asked(data)
-    assert len(made.track(1).fragments) == COUNT
+    index, _ = asked(data)
+    assert len(index.track(1).fragments) == COUNT
     with pytest.raises(fragdex.FragdexError):
-        made.track(1).seek(1)
+        index.track(1).seek(1)
 
 
 @pytest.mark.parametrize("cut", [0, 10, 70_000])
 def test_a_server_that_never_tells_the_length(cut):
     whole = film()
     data = whole[: len(whole) - cut]
-    made, requests = asked(data, faults=Faults(unknown_total=True))
-    assert (made.file.size, made.complete) == (len(data), not cut)
-    same_answers(made, data, (0.0, 7.3))
+    index, requests = asked(data, faults=Faults(unknown_total=True))
+    assert (index.file.size, index.complete) == (len(data), not cut)
+    same_answers(index, data, (0.0, 7.3))
     assert sum(one.range == "bytes=-1" for one in requests) <= 1

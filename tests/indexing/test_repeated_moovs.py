@@ -11,9 +11,9 @@ from fragdex.testing.files import Brand, Chunks, make_file
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Sample, Track
 
 
-def parts_of(made):
+def parts_of(film):
     """Bytes of the initialization segment, and of each fragment."""
-    pieces = [made.data[start:stop] for start, stop in made.spans]
+    pieces = [film.data[start:stop] for start, stop in film.spans]
     return b"".join(pieces[:2]), pieces[2:]
 
 
@@ -98,19 +98,19 @@ def later_moov():
     )
     track = Track(1, chunks=chunks)
     order = tuple((1, n) for n in range(3))
-    made = make_file(Brand(("isom",)), Chunks(order), Moov((track,), fragmented=False))
+    film = make_file(Brand(("isom",)), Chunks(order), Moov((track,), fragmented=False))
     first = Track(1, chunks=chunks[:1])
-    return made, Moov((first,), fragmented=False).data({1: [made.spans[1][0] + 8]})
+    return film, Moov((first,), fragmented=False).data({1: [film.spans[1][0] + 8]})
 
 
 def test_a_preliminary_moov_gives_way_to_the_final_one():
-    made, early = later_moov()
-    at = made.spans[2][0]
-    data = made.data[:at] + early + made.data[at:]
-    index = same_movie(data, made.data)
+    film, early = later_moov()
+    at = film.spans[2][0]
+    data = film.data[:at] + early + film.data[at:]
+    index = same_movie(data, film.data)
     assert index.periods[0].init[-1].start == at + len(early)
     # A moov that knows less may stand behind, too.
-    assert same_movie(made.data + early, made.data).periods[0].init[-1].start == at
+    assert same_movie(film.data + early, film.data).periods[0].init[-1].start == at
 
 
 def test_a_final_moov_that_names_the_samples_of_the_fragments():

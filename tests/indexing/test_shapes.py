@@ -71,10 +71,10 @@ def alike(draw):
     return make_file(*parts)
 
 
-def assert_true(index, made):
+def assert_true(index, film):
     """Whether an index holds the samples that were written, and their sums."""
     for track in index.tracks:
-        true = made.truth.samples.get(track.id, [])
+        true = film.truth.samples.get(track.id, [])
         assert brute.samples(track.samples) == brute.placed(true)
         brute.assert_fragments(track.fragments, true)
         assert [n for n, *_ in brute.sync_samples(track.sync_samples)] == [
@@ -88,24 +88,24 @@ def assert_true(index, made):
     st.sampled_from([1, 5, fragment_batches.ENOUGH]),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_fragments_of_few_shapes_are_read_right_however_they_come(tmp_path, made, together, enough):
+def test_fragments_of_few_shapes_are_read_right_however_they_come(tmp_path, film, together, enough):
     """Mapped, read from a file, or fed with whole fragments and settled where there are enough."""
-    event(f"fragments: {len(made.truth.fragments) // 8 * 8} or more")
-    assert_true(fragdex.index(made.data, exact=True), made)
+    event(f"fragments: {len(film.truth.fragments) // 8 * 8} or more")
+    assert_true(fragdex.index(film.data, exact=True), film)
     path = tmp_path / "movie.mp4"
-    path.write_bytes(made.data)
-    assert_true(fragdex.index(path, exact=True), made)
-    starts = [fragment.moof for fragment in made.truth.fragments]
+    path.write_bytes(film.data)
+    assert_true(fragdex.index(path, exact=True), film)
+    starts = [fragment.moof for fragment in film.truth.fragments]
     indexer, turns, at = fragdex.Indexer(), itertools.cycle(together), 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fragdex.indexing.growing.AT_ONCE", 1)
         patch.setattr(fragment_batches, "ENOUGH", enough)
-        while at < len(made.data):
+        while at < len(film.data):
             later = [start for start in starts if start > at]
-            stop = later[min(next(turns), len(later)) - 1] if later else len(made.data)
-            indexer.feed(made.data[at:stop])
+            stop = later[min(next(turns), len(later)) - 1] if later else len(film.data)
+            indexer.feed(film.data[at:stop])
             at = stop
-        assert_true(indexer.finish(len(made.data)), made)
+        assert_true(indexer.finish(len(film.data)), film)
 
 
 TREX = {1: SampleDefaults(10, 7, NON_SYNC), 2: SampleDefaults(10, 7, SYNC)}
@@ -121,18 +121,18 @@ def moofs_of(view):
     return moofs["offset"], moofs["size"]
 
 
-def rows(found):
+def rows(outcome):
     """What `by_shape` says, to be compared."""
-    if found is None:
+    if outcome is None:
         return None
-    plain, wide, backward = found
+    plain, wide, backward = outcome
     return {t: (p.trafs.tolist(), p.points.tolist()) for t, p in plain.items()}, wide, backward
 
 
 @needs_native
 @given(alike())
-def test_programs_read_in_passing_what_python_reads_behind_it(made):
-    view = memoryview(made.data)
+def test_programs_read_in_passing_what_python_reads_behind_it(film):
+    view = memoryview(film.data)
     at, sizes = moofs_of(view)
     true = rows(shapes.by_shape_plain(view, at, sizes, TREX, shapes.Shapes(_defaults=TREX)))
     event("plain" if true is not None else "not plain")
@@ -140,15 +140,15 @@ def test_programs_read_in_passing_what_python_reads_behind_it(made):
     passed = native.walk(view, learn=known.learn).shaped
     assert rows(shapes.by_shape(view, at, sizes, TREX, known, passed)) == true
     # Known from before, and looked for behind the walk.
-    for found in (native.walk(view, shapes=known.programs).shaped, None):
-        assert rows(shapes.by_shape(view, at, sizes, TREX, known, found)) == true
+    for shaped in (native.walk(view, shapes=known.programs).shaped, None):
+        assert rows(shapes.by_shape(view, at, sizes, TREX, known, shaped)) == true
 
 
 @given(alike(), alike())
 def test_the_shape_of_another_file_is_taken_where_it_holds(one, other):
     """Its trafs and places are those that the moof itself has."""
-    for made in (one, other):
-        view = memoryview(made.data)
+    for film in (one, other):
+        view = memoryview(film.data)
         for at, size in zip(*moofs_of(view), strict=True):
             moof = view[at : at + size]
             taken, own = shape_of(moof), parsed_shape(moof)
@@ -159,8 +159,8 @@ def test_the_shape_of_another_file_is_taken_where_it_holds(one, other):
 
 @needs_native
 @given(alike(), st.integers(0, 24), st.integers(1, 24))
-def test_samples_are_written_out_as_they_are_decoded(made, first, count):
-    for track in fragdex.index(made.data, exact=True).tracks:
+def test_samples_are_written_out_as_they_are_decoded(film, first, count):
+    for track in fragdex.index(film.data, exact=True).tracks:
         load = track._load
         rows = load.fragments.rows(slice(first, first + count))
         written = load.moofs.by_shape(track.id, rows, load.defaults)
@@ -177,14 +177,14 @@ numbers = st.integers(-9, 99) | st.sampled_from([2**31, -(2**31), 2**61 + 1, 2**
 
 @needs_native
 @given(alike(), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99), numbers), max_size=2))
-def test_what_is_settled_at_once_is_what_the_rules_say(made, changes):
+def test_what_is_settled_at_once_is_what_the_rules_say(film, changes):
     """Rows as they were read, some of them changed: regular ones give the same, others nothing."""
-    view = memoryview(made.data)
-    found = shapes.by_shape(view, *moofs_of(view), TREX, shapes.Shapes(_defaults=TREX))
-    if found is None:
+    view = memoryview(film.data)
+    shaped = shapes.by_shape(view, *moofs_of(view), TREX, shapes.Shapes(_defaults=TREX))
+    if shaped is None:
         return
     layout = positions.lay_out([native.walk(view).top])
-    for track, plain in found[0].items():
+    for track, plain in shaped[0].items():
         trafs = plain.trafs.reshape(-1, 10).copy()
         for column, row, value in changes:
             if column:
@@ -194,7 +194,7 @@ def test_what_is_settled_at_once_is_what_the_rules_say(made, changes):
         tables = Growing(FragmentTable), Growing(SyncTable)
         fast = regular_tables(plain, layout, before, *tables)
         if fast is None:
-            assert changes or made.truth.samples
+            assert changes or film.truth.samples
             event("something to look at")
             continue
         event("regular")

@@ -119,12 +119,12 @@ def test_channels_that_elements_name_are_counted(
     front: str, side: str, back: str, effects: int, comment: bytes, sbr: bool
 ) -> None:
     data = program(front, side, back, effects, comment) + (bytes.fromhex("56e598") if sbr else b"")
-    found = aac_config(data)
+    config = aac_config(data)
     every = front + side + back
     channels = len(every) + every.count("p") + effects
-    assert found.channel_count == (channels or None)
+    assert config.channel_count == (channels or None)
     # Behind the comment stands whether there is SBR: 48 kHz, index 3.
-    assert (found.object_type, found.sample_rate) == ((5, 48000) if sbr else (2, 44100))
+    assert (config.object_type, config.sample_rate) == ((5, 48000) if sbr else (2, 44100))
 
 
 def test_version_2_of_quicktime_says_it_elsewhere() -> None:
@@ -151,10 +151,10 @@ def test_damage_falls_back_on_the_entry(code: str, data: bytes) -> None:
         Box(name, {"data": data})
         for name in ("esds", "dfLa", "dOps", "dac3", "dec3", "alac", "pcmC")
     ]
-    found = sound_of(entry(code, *children), code)
-    assert found.channel_count
-    assert found.sample_rate
-    assert found.sample_size
+    sound = sound_of(entry(code, *children), code)
+    assert sound.channel_count
+    assert sound.sample_rate
+    assert sound.sample_size
 
 
 def test_a_mono_track_whose_entry_says_two() -> None:

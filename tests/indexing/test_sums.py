@@ -60,9 +60,9 @@ def runs(draw):
 def test_compiled_and_plain_add_up_to_the_same(given_runs):
     if native.compiled is None:
         pytest.skip("the C extension was not compiled")
-    found = outcome(native.sums, *given_runs)
-    assert found == outcome(sums_plain, *given_runs)
-    assert found != "refused"
+    sums = outcome(native.sums, *given_runs)
+    assert sums == outcome(sums_plain, *given_runs)
+    assert sums != "refused"
 
 
 @given(
@@ -92,10 +92,10 @@ def test_each_sample_counts():
     kind = RunKind(1, SAMPLE_DURATION | SAMPLE_SIZE | SAMPLE_FLAGS | SAMPLE_COMPOSITION_TIME_OFFSET)
     rows = np.array([[10, 5, 0, 2**32 - 3], [20, 6, 0x10000, 4], [30, 7, 0, 0]], ">u4").tobytes()
     for sums in (native.sums, sums_plain):
-        found = sums(
+        columns = sums(
             rows, *(numbers([n]) for n in (0, 3)), kind.columns, numbers([99]), *[bytes_of([2])] * 2
         )
-        assert [column.tolist() for column in found] == [
+        assert [column.tolist() for column in columns] == [
             *([18], [60], [-3], [60], [1]),
             [[0, 0], [0, 2], [0, 30], [-3, 30]],
         ]

@@ -102,10 +102,10 @@ def test_long_runs_that_overlap_a_little_cost_a_little() -> None:
         np.arange(4),
     )
     allowed = Expansion(100)
-    found = merged([table], numbers, expansion=allowed)
+    runs = merged([table], numbers, expansion=allowed)
     assert allowed.left == 100 - 3 * 20
-    assert found.count.sum() == 4 * count
-    assert len(found) < 70
+    assert runs.count.sum() == 4 * count
+    assert len(runs) < 70
 
 
 def test_two_fragments_that_claim_samples_of_no_bytes_at_one_time_are_refused() -> None:
@@ -125,8 +125,8 @@ def test_fragments_of_sound_that_overlap_by_a_sample_are_indexed() -> None:
     run = Run((Sample(1, 1),) * samples, 0x1)
     parts = [Fragment((Traf(1, (run,), tfdt=n * (samples - 1)),)) for n in range(fragments)]
     track = Track(1, "audio", 1024, trex=(1, 1, 0))
-    made = make_file(Brand(), Moov((track,)), *parts)
-    index = fragdex.index(made.data)
+    film = make_file(Brand(), Moov((track,)), *parts)
+    index = fragdex.index(film.data)
     times = np.arange(0, fragments * (samples - 1), 777)
     hits = index.track(1).seek_many(times / 1024)
     assert (hits.cts == times).all()

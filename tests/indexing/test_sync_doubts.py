@@ -37,7 +37,7 @@ def test_flags_of_each_of_the_first_and_by_default(run, trex, count):
 
 def by_declarations(moof):
     """What `_runs` says, from the declared layouts."""
-    found = {}
+    runs_by_track = {}
     for traf in fragdex.boxes.parse_box(moof).find_all("traf"):
         tfhd = traf.find("tfhd")
         for trun in traf.find_all("trun"):
@@ -49,15 +49,15 @@ def by_declarations(moof):
                 trun["sample_count"],
                 flags,
             )
-            found.setdefault(tfhd["track_ID"], []).append(run)
-    return found
+            runs_by_track.setdefault(tfhd["track_ID"], []).append(run)
+    return runs_by_track
 
 
 @given(files())
-def test_flags_read_in_passing_are_those_that_the_declarations_give(made):
-    for box in fragdex.boxes.parse(made.data):
+def test_flags_read_in_passing_are_those_that_the_declarations_give(film):
+    for box in fragdex.boxes.parse(film.data):
         if box.type == "moof":
-            moof = made.data[box.offset : box.stop]
+            moof = film.data[box.offset : box.stop]
             read = {
                 track: [
                     (*run[:3], None if run.flags is None else run.flags.tolist()) for run in runs
@@ -68,10 +68,10 @@ def test_flags_read_in_passing_are_those_that_the_declarations_give(made):
 
 
 @given(files(), st.data())
-def test_flags_of_a_damaged_moof_are_read_without_a_fault(made, data):
-    for box in fragdex.boxes.parse(made.data):
+def test_flags_of_a_damaged_moof_are_read_without_a_fault(film, data):
+    for box in fragdex.boxes.parse(film.data):
         if box.type == "moof":
-            moof = bytearray(made.data[box.offset : box.stop])
+            moof = bytearray(film.data[box.offset : box.stop])
             for _ in range(data.draw(st.integers(1, 4))):
                 moof[data.draw(st.integers(0, len(moof) - 1))] = data.draw(st.integers(0, 255))
             cut = data.draw(st.integers(0, len(moof)))
