@@ -12,9 +12,9 @@ def samples(table):
     return placed(TrueSample(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
 
 
-def placed(found):
+def placed(samples):
     """Samples, those of no bytes without a place: they lie nowhere."""
-    return [s if s.size else s._replace(offset=0) for s in found]
+    return [s if s.size else s._replace(offset=0) for s in samples]
 
 
 def assert_fragments(rows, true):

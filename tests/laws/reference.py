@@ -118,11 +118,11 @@ def boxes(data: bytes, start: int, stop: int) -> Iterator[Box]:
 
 def inside(data: bytes, box: Box, path: str) -> list[Box]:
     """The boxes at a path below another."""
-    found = [box]
+    matches = [box]
     for kind in path.split("/"):
-        children = [child for parent in found for child in boxes(data, parent.body, parent.stop)]
-        found = [child for child in children if child.type == kind.encode()]
-    return found
+        children = [child for parent in matches for child in boxes(data, parent.body, parent.stop)]
+        matches = [child for child in children if child.type == kind.encode()]
+    return matches
 
 
 def full(data: bytes, box: Box) -> tuple[int, int, int]:
@@ -152,26 +152,26 @@ def movie(data: bytes, moov: Box) -> Period:
 
 def table(data: bytes, stbl: Box) -> list[Sample]:
     """8.6 and 8.7: the samples that an stbl names."""
-    found = {box.type: full(data, box)[2] for box in boxes(data, stbl.body, stbl.stop)}
+    bodies = {box.type: full(data, box)[2] for box in boxes(data, stbl.body, stbl.stop)}
 
     def rows(kind: bytes, width: int, code: str = "I") -> list[tuple[int, ...]]:
-        (count,) = numbers(data, found[kind], 1)
-        flat = iter(numbers(data, found[kind] + 4, count * width, code))
+        (count,) = numbers(data, bodies[kind], 1)
+        flat = iter(numbers(data, bodies[kind] + 4, count * width, code))
         return list(zip(*[flat] * width, strict=True))
 
-    sizes = sample_sizes(data, found)
+    sizes = sample_sizes(data, bodies)
     if not sizes:
         return []
-    chunks = rows(b"co64", 1, "Q") if b"co64" in found else rows(b"stco", 1)
+    chunks = rows(b"co64", 1, "Q") if b"co64" in bodies else rows(b"stco", 1)
     counts = [0] * len(chunks)
     for first, per_chunk, _ in rows(b"stsc", 3):  # 8.7.4: until the first_chunk of the next row
         counts[first - 1 :] = [per_chunk] * len(counts[first - 1 :])
     durations = [backwards(delta) for count, delta in rows(b"stts", 2) for _ in range(count)]
     durations[-1:] = [max(duration, 0) for duration in durations[-1:]]
     offsets = [0] * len(sizes)
-    if b"ctts" in found:  # 8.6.1.3: unsigned in version 0, where nobody means 2^31 and more
+    if b"ctts" in bodies:  # 8.6.1.3: unsigned in version 0, where nobody means 2^31 and more
         offsets = [offset for count, offset in rows(b"ctts", 2, "i") for _ in range(count)]
-    sync = {number for (number,) in rows(b"stss", 1)} if b"stss" in found else None
+    sync = {number for (number,) in rows(b"stss", 1)} if b"stss" in bodies else None
     samples: list[Sample] = []
     time = 0
     for (at,), count in zip(chunks, counts, strict=True):
@@ -188,16 +188,16 @@ def backwards(duration: int) -> int:
     return duration - 2**32 if duration >= 2**31 else duration
 
 
-def sample_sizes(data: bytes, found: dict[bytes, int]) -> list[int]:
+def sample_sizes(data: bytes, bodies: dict[bytes, int]) -> list[int]:
     """8.7.3: stsz, with one size for all or one each; stz2, with 4, 8 or 16 bits each."""
-    if b"stsz" in found:
-        constant, count = numbers(data, found[b"stsz"], 2)
-        return [constant] * count if constant else [*numbers(data, found[b"stsz"] + 8, count)]
-    bits, count = numbers(data, found[b"stz2"], 2)
+    if b"stsz" in bodies:
+        constant, count = numbers(data, bodies[b"stsz"], 2)
+        return [constant] * count if constant else [*numbers(data, bodies[b"stsz"] + 8, count)]
+    bits, count = numbers(data, bodies[b"stz2"], 2)
     if bits == 4:
-        pairs = numbers(data, found[b"stz2"] + 8, (count + 1) // 2, "B")
+        pairs = numbers(data, bodies[b"stz2"] + 8, (count + 1) // 2, "B")
         return [nibble for byte in pairs for nibble in (byte >> 4, byte & 15)][:count]
-    return [*numbers(data, found[b"stz2"] + 8, count, {8: "B", 16: "H"}[bits])]
+    return [*numbers(data, bodies[b"stz2"] + 8, count, {8: "B", 16: "H"}[bits])]
 
 
 def fragment(data: bytes, moof: Box, period: Period, mdats: Spans, own: Spans | None) -> None:
@@ -223,9 +223,9 @@ def fragment(data: bytes, moof: Box, period: Period, mdats: Spans, own: Spans | 
         for box in sorted(boxes(data, traf.body, traf.stop), key=lambda box: box.type == b"tfdt"):
             if box.type in (TFXD, b"tfdt"):
                 version, _, at = full(data, box)
-                (said,) = numbers(data, at, 1, "q" if version else "I")
+                (ticks,) = numbers(data, at, 1, "q" if version else "I")
                 # docs/findings.md, far-tfdt
-                time = said if abs(said) <= 2**61 else period.next_dts.get(header.track, 0)
+                time = ticks if abs(ticks) <= 2**61 else period.next_dts.get(header.track, 0)
         mine = period.samples.setdefault(header.track, [])
         for run in (run for run in runs if run.traf == number):
             at = run.start

@@ -39,17 +39,17 @@ def fed(data, sizes, *, jumping=False):
 
 
 @given(files())
-def test_one_byte_at_a_time(made):
-    brute.same(fed(made.data, [1]), fragdex.index(made.data, exact=True))
+def test_one_byte_at_a_time(film):
+    brute.same(fed(film.data, [1]), fragdex.index(film.data, exact=True))
 
 
 @given(files(), st.lists(st.integers(1, 300), min_size=1, max_size=8))
-def test_pieces_of_any_size(made, sizes):
-    whole = fragdex.index(made.data, exact=True)
-    brute.same(fed(made.data, sizes), whole)
+def test_pieces_of_any_size(film, sizes):
+    whole = fragdex.index(film.data, exact=True)
+    brute.same(fed(film.data, sizes), whole)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fragdex.indexing.growing.AT_ONCE", 1)  # small pieces are not gathered first
-        brute.same(fed(made.data, sizes), whole)
+        brute.same(fed(film.data, sizes), whole)
 
 
 MOVIES = st.builds(
@@ -90,20 +90,20 @@ def test_settled_with_boxes_between(most):
 
 
 @given(files(), st.lists(st.integers(1, 300), min_size=1, max_size=8))
-def test_jumping_to_what_is_needed(made, sizes):
-    brute.same(fed(made.data, sizes, jumping=True), fragdex.index(made.data, exact=True))
+def test_jumping_to_what_is_needed(film, sizes):
+    brute.same(fed(film.data, sizes, jumping=True), fragdex.index(film.data, exact=True))
 
 
 @given(files())
-def test_a_file_on_disk(made):
+def test_a_file_on_disk(film):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "movie.mp4"
-        path.write_bytes(made.data)
-        brute.same(fragdex.index(path, exact=True), fragdex.index(made.data, exact=True))
+        path.write_bytes(film.data)
+        brute.same(fragdex.index(path, exact=True), fragdex.index(film.data, exact=True))
 
 
 @given(files())
-def test_a_file_without_a_view(made):
+def test_a_file_without_a_view(film):
     class Reads:
         """A seekable file that is no real one: it can only be read."""
 
@@ -129,15 +129,15 @@ def test_a_file_without_a_view(made):
             self.at += len(piece)
             return piece
 
-    found = fragdex.index(Reads(made.data), exact=True)
-    brute.same(found, fragdex.index(made.data, exact=True))
+    index = fragdex.index(Reads(film.data), exact=True)
+    brute.same(index, fragdex.index(film.data, exact=True))
 
 
 @given(files(), st.integers(1, 64))
-def test_both_walks_pass_the_same_boxes(made, most):
+def test_both_walks_pass_the_same_boxes(film, most):
     if native.compiled is None:
         pytest.skip("the C extension was not compiled")
-    view = memoryview(made.data)
+    view = memoryview(film.data)
     for limit in (most, 1 << 16):
         assert_same_walk(native.walk(view, 0, limit), walk_plain(view, 0, limit))
 
@@ -151,10 +151,10 @@ def test_both_walks_agree_on_any_bytes(data, start):
 
 
 @given(files(), st.data())
-def test_both_walks_agree_on_damaged_files(made, data):
+def test_both_walks_agree_on_damaged_files(film, data):
     if native.compiled is None:
         pytest.skip("the C extension was not compiled")
-    damaged = bytearray(made.data)
+    damaged = bytearray(film.data)
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(damaged)))
@@ -188,11 +188,11 @@ def test_both_joins_take_the_same_bytes(data, runs):
 
 
 @given(files(), st.data())
-def test_what_was_read_is_told(made, data):
-    found = fragdex.index(made.data, exact=True)
-    assert found.how.bytes_read <= len(made.data)
-    assume(any(len(t.fragments) for t in found.tracks))
-    assert found.how.mdat_bytes_read == 0
+def test_what_was_read_is_told(film, data):
+    index = fragdex.index(film.data, exact=True)
+    assert index.how.bytes_read <= len(film.data)
+    assume(any(len(t.fragments) for t in index.tracks))
+    assert index.how.mdat_bytes_read == 0
 
 
 def test_need_names_what_is_missing():

@@ -26,42 +26,42 @@ def opened(data):
         return None
 
 
-def cuts(made):
+def cuts(film):
     """Places to cut a file: anywhere, and at the edges of its boxes and their headers."""
-    boxes = native.walk(memoryview(made.data), 0).top["offset"].tolist()
-    edges = {at + inside for at in boxes for inside in (0, 4, 8)} | {len(made.data)}
-    return st.sampled_from(sorted(edges)) | st.integers(0, len(made.data))
+    boxes = native.walk(memoryview(film.data), 0).top["offset"].tolist()
+    edges = {at + inside for at in boxes for inside in (0, 4, 8)} | {len(film.data)}
+    return st.sampled_from(sorted(edges)) | st.integers(0, len(film.data))
 
 
 @st.composite
 def cut_files(draw, *, most=1, several=True):
     """A file, and one or more places to cut it, rising."""
-    made = draw(files(several=several))
-    return made, sorted(draw(st.lists(cuts(made), min_size=1, max_size=most)))
+    film = draw(files(several=several))
+    return film, sorted(draw(st.lists(cuts(film), min_size=1, max_size=most)))
 
 
 @given(cut_files(several=False))
 def test_what_is_complete_is_there(cut_file):
-    made, (cut,) = cut_file
-    found = opened(made.data[:cut])
-    true = made.truth
-    if found is None:
-        assert cut < len(made.data)
+    film, (cut,) = cut_file
+    index = opened(film.data[:cut])
+    true = film.truth
+    if index is None:
+        assert cut < len(film.data)
         assert not any(f.stop <= cut for f in true.fragments)
         return
-    moov_at = [s for s, p in zip(made.spans, made.parts, strict=True) if isinstance(p, Moov)]
+    moov_at = [s for s, p in zip(film.spans, film.parts, strict=True) if isinstance(p, Moov)]
     if moov_at and moov_at[0][1] > cut:
         return  # without the moov its defaults are unknown
-    whole = fragdex.index(made.data, exact=True)
-    for track in found.tracks:
+    whole = fragdex.index(film.data, exact=True)
+    for track in index.tracks:
         kept, expected = real_rows(track), real_rows(whole.track(track.id))
         # An mdat in front of the next moof is taken for one more of the fragment before it.
         done = [row for row in expected if row["offset"] + row["size"] <= cut]
         assert kept[: len(done)] == done
         assert len(kept) <= len(done) + 1
-    if not found.complete:
-        assert found.resume_offset <= cut
-        assert any(f.code == "truncated" for f in found.findings)
+    if not index.complete:
+        assert index.resume_offset <= cut
+        assert any(f.code == "truncated" for f in index.findings)
 
 
 def real_rows(track):
@@ -74,49 +74,49 @@ def real_rows(track):
 
 @pytest.mark.parametrize("tracks", [1, 2])
 def test_a_fragment_after_its_media_data_outlasts_a_cut_in_that_of_the_next(tracks):
-    made = made_movie(3, tracks=tracks, samples=1)
-    parts = [replace(p, mdat_first=True) if isinstance(p, Fragment) else p for p in made.parts]
-    made = make_file(*parts)
-    whole = fragdex.index(made.data, exact=True)
-    for cut in range(made.truth.fragments[0].stop, len(made.data) + 1):
-        found = fragdex.index(made.data[:cut], exact=True)
-        for track in found.tracks:
+    film = made_movie(3, tracks=tracks, samples=1)
+    parts = [replace(p, mdat_first=True) if isinstance(p, Fragment) else p for p in film.parts]
+    film = make_file(*parts)
+    whole = fragdex.index(film.data, exact=True)
+    for cut in range(film.truth.fragments[0].stop, len(film.data) + 1):
+        index = fragdex.index(film.data[:cut], exact=True)
+        for track in index.tracks:
             expected = real_rows(whole.track(track.id))
             done = [row for row in expected if row["offset"] + row["size"] <= cut]
             assert real_rows(track) == done, cut
-        brute.same(found.extend(made.data), whole)
+        brute.same(index.extend(film.data), whole)
 
 
 @given(cut_files())
 def test_extending_equals_indexing_the_whole(cut_file):
-    made, (cut,) = cut_file
-    found = opened(made.data[:cut])
-    assume(found is not None)
-    brute.same(found.extend(made.data), fragdex.index(made.data, exact=True))
+    film, (cut,) = cut_file
+    index = opened(film.data[:cut])
+    assume(index is not None)
+    brute.same(index.extend(film.data), fragdex.index(film.data, exact=True))
 
 
 @given(cut_files(most=4))
 def test_growing_step_by_step(cut_file):
-    made, steps = cut_file
+    film, steps = cut_file
     grown = None
-    for cut in [*steps, len(made.data)]:
-        anew = opened(made.data[:cut])
+    for cut in [*steps, len(film.data)]:
+        anew = opened(film.data[:cut])
         if anew is None or grown is None:
             # A start that says too little is refused, however it came.
             grown = anew
         else:
-            grown = grown.extend(made.data[:cut])
+            grown = grown.extend(film.data[:cut])
             brute.same(grown, anew)
 
 
 def test_every_cut_of_a_recording():
-    made = made_movie(2, tracks=2, samples=1)
-    whole = fragdex.index(made.data, exact=True)
-    first = made.truth.fragments[0].moof
-    for cut in range(first, len(made.data) + 1):
-        found = fragdex.index(made.data[:cut], exact=True)
-        done = [f for f in made.truth.fragments if f.stop <= cut]
-        assert len(found.track(1).fragments) == len(done)
-        assert found.resume_offset == (done[-1].stop if done else first)
-        assert found.complete == (cut == found.resume_offset)
-        brute.same(found.extend(made.data), whole)
+    film = made_movie(2, tracks=2, samples=1)
+    whole = fragdex.index(film.data, exact=True)
+    first = film.truth.fragments[0].moof
+    for cut in range(first, len(film.data) + 1):
+        index = fragdex.index(film.data[:cut], exact=True)
+        done = [f for f in film.truth.fragments if f.stop <= cut]
+        assert len(index.track(1).fragments) == len(done)
+        assert index.resume_offset == (done[-1].stop if done else first)
+        assert index.complete == (cut == index.resume_offset)
+        brute.same(index.extend(film.data), whole)

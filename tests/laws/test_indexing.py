@@ -14,9 +14,9 @@ from laws import brute
 from strategies.files import files
 
 
-def index(made):
+def index(film):
     """The exact index of a made file."""
-    return fragdex.index(made.data, exact=True)
+    return fragdex.index(film.data, exact=True)
 
 
 def known(period):
@@ -26,10 +26,10 @@ def known(period):
 
 
 @given(files())
-def test_samples_are_those_that_were_written(made):
-    found = index(made)
-    assert len(found.periods) == len(made.periods)
-    for period, true in zip(found.periods, made.periods, strict=True):
+def test_samples_are_those_that_were_written(film):
+    exact_index = index(film)
+    assert len(exact_index.periods) == len(film.periods)
+    for period, true in zip(exact_index.periods, film.periods, strict=True):
         assert {track.id for track in period.tracks} == known(true)
         for track in period.tracks:
             assert brute.samples(track.samples) == brute.placed(true.samples.get(track.id, []))
@@ -38,8 +38,8 @@ def test_samples_are_those_that_were_written(made):
 
 
 @given(files())
-def test_fragments_sum_up_their_samples(made):
-    for period, true in zip(index(made).periods, made.periods, strict=True):
+def test_fragments_sum_up_their_samples(film):
+    for period, true in zip(index(film).periods, film.periods, strict=True):
         for track in period.tracks:
             brute.assert_fragments(track.fragments, true.samples.get(track.id, []))
 
@@ -55,8 +55,8 @@ NOTHING_AT_A_STALE_BASE = make_file(
 
 @given(files())
 @example(NOTHING_AT_A_STALE_BASE)
-def test_fragments_lie_where_they_were_put(made):
-    for period, true in zip(index(made).periods, made.periods, strict=True):
+def test_fragments_lie_where_they_were_put(film):
+    for period, true in zip(index(film).periods, film.periods, strict=True):
         for track in period.tracks:
             rows = track.fragments
             moofs = rows.rows((rows.flags & FragmentFlags.VIRTUAL) == 0)
@@ -64,7 +64,7 @@ def test_fragments_lie_where_they_were_put(made):
             assert moofs.moof_offset.tolist() == [f.moof for f in mine]
             spans = [f.samples[track.id] for f in mine]
             assert moofs.sample_count.tolist() == [stop - start for start, stop in spans]
-            parts = made.parts
+            parts = film.parts
             for n, fragment in enumerate(mine):
                 start, stop = int(moofs.offset[n]), int(moofs.offset[n] + moofs.size[n])
                 assert start <= fragment.start <= fragment.moof < stop
@@ -78,8 +78,8 @@ def test_fragments_lie_where_they_were_put(made):
 
 
 @given(files())
-def test_sync_runs_stand_for_the_sync_samples(made):
-    for period, true in zip(index(made).periods, made.periods, strict=True):
+def test_sync_runs_stand_for_the_sync_samples(film):
+    for period, true in zip(index(film).periods, film.periods, strict=True):
         for track in period.tracks:
             mine = true.samples.get(track.id, [])
             expected = [(n, s.cts, s.dts) for n, s in enumerate(mine) if s.sync]
@@ -88,12 +88,12 @@ def test_sync_runs_stand_for_the_sync_samples(made):
 
 
 @given(files())
-def test_samples_of_some_fragments_are_a_slice_of_all(made):
-    found = index(made)
-    for track in found.tracks:
+def test_samples_of_some_fragments_are_a_slice_of_all(film):
+    exact_index = index(film)
+    for track in exact_index.tracks:
         true = brute.samples(track.samples)
     # a second index, whose samples were not made yet
-    for whole, track in zip(found.tracks, index(made).tracks, strict=True):
+    for whole, track in zip(exact_index.tracks, index(film).tracks, strict=True):
         true = brute.samples(whole.samples)
         n = len(track.fragments)
         for start in range(n + 1):
@@ -105,8 +105,8 @@ def test_samples_of_some_fragments_are_a_slice_of_all(made):
 
 
 @given(files())
-def test_virtual_fragments_begin_at_sync_samples(made):
-    for period, true in zip(index(made).periods, made.periods, strict=True):
+def test_virtual_fragments_begin_at_sync_samples(film):
+    for period, true in zip(index(film).periods, film.periods, strict=True):
         for track in period.tracks:
             rows = track.fragments
             rows = rows.rows((rows.flags & FragmentFlags.VIRTUAL) != 0)
@@ -122,20 +122,20 @@ def test_virtual_fragments_begin_at_sync_samples(made):
 
 
 @given(files())
-def test_whole_files_are_complete(made):
-    found = index(made)
-    event("findings: " + ", ".join(sorted(f.code for f in found.findings)))
-    assert found.complete
-    assert not [f for f in found.findings if f.code in ("data-outside", "damaged-fragment")]
+def test_whole_files_are_complete(film):
+    exact_index = index(film)
+    event("findings: " + ", ".join(sorted(f.code for f in exact_index.findings)))
+    assert exact_index.complete
+    assert not [f for f in exact_index.findings if f.code in ("data-outside", "damaged-fragment")]
 
 
 @given(files())
-def test_init_ranges_hold_the_moov(made):
+def test_init_ranges_hold_the_moov(film):
     moovs = [
-        span for span, part in zip(made.spans, made.parts, strict=True) if isinstance(part, Moov)
+        span for span, part in zip(film.spans, film.parts, strict=True) if isinstance(part, Moov)
     ]
-    found = index(made)
-    for number, period in enumerate(p for p in found.periods if p.init):
+    exact_index = index(film)
+    for number, period in enumerate(p for p in exact_index.periods if p.init):
         start, stop = moovs[number]
         assert any(r.start <= start and stop <= r.stop for r in period.init)
 

@@ -28,14 +28,14 @@ from strategies.files import files
 
 
 def damaged(index: Index, data: bytes) -> list[fragdex.Finding]:
-    found = damage(index, fragdex.open_source(data))
-    assert all(finding.code == "damaged-bytes" for finding in found)
-    return list(found)
+    findings = damage(index, fragdex.open_source(data))
+    assert all(finding.code == "damaged-bytes" for finding in findings)
+    return list(findings)
 
 
-def rows_in(found: list[fragdex.Finding]) -> set[tuple[int | None, int]]:
+def rows_in(findings: list[fragdex.Finding]) -> set[tuple[int | None, int]]:
     """Track and row of every fragment that is named."""
-    named = ((f.track, re.match(r"fragment (\d+) ", f.message)) for f in found)
+    named = ((f.track, re.match(r"fragment (\d+) ", f.message)) for f in findings)
     return {(track, int(row[1])) for track, row in named if row}
 
 
@@ -55,19 +55,19 @@ def rows_of_byte(index: Index, at: int) -> set[tuple[int | None, int]]:
 
 
 @given(files(), st.data())
-def test_pieces_are_the_file_and_a_flipped_bit_is_named_where_it_is(made, data) -> None:
-    index = fragdex.index(made.data, digests=True, md5=True)
-    table, pieces = index.digests.table, [bytes(made.data[s : s + n]) for s, n in places(index)]
-    assert b"".join(pieces) == made.data
+def test_pieces_are_the_file_and_a_flipped_bit_is_named_where_it_is(film, data) -> None:
+    index = fragdex.index(film.data, digests=True, md5=True)
+    table, pieces = index.digests.table, [bytes(film.data[s : s + n]) for s, n in places(index)]
+    assert b"".join(pieces) == film.data
     assert table.digest.tolist() == [hashlib.sha256(piece).digest() for piece in pieces]
-    assert index.file.md5 == hashlib.md5(made.data).hexdigest()
-    assert damaged(index, made.data) == []
-    at = data.draw(st.integers(0, len(made.data) - 1))
-    broken = bytearray(made.data)
+    assert index.file.md5 == hashlib.md5(film.data).hexdigest()
+    assert damaged(index, film.data) == []
+    at = data.draw(st.integers(0, len(film.data) - 1))
+    broken = bytearray(film.data)
     broken[at] ^= 1 << data.draw(st.integers(0, 7))
-    found = damaged(index, bytes(broken))
-    assert found
-    assert rows_in(found) == rows_of_byte(index, at)
+    findings = damaged(index, bytes(broken))
+    assert findings
+    assert rows_in(findings) == rows_of_byte(index, at)
 
 
 def places(index: Index) -> list[tuple[int, int]]:
@@ -124,9 +124,9 @@ def test_no_piece_is_longer_than_a_megabyte(starts: list[int], size: int) -> Non
 def test_pieces_over_the_edges_of_buffers() -> None:
     data = np.random.default_rng(5).bytes(9 << 20)
     edges = np.array([0, 5, (4 << 20) - 1, 4 << 20, (4 << 20) + 3, 8 << 20, 9 << 20])
-    made = digest_pieces(fragdex.open_source(data), edges, md5 := fragdex.digest.Md5())
+    digests = digest_pieces(fragdex.open_source(data), edges, md5 := fragdex.digest.Md5())
     whole = [data[a:b] for a, b in itertools.pairwise(edges)]
-    assert made.table.digest.tolist() == [hashlib.sha256(piece).digest() for piece in whole]
+    assert digests.table.digest.tolist() == [hashlib.sha256(piece).digest() for piece in whole]
     assert md5.hexdigest() == hashlib.md5(data).hexdigest()
 
 
@@ -211,8 +211,8 @@ def test_without_digests_nothing_can_be_checked() -> None:
 
 
 @given(files())
-def test_digests_are_saved_and_sent(made) -> None:
-    index = fragdex.index(made.data, digests=True)
+def test_digests_are_saved_and_sent(film) -> None:
+    index = fragdex.index(film.data, digests=True)
     data = fidx.write(index)
     assert data[10] == 1
     fidx.verify(data)

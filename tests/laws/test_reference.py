@@ -21,14 +21,14 @@ REFUSED_OF_CORPUS = {"fq__size64", "mp4ff__init_truncated.mp4"}
 
 def ours(data, init=b"", *, strict=False):
     """The samples of each track of each period, of all that is there."""
-    found = fragdex.index(data, exact=True, strict=strict, partial=True, init=init or None)
-    return [{t.id: brute.samples(t.samples) for t in p.tracks} for p in found.periods]
+    index = fragdex.index(data, exact=True, strict=strict, partial=True, init=init or None)
+    return [{t.id: brute.samples(t.samples) for t in p.tracks} for p in index.periods]
 
 
 def theirs(data, init=b"", *, strict=False):
     """The same from the plain reader."""
-    found = reference.read(data, init, repair=not strict)
-    return [{key: brute.placed(samples) for key, samples in p.items()} for p in found]
+    periods = reference.read(data, init, repair=not strict)
+    return [{key: brute.placed(samples) for key, samples in p.items()} for p in periods]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -53,28 +53,28 @@ def test_every_file_of_the_corpus(corpus):
                 ours(data)
             continue
         for strict in (True, False):
-            found = ours(data, strict=strict)
-            assert found == theirs(data, strict=strict), path.name
-            compared += sum(len(samples) for tracks in found for samples in tracks.values())
+            periods = ours(data, strict=strict)
+            assert periods == theirs(data, strict=strict), path.name
+            compared += sum(len(samples) for tracks in periods for samples in tracks.values())
     assert compared > 5000
 
 
 @given(files())
-def test_every_file_that_can_be_made(made):
-    assert ours(made.data) == theirs(made.data)
-    assert ours(made.data, strict=True) == theirs(made.data, strict=True)
+def test_every_file_that_can_be_made(film):
+    assert ours(film.data) == theirs(film.data)
+    assert ours(film.data, strict=True) == theirs(film.data, strict=True)
 
 
 @given(files())
-def test_the_plain_reader_knows_what_was_written(made):
+def test_the_plain_reader_knows_what_was_written(film):
     true = [
         {
             **{track.id: [] for track in (period.moov.tracks if period.moov else ())},
             **{key: brute.placed(samples) for key, samples in period.samples.items()},
         }
-        for period in made.periods
+        for period in film.periods
     ]
-    assert theirs(made.data) == true
+    assert theirs(film.data) == true
 
 
 MOOFS = [
@@ -93,9 +93,9 @@ def test_one_byte_of_a_moof_changed_is_read_alike_or_noted(where, value):
     data = bytearray(FILES[name].read_bytes())
     data[place] = value
     data, init = bytes(data), init_of(name)
-    found = fragdex.index(data, exact=True, partial=True, init=init or None)
+    index = fragdex.index(data, exact=True, partial=True, init=init or None)
     # Where a fragment breaks the rules, the plain reader does not know how to leave it out.
-    assume(not any(finding.code.startswith("damaged") for finding in found.findings))
+    assume(not any(finding.code.startswith("damaged") for finding in index.findings))
     assert ours(data, init) == theirs(data, init)
 
 
@@ -111,6 +111,6 @@ def test_no_track_is_dropped_silently(kind):
     """A version that the standard does not know makes a box unreadable, not the file perfect."""
     data = bytearray(FILES["made/stsz-constant.mp4"].read_bytes())
     data[data.index(kind) + 4] = 200
-    found = fragdex.index(bytes(data), exact=True)
-    assert not any(track.sample_count for track in found.tracks)
-    assert found.findings
+    index = fragdex.index(bytes(data), exact=True)
+    assert not any(track.sample_count for track in index.tracks)
+    assert index.findings

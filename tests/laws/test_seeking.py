@@ -26,11 +26,11 @@ anything = st.one_of(
 @st.composite
 def questions(draw):
     """A made file, its index, one of its tracks, what is true of it, and times to seek to."""
-    made = draw(files())
-    found = fragdex.index(made.data, exact=True)
+    film = draw(files())
+    index = fragdex.index(film.data, exact=True)
     known = [
         (track, true)
-        for period, true in zip(found.periods, made.periods, strict=True)
+        for period, true in zip(index.periods, film.periods, strict=True)
         for track in period.tracks
         if track.timescale
     ]
@@ -108,8 +108,8 @@ def test_no_time_is_no_number(question):
 
 
 @given(files())
-def test_without_a_timescale_seconds_mean_nothing(made):
-    for track in fragdex.index(made.data, exact=True).tracks:
+def test_without_a_timescale_seconds_mean_nothing(film):
+    for track in fragdex.index(film.data, exact=True).tracks:
         if not track.timescale:
             with pytest.raises(InexactIndex):
                 track.seek(0)
@@ -163,15 +163,15 @@ def test_a_plan_reads_what_the_seek_needs(question):
     track, true, times = question
     assume(any(sample.sync for sample in true))
     for time in times[:8]:
-        made = plan([track], (), time)
+        seek_plan = plan([track], (), time)
         hit = track.seek(time)
-        assert made.hits == (hit,)
-        count = made.samples[track.id]
+        assert seek_plan.hits == (hit,)
+        count = seek_plan.samples[track.id]
         needed = true[hit.sample : hit.sample + count]
         assert len(needed) == count >= 1
         for sample in needed:
             if sample.size:
                 assert any(
                     r.start <= sample.offset and sample.offset + sample.size <= r.stop
-                    for r in made.reads
+                    for r in seek_plan.reads
                 )

@@ -33,11 +33,11 @@ class Bits:
 
 def escaped(data: bytes) -> bytes:
     """With emulation prevention (7.4.1)."""
-    made, zeros = bytearray(), 0
+    output, zeros = bytearray(), 0
     for byte in data:
         if zeros >= 2 and byte <= 3:
-            made.append(3)
+            output.append(3)
             zeros = 0
-        made.append(byte)
+        output.append(byte)
         zeros = 0 if byte else zeros + 1
-    return bytes(made)
+    return bytes(output)

@@ -87,11 +87,11 @@ def film(name: str) -> Film:
 
 def samples_of(repair: Repair) -> dict[int, dict[int, int]]:
     """Place and size of each sample that was found, by track."""
-    found = {}
+    samples = {}
     for track in repair.tracks:
         table = track.table()
-        found[track.id] = dict(zip(table.offset.tolist(), table.size.tolist(), strict=True))
-    return found
+        samples[track.id] = dict(zip(table.offset.tolist(), table.size.tolist(), strict=True))
+    return samples
 
 
 def check_no_invention(good: Film, broken: bytes, repair: Repair, shift: int = 0) -> None:
@@ -104,16 +104,19 @@ def check_no_invention(good: Film, broken: bytes, repair: Repair, shift: int = 0
     assert len(mended) == repair.view.size
     index = fragdex.index(mended, exact=True)
     assert {t.id for t in index.tracks} == {t.id for t in repair.tracks}
-    found = samples_of(repair)
+    repaired_samples = samples_of(repair)
     for track in repair.tracks:
         truth = good.truth[track.id]
-        for at, size in found[track.id].items():
+        for at, size in repaired_samples[track.id].items():
             assert truth.get(at - shift) == size, (track.id, at, size)
             assert good.data[at - shift : at - shift + size] == broken[at : at + size]
         samples = index.track(track.id).samples
-        assert len(samples) == track.samples == len(found[track.id])
+        assert len(samples) == track.samples == len(repaired_samples[track.id])
         for (at, size), place, length in zip(
-            found[track.id].items(), samples.offset.tolist(), samples.size.tolist(), strict=True
+            repaired_samples[track.id].items(),
+            samples.offset.tolist(),
+            samples.size.tolist(),
+            strict=True,
         ):
             assert length == size
             assert mended[place : place + size] == broken[at : at + size]
@@ -137,7 +140,7 @@ def check_part(
     mended = repair.view.read(source=broken)
     index = fragdex.index(mended, exact=True)
     assert "negative-duration" not in [finding.code for finding in index.findings]
-    found, moved = {}, []
+    places_by_track, moved = {}, []
     for track in repair.tracks:
         table, wanted = index.track(track.id), good.index.track(track.id)
         samples, truth = table.samples, wanted.samples
@@ -154,9 +157,9 @@ def check_part(
         assert len(by) == 1, track.id
         late = Fraction(by.pop()) + table.shift - wanted.shift
         moved.append(late / wanted.timescale)
-        found[track.id] = set(places)
+        places_by_track[track.id] = set(places)
     assert max(moved) - min(moved) <= Fraction(1, good.index.tracks[0].movie_timescale or 1)
-    return found
+    return places_by_track
 
 
 def check_spans(broken: bytes, repair: Repair) -> None:

@@ -64,14 +64,14 @@ def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed
     if repair is None:
         return
     check_spans(broken, repair)
-    found = samples_of(repair)
+    repaired_samples = samples_of(repair)
     for track in repair.tracks:
         truth = good.truth[track.id]
         # what lies between others is guessed, and foreign bytes may look like its first ones
         if track.proved or kind != "foreign":
-            assert found[track.id].items() <= truth.items()
+            assert repaired_samples[track.id].items() <= truth.items()
         if kind == "zeros" and track.proved:
-            for at, length in found[track.id].items():
+            for at, length in repaired_samples[track.id].items():
                 assert broken[at : at + length] == good.data[at : at + length]
         if track.proved:
             stop = len(broken) if kind == "cut" else start + size
@@ -80,7 +80,7 @@ def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed
                 for at, length in truth.items()
                 if at + length <= start or (at >= stop and kind != "cut")
             }
-            assert len(whole.keys() - found[track.id].keys()) <= AROUND
+            assert len(whole.keys() - repaired_samples[track.id].keys()) <= AROUND
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -81,22 +81,24 @@ def test_a_film_that_is_still_written_has_all_that_is_whole(name: str) -> None:
             if way == "size not written":
                 broken[data : data + 4] = bytes(4)
             repair = fragdex.repair(bytes(broken))
-            found = check_part(good, bytes(broken), repair)
+            places_by_track = check_part(good, bytes(broken), repair)
             for track, samples in good.truth.items():
                 whole = {
                     at
                     for at, size in samples.items()
                     if at + size <= start or data < at <= cut - size
                 }
-                assert found.get(track, set()) <= whole
+                assert places_by_track.get(track, set()) <= whole
                 # where bases are stale, it needs the end of the media data to see it
-                assert found.get(track, set()) == whole or has(good, FragmentFlags.REPAIRED)
+                assert places_by_track.get(track, set()) == whole or has(
+                    good, FragmentFlags.REPAIRED
+                )
             assert said(repair)
 
 
 def with_times(data: bytes, change: Callable[[int, int], int]) -> bytes:
     """The film with other decode times: of the number of the moof, and what its tfdt says."""
-    made = bytearray(data)
+    film = bytearray(data)
     moofs = [(start, stop) for kind, start, stop in boxes_of(data) if kind == b"moof"]
     for number, (start, stop) in enumerate(moofs):
         place = data.find(b"tfdt", start, stop)
@@ -104,9 +106,9 @@ def with_times(data: bytes, change: Callable[[int, int], int]) -> bytes:
             width = 8 if data[place + 4] else 4
             field = slice(place + 8, place + 8 + width)
             time = change(number, int.from_bytes(data[field], "big"))
-            made[field] = time.to_bytes(width, "big")
+            film[field] = time.to_bytes(width, "big")
             place = data.find(b"tfdt", place + 4, stop)
-    return bytes(made)
+    return bytes(film)
 
 
 WRONG_TIMES: dict[str, Callable[[int, int, int], int]] = {
@@ -195,12 +197,12 @@ def test_segments_alone_and_joined_have_the_samples_that_are_theirs(name: str) -
     for start, stop in (segments[0], (middle, segments[-1][1]), segments[-1]):
         broken = good.data[start:stop]
         repair = fragdex.repair(broken, good.data)
-        found = check_part(good, broken, repair, lambda at, start=start: at + start)
+        places_by_track = check_part(good, broken, repair, lambda at, start=start: at + start)
         wanted = {
             track: {at for at, size in samples.items() if start <= at and at + size <= stop}
             for track, samples in good.truth.items()
         }
-        assert found == {track: places for track, places in wanted.items() if places}
+        assert places_by_track == {track: places for track, places in wanted.items() if places}
     with pytest.raises(Unprocessable, match="nothing says which codecs"):
         fragdex.repair(broken)
 
@@ -216,8 +218,8 @@ def test_halves_joined_in_the_wrong_order_are_put_right(name: str) -> None:
         places = [at for low, high in pieces for at in range(low, high)]
         repair = fragdex.repair(broken)
         if has(good, FragmentFlags.DECLARED_BASE):  # places that the joining has made wrong
-            for track, found in samples_of(repair).items():
-                assert {places[at]: n for at, n in found.items()}.items() <= good.truth[
+            for track, samples in samples_of(repair).items():
+                assert {places[at]: n for at, n in samples.items()}.items() <= good.truth[
                     track
                 ].items()
         else:
@@ -255,7 +257,7 @@ def test_fragments_of_a_track_that_no_moov_describes_are_said(name: str) -> None
     place = good.data.index(b"tfhd", start, stop)
     broken = good.data[: place + 8] + (77).to_bytes(4, "big") + good.data[place + 12 :]
     repair = fragdex.repair(broken)
-    found = check_part(good, broken, repair)
+    places_by_track = check_part(good, broken, repair)
     gone = {at for at in good.truth[1] if start < at < stop}
-    assert found == everything(good) | {1: set(good.truth[1]) - gone}
+    assert places_by_track == everything(good) | {1: set(good.truth[1]) - gone}
     assert any("track 77" in sentence for sentence in repair.findings)

@@ -13,14 +13,14 @@ NAMES = ("frag-cmaf.mp4", "frag-hevc-aac.mp4", "frag-av1-opus.mp4", "frag-pcm.mo
 
 def without(good: Film, *kinds: bytes) -> tuple[bytes, dict[int, int]]:
     """The film without boxes of some types; and where bytes that are left were."""
-    made, at, moved = b"", 0, {}
+    remainder, at, moved = b"", 0, {}
     while at < len(good.data):
         size = int.from_bytes(good.data[at : at + 4], "big") or len(good.data) - at
         if good.data[at + 4 : at + 8] not in kinds:
-            moved |= {len(made) + step: at + step for step in range(size)}
-            made += good.data[at : at + size]
+            moved |= {len(remainder) + step: at + step for step in range(size)}
+            remainder += good.data[at : at + size]
         at += size
-    return made, moved
+    return remainder, moved
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -31,8 +31,8 @@ def test_segments_without_init_are_the_film_again(name: str) -> None:
     check_spans(broken, repair)
     mended = repair.index(broken)
     for number, truth in good.truth.items():
-        found = samples_of(repair)[number]
-        assert {moved[at]: size for at, size in found.items()} == truth
+        samples = samples_of(repair)[number]
+        assert {moved[at]: size for at, size in samples.items()} == truth
         wanted = good.index.track(number).samples
         # without the edit list of an init segment, times are those of the good film's tracks
         assert np.array_equal(mended.track(number).samples.size, wanted.size)
@@ -45,9 +45,9 @@ def test_media_without_moofs_is_found_by_its_codecs(name: str) -> None:
     broken, moved = without(good, b"moof", b"sidx", b"mfra")
     repair = fragdex.repair(broken)
     check_spans(broken, repair)
-    found = samples_of(repair)
+    samples = samples_of(repair)
     for number, truth in good.truth.items():
-        assert {moved[at]: size for at, size in found[number].items()} == truth
+        assert {moved[at]: size for at, size in samples[number].items()} == truth
 
 
 def test_a_fragment_whose_media_is_cut_off_keeps_what_is_there() -> None:

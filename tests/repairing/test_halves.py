@@ -36,14 +36,14 @@ def halves(good: Film, at: int) -> dict[str, list[bytes | tuple[int, int]]]:
 
 def joined(good: Film, pieces: list[bytes | tuple[int, int]]) -> tuple[bytes, dict[int, int]]:
     """The bytes, and the place in the film of each that is of its media data."""
-    made, places = b"", {}
+    data, places = b"", {}
     for piece in pieces:
         if isinstance(piece, tuple):
-            places |= {len(made) + at - piece[0]: at for at in range(*piece)}
-            made += good.data[slice(*piece)]
+            places |= {len(data) + at - piece[0]: at for at in range(*piece)}
+            data += good.data[slice(*piece)]
         else:
-            made += piece
-    return made, places
+            data += piece
+    return data, places
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,8 +56,8 @@ def test_joined_halves_lose_the_sample_that_was_cut(name: str, part: float) -> N
         broken, places = joined(good, pieces)
         repair = fragdex.repair(broken)
         check_spans(broken, repair)
-        for track, found in samples_of(repair).items():
-            moved = {places[place]: size for place, size in found.items()}
+        for track, repaired_samples in samples_of(repair).items():
+            moved = {places[place]: size for place, size in repaired_samples.items()}
             assert moved.items() <= good.truth[track].items()
         assert repair.findings
         if name in PROVED:
@@ -81,13 +81,15 @@ def test_a_film_that_is_still_written(name: str, part: float, wide: bool) -> Non
     repair = fragdex.repair(broken, good.data)
     check_spans(broken, repair)
     moved = first - len(head)
-    for track, found in samples_of(repair).items():
-        assert {at + moved: size for at, size in found.items()}.items() <= good.truth[track].items()
+    for track, samples in samples_of(repair).items():
+        assert {at + moved: size for at, size in samples.items()}.items() <= good.truth[
+            track
+        ].items()
         table, wanted = repair.index(broken).track(track).samples, good.index.track(track).samples
         # pictures before the cut may be shown after some that are not there
         assert (table.dts == wanted.dts[: len(table)]).all()
         if name in PROVED:
             whole = [at for at, size in good.truth[track].items() if at + size <= stop]
-            assert len(found) >= len(whole) - 1
+            assert len(samples) >= len(whole) - 1
     assert repair.findings
     assert repair.lost < (last - first) // 2

@@ -171,21 +171,23 @@ def clock(bits: Bits, ticks: tuple[int, int] | None) -> None:
 
 
 @given(sequence_sets())
-def test_the_clock_of_a_sequence_is_read(made: tuple[bytes, tuple[int, int] | None]) -> None:
-    unit, ticks = made
+def test_the_clock_of_a_sequence_is_read(
+    unit_and_ticks: tuple[bytes, tuple[int, int] | None],
+) -> None:
+    unit, ticks = unit_and_ticks
     assert hevc.sps_of(unit)[1].ticks == ticks
 
 
 @given(sequence_sets(), st.integers(4, 400))
 def test_a_set_that_is_cut_off_says_nothing_wrong(
-    made: tuple[bytes, tuple[int, int] | None], size: int
+    unit_and_ticks: tuple[bytes, tuple[int, int] | None], size: int
 ) -> None:
-    unit, ticks = made
+    unit, ticks = unit_and_ticks
     try:
-        found = hevc.sps_of(unit[:size])[1].ticks
+        clock = hevc.sps_of(unit[:size])[1].ticks
     except Missing:
         return
-    assert found in (ticks, None)
+    assert clock in (ticks, None)
 
 
 @st.composite
@@ -212,8 +214,10 @@ def video_sets(draw: Any) -> tuple[bytes, tuple[int, int] | None]:
 
 
 @given(video_sets())
-def test_the_clock_of_a_video_set_is_read(made: tuple[bytes, tuple[int, int] | None]) -> None:
-    unit, ticks = made
+def test_the_clock_of_a_video_set_is_read(
+    unit_and_ticks: tuple[bytes, tuple[int, int] | None],
+) -> None:
+    unit, ticks = unit_and_ticks
     assert hevc.ticks_of_vps(unit) == ticks
 
 

@@ -35,9 +35,11 @@ def test_each_sample_is_found_with_its_times(name: str) -> None:
     assert repair.lost == 0 or 0 < repair.lost - (stop - start) < 64
     mended = repair.index(broken)
     for track in good.index.tracks:
-        wanted, found = track.samples, mended.track(track.id).samples
+        wanted, repaired_samples = track.samples, mended.track(track.id).samples
         for column in ("dts", "cts", "sync"):
-            assert np.array_equal(getattr(wanted, column), getattr(found, column)), column
+            assert np.array_equal(getattr(wanted, column), getattr(repaired_samples, column)), (
+                column
+            )
         assert mended.track(track.id).start == track.start
         assert mended.track(track.id).codec == track.codec
 

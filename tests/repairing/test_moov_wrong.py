@@ -57,9 +57,11 @@ def check_whole(good: Film, broken: bytes, shift: int = 0, like: bytes | None = 
     assert samples_of(repair) == moved
     mended = repair.index(broken)
     for track in good.index.tracks:
-        wanted, found = track.samples, mended.track(track.id).samples
+        wanted, repaired_samples = track.samples, mended.track(track.id).samples
         for column in ("dts", "cts", "sync", "size"):
-            assert np.array_equal(getattr(wanted, column), getattr(found, column)), column
+            assert np.array_equal(getattr(wanted, column), getattr(repaired_samples, column)), (
+                column
+            )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -144,10 +146,10 @@ def test_samples_that_are_overwritten_are_left_out() -> None:
     broken = bytearray(good.data)
     broken[2000:2600] = bytes(600)
     repair = fragdex.repair(bytes(broken))
-    found = samples_of(repair)
+    repaired_samples = samples_of(repair)
     for number, truth in good.truth.items():
         whole = {at: n for at, n in truth.items() if at + n <= 2000 or at >= 2600}
-        assert found[number] == whole
+        assert repaired_samples[number] == whole
     assert any("not what the tables say" in sentence for sentence in repair.findings)
 
 
@@ -211,8 +213,8 @@ def test_tracks_of_one_track_id(number: int) -> None:
     good = film("moov-last.mp4")
     moov = changed(moov_of(good), "trak/tkhd", lambda box: box.replace(track_ID=number))
     repair = fragdex.repair(with_moov(good, build(moov)))
-    found = {track.kind: samples_of(repair)[track.id] for track in repair.tracks}
-    assert found == {track.kind: good.truth[track.id] for track in good.index.tracks}
+    samples_by_kind = {track.kind: samples_of(repair)[track.id] for track in repair.tracks}
+    assert samples_by_kind == {track.kind: good.truth[track.id] for track in good.index.tracks}
     assert any("track_ID" in sentence for sentence in repair.findings)
 
 
@@ -232,6 +234,6 @@ def test_a_timescale_of_0_is_said_and_the_samples_are_kept(name: str) -> None:
     good = film(name)
     moov = changed(moov_of(good), "trak/mdia/mdhd", lambda box: box.replace(timescale=0))
     repair = fragdex.repair(with_moov(good, build(moov)))
-    found = {at: n for samples in samples_of(repair).values() for at, n in samples.items()}
-    assert found == {at: n for samples in good.truth.values() for at, n in samples.items()}
+    sizes_by_place = {at: n for samples in samples_of(repair).values() for at, n in samples.items()}
+    assert sizes_by_place == {at: n for samples in good.truth.values() for at, n in samples.items()}
     assert any("timescale" in sentence for sentence in repair.findings)

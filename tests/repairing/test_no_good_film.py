@@ -25,14 +25,14 @@ def with_sets(good: Film) -> tuple[bytes, list[int]]:
         len(unit).to_bytes(4, "big") + unit for unit in parameter_sets(stsd.children[0])
     )
     start, stop = good.box(b"ftyp")
-    made, places = good.data[start:stop] + bytes(4) + b"mdat", []
+    data, places = good.data[start:stop] + bytes(4) + b"mdat", []
     samples = track.samples
     for at, size, sync in zip(
         samples.offset.tolist(), samples.size.tolist(), samples.sync.tolist(), strict=True
     ):
-        places.append(len(made))
-        made += (sets if sync else b"") + good.data[at : at + size]
-    return made, [*places, len(made)]
+        places.append(len(data))
+        data += (sets if sync else b"") + good.data[at : at + size]
+    return data, [*places, len(data)]
 
 
 @pytest.mark.parametrize("name", ["moov-last.mp4", "hevc-aac.mp4", "ntsc.mp4", "one-gop.mp4"])
@@ -42,19 +42,19 @@ def test_pictures_are_found_with_the_sets_among_them(name: str) -> None:
     track = next(t for t in good.index.tracks if t.kind == "video")
     repair = fragdex.repair(broken, rate="30000/1001" if name == "ntsc.mp4" else 25)
     check_spans(broken, repair)
-    (found,) = repair.tracks
-    table = found.table()
+    (repaired_track,) = repair.tracks
+    table = repaired_track.table()
     # where the mdat has no size, the last picture may go on behind the end
     count = len(places) - 2
     assert table.offset.tolist() == places[:count]
     assert (table.offset + table.size).tolist() == places[1 : count + 1]
-    assert found.codec is not None
-    assert found.codec[4:] == (track.codec or "")[4:]
+    assert repaired_track.codec is not None
+    assert repaired_track.codec[4:] == (track.codec or "")[4:]
     rate = track.timescale / int(track.samples.duration[0])
-    assert found.seconds == pytest.approx(count / rate)
-    made = repair.index(broken).track(1)
-    assert made.info.width == track.info.width
-    assert made.samples.sync.tolist() == track.samples.sync.tolist()[:count]
+    assert repaired_track.seconds == pytest.approx(count / rate)
+    mended_track = repair.index(broken).track(1)
+    assert mended_track.info.width == track.info.width
+    assert mended_track.samples.sync.tolist() == track.samples.sync.tolist()[:count]
     assert "no good file says what they are" in repair.findings[-1]
 
 

@@ -171,12 +171,12 @@ def stream_of(
     start, stop = good.box(b"ftyp")
     samples = track.samples
     turns = {row: turn for turn, row in enumerate(samples.cts.argsort().tolist())}
-    made = b""
+    payload = b""
     rows = zip(samples.offset.tolist(), samples.size.tolist(), samples.sync.tolist(), strict=True)
     for number, (at, size, sync) in enumerate(rows):
-        made += (sets if sync else b"") + before(number, turns[number])
-        made += good.data[at : at + size] + after(number)
-    mdat = (len(made) + 8).to_bytes(4, "big") + b"mdat" + made
+        payload += (sets if sync else b"") + before(number, turns[number])
+        payload += good.data[at : at + size] + after(number)
+    mdat = (len(payload) + 8).to_bytes(4, "big") + b"mdat" + payload
     return good.data[start:stop] + mdat, len(samples)
 
 
@@ -369,7 +369,7 @@ def test_a_track_of_telemetry_is_found_as_a_good_film_has_it(tmp_path: Path) -> 
     repair = repaired(broken, like=other.data)
     assert samples_of(repair) == good.truth
     assert [track.proved for track in repair.tracks] == [
-        len(found) for found in good.truth.values()
+        len(samples) for samples in good.truth.values()
     ]
     check_no_invention(good, broken, repair)
 
@@ -421,8 +421,10 @@ def test_a_timecode_track_says_how_long_pictures_last_where_nothing_else_does(
     start, stop = good.moov
     assert stop == len(good.data)
     repair = repaired(good.data[:start] + moov)
-    found = repair.index(good.data[:start] + moov).track(video.id)
-    assert found.samples.duration.tolist() == [512 * 25 * 512 // timescale] * len(video.samples)
+    mended_track = repair.index(good.data[:start] + moov).track(video.id)
+    assert mended_track.samples.duration.tolist() == [512 * 25 * 512 // timescale] * len(
+        video.samples
+    )
 
 
 @pytest.mark.parametrize("name", [AVC, "one-gop.mp4"])

@@ -63,13 +63,13 @@ def test_both_are_found_with_their_times(name: str) -> None:
     check_spans(broken, repair)
     assert samples_of(repair) == truth
     assert any("no good file says what the sound is" in sentence for sentence in repair.findings)
-    made = repair.index(broken)
+    mended = repair.index(broken)
     for kind in ("video", "audio"):
-        found, known = made.track(kind), index.track(kind)
-        assert (found.codec or "")[4:] == (known.codec or "")[4:]
-        assert found.info.channel_count == known.info.channel_count
+        mended_track, known = mended.track(kind), index.track(kind)
+        assert (mended_track.codec or "")[4:] == (known.codec or "")[4:]
+        assert mended_track.info.channel_count == known.info.channel_count
         steps, wanted = (
-            (one.samples.dts - one.samples.dts[0]) / one.timescale for one in (found, known)
+            (one.samples.dts - one.samples.dts[0]) / one.timescale for one in (mended_track, known)
         )
         assert steps.tolist() == pytest.approx(wanted.tolist())
 
@@ -78,7 +78,9 @@ def test_sound_that_lasts_longer_than_the_pictures_is_told() -> None:
     """Two tracks of one kind cannot be told apart."""
     broken, truth = without_moov("frag-two-languages.mp4")
     repair = fragdex.repair(broken)
-    assert sum(len(found) for found in samples_of(repair).values()) == sum(map(len, truth.values()))
+    assert sum(len(samples) for samples in samples_of(repair).values()) == sum(
+        map(len, truth.values())
+    )
     assert any("that of several tracks" in sentence for sentence in repair.findings)
 
 
@@ -135,5 +137,5 @@ def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed
         return
     check_spans(broken, repair)
     assert not any(span.state == "guessed" for span in repair.spans)
-    for number, found in samples_of(repair).items():
-        assert found.items() <= truth[number].items()
+    for number, samples in samples_of(repair).items():
+        assert samples.items() <= truth[number].items()

@@ -36,9 +36,11 @@ def test_each_sample_is_found_with_its_times(name: str) -> None:
         assert all(track.proved == track.samples for track in repair.tracks)
         mended = repair.index(broken)
         for track in good.index.tracks:
-            wanted, found = track.samples, mended.track(track.id).samples
+            wanted, repaired_samples = track.samples, mended.track(track.id).samples
             for column in ("dts", "cts", "sync"):
-                assert np.array_equal(getattr(wanted, column), getattr(found, column)), column
+                assert np.array_equal(getattr(wanted, column), getattr(repaired_samples, column)), (
+                    column
+                )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,8 +78,8 @@ def test_nothing_is_invented(
     except Unprocessable:
         return
     check_spans(broken, repair)
-    for number, found in samples_of(repair).items():
-        assert found.items() <= truth[number].items()
+    for number, samples in samples_of(repair).items():
+        assert samples.items() <= truth[number].items()
 
 
 def sets_of(draw: Any) -> tuple[bytes, bytes, int, bool]:
@@ -215,29 +217,29 @@ def streams(draw: Any) -> tuple[bytes, list[tuple[int, int, int, bool]]]:
 
 @given(streams())
 def test_access_units_that_are_written_from_the_syntax_are_found(
-    made: tuple[bytes, list[tuple[int, int, int, bool]]],
+    stream: tuple[bytes, list[tuple[int, int, int, bool]]],
 ) -> None:
-    data, rows = made
+    data, rows = stream
     syntax, window = vvc.Vvc(), Window(open_source(data), len(data))
     for begin, stop, order, sync in rows:
-        found = syntax.find(window, begin, len(data))
-        assert found is not None
-        assert (found.stop, found.sync) == (stop, sync)
+        sample = syntax.find(window, begin, len(data))
+        assert sample is not None
+        assert (sample.stop, sample.sync) == (stop, sync)
         assert begin in syntax.starts(data)
-        assert syntax.accept(found).order == order
+        assert syntax.accept(sample).order == order
 
 
 @given(streams(), st.data())
 def test_what_is_cut_or_overwritten_ends_somewhere(
-    made: tuple[bytes, list[tuple[int, int, int, bool]]], draw: Any
+    stream: tuple[bytes, list[tuple[int, int, int, bool]]], draw: Any
 ) -> None:
-    data, rows = made
+    data, rows = stream
     at, size = draw.draw(st.integers(0, len(data) - 1)), draw.draw(st.integers(1, 80))
     broken = data[:at] + draw.draw(st.binary(min_size=size, max_size=size)) + data[at + size :]
     window, syntax = Window(open_source(broken), len(broken)), vvc.Vvc()
     for begin, _, _, _ in rows:
-        found = syntax.find(window, begin, len(broken))
-        assert found is None or begin < found.stop <= len(broken)
+        sample = syntax.find(window, begin, len(broken))
+        assert sample is None or begin < sample.stop <= len(broken)
 
 
 @given(st.binary(min_size=1, max_size=120))
