@@ -12,12 +12,12 @@ FAILURES = Failures("the test process", "this file", Unprocessable, Unavailable)
 def inside(monkeypatch, pytestconfig):
     """Starts children that run `inside.py`, and ends them."""
     monkeypatch.setenv("PYTHONPATH", str(pytestconfig.rootpath / "tests" / "sandbox"))
-    made = []
+    children = []
 
     def start(walls=WALLS, **more):
-        made.append(ChildProcess("inside", walls, FAILURES, **more))
-        return made[-1]
+        children.append(ChildProcess("inside", walls, FAILURES, **more))
+        return children[-1]
 
     yield start
-    for one in made:
+    for one in children:
         one.end()

@@ -29,8 +29,8 @@ def test_a_child_gets_open_files_and_asks_for_more(inside, tmp_path):
     def answer(question):
         return {"twice": question["number"] * 2}, [os.open(tmp_path / "two", os.O_RDONLY)]
 
-    told = child.do("ask", number=21, answer=answer)
-    assert told == {"answer": {"twice": 42}, "text": "as an answer"}
+    replies = child.do("ask", number=21, answer=answer)
+    assert replies == {"answer": {"twice": 42}, "text": "as an answer"}
 
 
 @pytest.mark.parametrize("error", [SourceUnavailable("the store is away"), KeyError("x")])

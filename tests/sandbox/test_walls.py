@@ -66,9 +66,9 @@ def child(kind, inside, monkeypatch, root, tmp_path):
     if folder is not None:
         (folder / "work").mkdir()
         more["folder"] = folder / "work"
-    made = ChildProcess("inside", walls, failures, **more)
-    yield made
-    made.end()
+    child_process = ChildProcess("inside", walls, failures, **more)
+    yield child_process
+    child_process.end()
 
 
 @pytest.fixture
@@ -99,11 +99,11 @@ def secrets(tmp_path):
 
 
 def test_no_way_out_of_a_child(child, kind, secrets):
-    found = child.do("ways_out", **secrets)
-    open_ways = {name for name, error in found.items() if not error}
-    assert open_ways == ({"start", "fork"} if kind in STARTERS else set()), found
+    errors = child.do("ways_out", **secrets)
+    open_ways = {name for name, error in errors.items() if not error}
+    assert open_ways == ({"start", "fork"} if kind in STARTERS else set()), errors
     # What is refused is refused, and not merely not there.
-    odd = {name: error for name, error in found.items() if error and error != "PermissionError"}
+    odd = {name: error for name, error in errors.items() if error and error != "PermissionError"}
     assert not odd
 
 
@@ -129,20 +129,20 @@ def test_no_message_goes_to_a_socket_that_has_a_name(child, tmp_path):
 
 
 def test_a_child_has_no_rights(child):
-    found = child.do("rights")
-    assert found["capabilities"] == [0] * 5
-    assert found["no_new_privileges"]
-    assert found["seccomp"] == 2
+    rights = child.do("rights")
+    assert rights["capabilities"] == [0] * 5
+    assert rights["no_new_privileges"]
+    assert rights["seccomp"] == 2
     if os.geteuid() == 0:
-        assert len(set(found["user"])) == 1
-        assert found["user"][0] > 1_000_000
-        assert found["groups"] == []
+        assert len(set(rights["user"])) == 1
+        assert rights["user"][0] > 1_000_000
+        assert rights["groups"] == []
 
 
 def test_a_child_can_do_its_work(child):
-    found = child.do("work")
-    assert (found["own"], found["threads"]) == ("x", 1)
-    assert found["stands"] == str(child.folder)
+    facts = child.do("work")
+    assert (facts["own"], facts["threads"]) == ("x", 1)
+    assert facts["stands"] == str(child.folder)
 
 
 def test_a_child_that_takes_more_memory_than_it_may_is_not_started_again(
@@ -192,9 +192,9 @@ print(json.dumps([missing, inside.ways_out(**{secrets!r}), inside.rights(), insi
     if "SyntaxError" in done.stderr:
         pytest.skip("the system's Python is too old")
     assert done.returncode == 0, done.stderr
-    missing, found, rights, work = json.loads(done.stdout)
+    missing, errors, rights, work = json.loads(done.stdout)
     assert missing == []
-    assert not [name for name, error in found.items() if not error]
+    assert not [name for name, error in errors.items() if not error]
     assert rights["capabilities"] == [0] * 5
     assert rights["user"] == [12345] * 3
     assert work["own"] == "x"
@@ -213,10 +213,10 @@ import inside
 missing = walls.shut_in(walls.Walls(1 << 30, 1 << 20))
 print(json.dumps([missing, inside.rights(), inside.ways_out(**{secrets!r})]))
 """
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout
-    missing, rights, ways = json.loads(told)
+    missing, rights, ways = json.loads(output)
     assert len(missing) == 2
     assert "Landlock" in missing[0]
     assert "seccomp" in missing[1]

@@ -28,13 +28,13 @@ LETTERS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), m
 @st.composite
 def spoken_words(draw, text=LETTERS):
     """Words with pauses between them, as an engine gives them."""
-    found, at = [], draw(st.integers(0, 5000))
+    words, at = [], draw(st.integers(0, 5000))
     for _ in range(draw(st.integers(0, 40))):
         at += draw(st.sampled_from([0, 10, 80, 300, 900, 4000]))
         end = at + draw(st.integers(0, 900))
-        found.append(Word(draw(text), at, end, draw(st.sampled_from([None, 0.5]))))
+        words.append(Word(draw(text), at, end, draw(st.sampled_from([None, 0.5]))))
         at = end
-    return in_order(found)
+    return in_order(words)
 
 
 @given(spoken_words())
@@ -152,10 +152,10 @@ def test_the_service_reads_what_is_written(words):
         ]
     document = as_json(transcript)
     assert len(parse_json(document.encode())) == len(cues)
-    told = json.loads(document)
-    assert told["language"] == "en"
-    assert told["missing"] == [{"start": 0.01, "end": 0.02, "reason": "damaged"}]
-    assert [w["text"] for w in told["word_segments"]] == [w.text for w in words]
+    parsed_document = json.loads(document)
+    assert parsed_document["language"] == "en"
+    assert parsed_document["missing"] == [{"start": 0.01, "end": 0.02, "reason": "damaged"}]
+    assert [w["text"] for w in parsed_document["word_segments"]] == [w.text for w in words]
 
 
 def test_nothing_said_makes_empty_captions():

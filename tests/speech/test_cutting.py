@@ -81,14 +81,14 @@ def test_a_cut_in_a_pause_parts_the_utterances_of_the_whole(sound, data):
 @given(sounds())
 def test_utterances_are_in_order_and_hold_whatever_is_loud(sound):
     frames = len(sound) // FRAME
-    found = utterances(reader(sound)[0], 0, frames, QUIET)
-    edges = [edge for span in found for edge in span]
+    spans = utterances(reader(sound)[0], 0, frames, QUIET)
+    edges = [edge for span in spans for edge in span]
     assert edges == sorted(edges)
-    assert all(start < stop for start, stop in found)
+    assert all(start < stop for start, stop in spans)
     near = np.convolve(loudness(sound) > QUIET + 20, np.ones(5), "same")
     loud = np.flatnonzero(near == 5)
     inside = np.zeros(frames, bool)
-    for start, stop in found:
+    for start, stop in spans:
         inside[start:stop] = True
     assert inside[loud].all()
 
@@ -100,11 +100,11 @@ def test_joined_utterances_stay_within_the_window(lengths, most):
     for length in lengths:
         spans.append(Utterance(at, at + length, at, at + length + PAUSE))
         at += length + PAUSE
-    found = joined(spans, most)
-    assert [found[0].start, found[-1].stop] == [0, spans[-1].stop]
-    assert [found[0].begin, found[-1].end] == [0, spans[-1].end]
-    assert all(one.end == other.begin for one, other in pairwise(found))
-    assert all(span.stop - span.start <= max(most, *lengths) for span in found)
+    joined_spans = joined(spans, most)
+    assert [joined_spans[0].start, joined_spans[-1].stop] == [0, spans[-1].stop]
+    assert [joined_spans[0].begin, joined_spans[-1].end] == [0, spans[-1].end]
+    assert all(one.end == other.begin for one, other in pairwise(joined_spans))
+    assert all(span.stop - span.start <= max(most, *lengths) for span in joined_spans)
 
 
 def test_the_middle_of_a_short_pause_is_the_place():

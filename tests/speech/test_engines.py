@@ -65,10 +65,10 @@ def no_network(monkeypatch):
 def engine(request, no_network):
     choice = CHOICES[request.param]
     pytest.importorskip(PACKAGES[choice.name])
-    made = make_engine(choice)
-    made.open()
-    yield made
-    made.close()
+    speech_engine = make_engine(choice)
+    speech_engine.open()
+    yield speech_engine
+    speech_engine.close()
 
 
 def test_an_engine_tells_words_in_the_time_of_each_utterance(engine, said):
@@ -102,20 +102,20 @@ def test_nothing_and_next_to_nothing_can_be_given(engine):
 
 
 def test_a_language_is_told_or_not(engine, said):
-    told = engine.detect(said)
-    assert told is None or (isinstance(told, str) and len(told) in (2, 3))
+    language = engine.detect(said)
+    assert language is None or (isinstance(language, str) and len(language) in (2, 3))
 
 
 def test_an_unknown_language_is_refused_by_name():
     engine = make_engine(EngineChoice())
     need_language(engine, None)
     need_language(engine, "en-GB")
-    with pytest.raises(InvalidRequest, match="does not know") as told:
+    with pytest.raises(InvalidRequest, match="does not know") as error:
         need_language(engine, "de")
-    assert told.value.pointer == "/language"
-    with pytest.raises(InvalidRequest, match="no such speech engine") as told:
+    assert error.value.pointer == "/language"
+    with pytest.raises(InvalidRequest, match="no such speech engine") as error:
         make_engine(EngineChoice("orthophone"))
-    assert told.value.pointer == "/engine"
+    assert error.value.pointer == "/engine"
 
 
 def test_words_of_pocketsphinx_are_where_they_are_said(said):
@@ -133,18 +133,18 @@ def test_words_of_pocketsphinx_are_where_they_are_said(said):
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_package_that_is_missing_is_told_with_what_to_install(name, monkeypatch):
     monkeypatch.setattr("fragdex.speech.engines.find_spec", lambda package: None)
-    with pytest.raises(EngineUnavailable, match="not installed") as told:
+    with pytest.raises(EngineUnavailable, match="not installed") as error:
         make_engine(EngineChoice(name)).open()
-    assert "pip install" in told.value.advice
+    assert "pip install" in error.value.advice
 
 
 @pytest.mark.parametrize("name", ["faster-whisper", "sherpa-onnx"])
 def test_a_model_is_needed(name, no_network, tmp_path):
     pytest.importorskip(PACKAGES[name])
     for model in (None, str(tmp_path), str(tmp_path / "nowhere"), "small", "owner/name"):
-        with pytest.raises(EngineUnavailable, match="model") as told:
+        with pytest.raises(EngineUnavailable, match="model") as error:
             make_engine(EngineChoice(name, model)).open()
-        assert "folder" in told.value.advice
+        assert "folder" in error.value.advice
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.bin", "config.json"])
@@ -173,10 +173,10 @@ def test_a_broken_model_is_told(name, tmp_path):
             path.write_bytes(b"\0" * 1000)
     with (
         SpeechProcess(EngineChoice(name, str(folder), device="cpu")) as child,
-        pytest.raises(EngineUnavailable, match=r"cannot be loaded|broke the engine") as told,
+        pytest.raises(EngineUnavailable, match=r"cannot be loaded|broke the engine") as error,
     ):
         child.open()
-    assert "unpack" in told.value.advice
+    assert "unpack" in error.value.advice
 
 
 def test_a_folder_without_a_model_of_pocketsphinx(tmp_path):
@@ -187,17 +187,17 @@ def test_a_folder_without_a_model_of_pocketsphinx(tmp_path):
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_models_without_names_are_not_looked_for_on_the_network(name, no_network):
-    with pytest.raises(EngineUnavailable, match="have no names") as told:
+    with pytest.raises(EngineUnavailable, match="have no names") as error:
         fetched(EngineChoice(name, "owner/name", download=True))
-    assert "folder" in told.value.advice
+    assert "folder" in error.value.advice
 
 
 def test_a_model_that_cannot_be_fetched_is_told(monkeypatch):
     pytest.importorskip("huggingface_hub")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(EngineUnavailable, match="cannot be fetched") as told:
+    with pytest.raises(EngineUnavailable, match="cannot be fetched") as error:
         fetched(EngineChoice("sherpa-onnx", "owner/name", download=True))
-    assert "by hand" in told.value.advice
+    assert "by hand" in error.value.advice
     folder = str(SPEECH / "tiny-ctc")
     choice = fetched(EngineChoice("sherpa-onnx", folder, download=True))
     assert (choice.model, choice.download) == (folder, False)

@@ -64,22 +64,24 @@ def bare(words):
     return re.sub(r"[^a-z ]", "", " ".join(word.text for word in words).lower()).split()
 
 
-def wrong(words, said=SAID):
+def wrong(words, transcript=SAID):
     """Least insertions, deletions and changes of a hundred words."""
     row = list(range(len(words) + 1))
-    for i, text in enumerate(said, 1):
+    for i, text in enumerate(transcript, 1):
         before, row[0] = row[0], i
         for j, other in enumerate(words, 1):
             before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (text != other))
-    return 100 * row[-1] / len(said)
+    return 100 * row[-1] / len(transcript)
 
 
 def test_it_is_the_default_where_it_is_installed(monkeypatch):
     assert default_engine() == "moonshine"
     assert EngineChoice().name == "moonshine"
-    found = engines.find_spec
+    find_spec = engines.find_spec
     missing = "moonshine_voice"
-    monkeypatch.setattr(engines, "find_spec", lambda name: None if name == missing else found(name))
+    monkeypatch.setattr(
+        engines, "find_spec", lambda name: None if name == missing else find_spec(name)
+    )
     default_engine.cache_clear()
     try:
         assert default_engine() == "pocketsphinx"
@@ -200,23 +202,23 @@ def test_what_is_no_speech_has_no_words(name, moonshine, hear):
 
 def test_speech_between_noise_and_music_is_heard_where_it_is(moonshine, speech, hear):
     rng = np.random.default_rng(1)
-    said = speech[::3]
-    parts = [pink(5, rng) * 0.3, said, notes(5, rng)]
+    voice = speech[::3]
+    parts = [pink(5, rng) * 0.3, voice, notes(5, rng)]
     _, slices = hear(movie(np.concatenate(parts)[:, None], RATE), WHOLE, engine=moonshine)
     words = merged(slices).words
     assert wrong(bare(words)) <= 20
-    assert all(w.start_ms >= 4_900 and w.end_ms <= 5_300 + len(said) // 16 for w in words)
+    assert all(w.start_ms >= 4_900 and w.end_ms <= 5_300 + len(voice) // 16 for w in words)
 
 
 def test_a_voice_is_found_whatever_was_judged_before(speech):
     detector = VoiceDetector()
-    said = np.rint(speech[::3] * 32767).astype(np.int16)
-    first = detector.spans(said)
+    voice = np.rint(speech[::3] * 32767).astype(np.int16)
+    first = detector.spans(voice)
     assert first
     assert detector.spans(np.zeros(RATE, np.int16)) == []
-    assert detector.spans(said) == first
+    assert detector.spans(voice) == first
     assert detector.spans(np.zeros(0, np.int16)) == []
-    quiet = (said // 100).astype(np.int16)
+    quiet = (voice // 100).astype(np.int16)
     assert detector.spans(audible(quiet))
 
 
@@ -232,16 +234,16 @@ def test_a_model_that_is_not_complete(name, tmp_path):
     for file in ("encoder_model.ort", "decoder_model_merged.ort", "tokenizer.bin"):
         if file != name:
             (tmp_path / file).write_bytes(b"")
-    with pytest.raises(EngineUnavailable, match="not complete") as told:
+    with pytest.raises(EngineUnavailable, match="not complete") as error:
         make_engine(EngineChoice("moonshine", str(tmp_path))).open()
-    assert "folder" in told.value.advice
+    assert "folder" in error.value.advice
 
 
 def test_a_package_that_carries_no_model(monkeypatch):
     monkeypatch.setattr("fragdex.speech.moonshine.built_in_model", lambda: None)
-    with pytest.raises(EngineUnavailable, match="carries no model") as told:
+    with pytest.raises(EngineUnavailable, match="carries no model") as error:
         make_engine(EngineChoice("moonshine")).open()
-    assert "fragdex[speech]" in told.value.advice
+    assert "fragdex[speech]" in error.value.advice
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ FILE = SPEECH / "pauses-aac.mp4"
 
 @pytest.fixture(scope="module")
 def child():
-    with SpeechProcess(QUICK) as made:
-        made.open()
-        yield made
+    with SpeechProcess(QUICK) as process:
+        process.open()
+        yield process
 
 
 def taken(child, file=FILE, track=None):
@@ -68,9 +68,9 @@ def test_a_track_is_heard_through_the_process_of_its_engine(child):
     assert steps[0]["progress"] == 0
     assert steps[-1]["progress"] == steps[-1]["of"] == asked["utterances"] > 0
     assert taken(child) == 1
-    told = child.transcribe_slice(plan, 1)
-    assert told.words == SliceTranscript.of_json(asked).words
-    assert 0 < told.bytes_read < FILE.stat().st_size
+    transcript = child.transcribe_slice(plan, 1)
+    assert transcript.words == SliceTranscript.of_json(asked).words
+    assert 0 < transcript.bytes_read < FILE.stat().st_size
 
 
 def test_the_bytes_come_from_whoever_started_it(child):
@@ -99,9 +99,9 @@ def test_an_unknown_language_is_refused():
     with SpeechProcess(EngineChoice()) as child:
         child.open()
         taken(child)
-        with pytest.raises(InvalidRequest, match="does not know") as told:
+        with pytest.raises(InvalidRequest, match="does not know") as error:
             child.plan(10_000, "tlh")
-        assert told.value.pointer == "/language"
+        assert error.value.pointer == "/language"
         assert child.plan(10_000, "en").language == "en"
 
 
@@ -191,29 +191,29 @@ def test_a_killed_process_changes_nothing(monkeypatch):
             killed.set()
             os.kill(children[0].pid, signal.SIGKILL)
 
-    found = transcribe(FILE, choice=QUICK, work_slice_ms=5_000, on_slice=kill)
+    transcript = transcribe(FILE, choice=QUICK, work_slice_ms=5_000, on_slice=kill)
     assert killed.is_set()
     assert len(children) == 2
     assert not any(child.alive for child in children)
-    assert found.words == transcribe(FILE, choice=QUICK, work_slice_ms=5_000).words
+    assert transcript.words == transcribe(FILE, choice=QUICK, work_slice_ms=5_000).words
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_words_are_those_that_are_said_when_they_are_said(name):
-    found = transcribe(SPEECH / "late-opus.mp4", choice=EngineChoice(name), jobs=1)
-    said = truth("late-opus.mp4")
+    transcript = transcribe(SPEECH / "late-opus.mp4", choice=EngineChoice(name), jobs=1)
+    spoken_words = truth("late-opus.mp4")
     by_text = {}
-    for text, start, _ in said:
+    for text, start, _ in spoken_words:
         by_text.setdefault(text, []).append(start)
     hits = [
         min(abs(word.start_ms - start) for start in by_text[text])
-        for word in found.words
+        for word in transcript.words
         if (text := word.text.lower().strip(".,")) in by_text
     ]
-    assert len(hits) > len(said) * 0.6
+    assert len(hits) > len(spoken_words) * 0.6
     assert sorted(hits)[len(hits) // 2] <= 20
-    assert found.language == "en"
-    assert name in found.engine
+    assert transcript.language == "en"
+    assert name in transcript.engine
 
 
 def test_a_missing_engine_is_told_before_anything_is_heard():
@@ -229,10 +229,10 @@ def test_encrypted_sound_is_refused():
 def test_whisper_hears_in_its_process_offline():
     pytest.importorskip("faster_whisper")
     choice = EngineChoice("faster-whisper", str(SPEECH / "tiny-whisper"), device="cpu", threads=1)
-    found = transcribe(SPEECH / "pauses-flac.mp4", choice=choice, work_slice_ms=5_000)
+    transcript = transcribe(SPEECH / "pauses-flac.mp4", choice=choice, work_slice_ms=5_000)
     again = transcribe(SPEECH / "pauses-flac.mp4", choice=choice, work_slice_ms=5_000)
-    assert found.words
-    assert found == again
+    assert transcript.words
+    assert transcript == again
 
 
 def test_noise_beeps_and_silence_have_no_words():

@@ -154,9 +154,9 @@ def test_encrypted_sound_is_refused_in_the_end(hear):
     plan, slices = hear(SPEECH.parent / "encrypted.mp4", 5_000)
     transcript = merged(slices)
     assert transcript.words == ()
-    with pytest.raises(UndecodableMedia, match="encrypted") as told:
+    with pytest.raises(UndecodableMedia, match="encrypted") as error:
         plan.need_sound(transcript.missing)
-    assert told.value.start == 0
+    assert error.value.start == 0
 
 
 def test_days_that_a_fragment_claims_and_its_samples_do_not_last_are_not_heard():

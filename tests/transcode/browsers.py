@@ -165,8 +165,8 @@ def fragmented(codec, source, path):
 def reasons(source):
     """Why the one stream of a file is encoded anew; empty where it is copied."""
     with open(source, "rb") as file, opened(file) as container:
-        (found,) = survey(container).values()
-    return found.reasons
+        (stream,) = survey(container).values()
+    return stream.reasons
 
 
 def file_played(page, data):

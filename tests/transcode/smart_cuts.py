@@ -88,11 +88,11 @@ def check(name: str, at: Fraction, length: Fraction) -> tuple[int, int, float]:
         if tick < max(high, low + 1) and (number + 1 == len(cts) or cts[number + 1] > low)
     ]
     pictures, duration = decoded(data)
-    made = fragdex.index(data, exact=True).video
-    if len(shown) == made.sample_count + 1 and cts[shown[-1]] >= high - 1:
+    clip_track = fragdex.index(data, exact=True).video
+    if len(shown) == clip_track.sample_count + 1 and cts[shown[-1]] >= high - 1:
         shown = shown[:-1]  # one that would be shown for less than a tick
     # As many with an edit list as without, and not one more in the file.
-    assert len(pictures) == len(shown) == made.sample_count
+    assert len(pictures) == len(shown) == clip_track.sample_count
     assert len(decoded(data, edits=False)[0]) == len(shown)
     tick = Fraction(1, min(track.timescale, 1_000_000))
     alike = []
@@ -102,12 +102,12 @@ def check(name: str, at: Fraction, length: Fraction) -> tuple[int, int, float]:
     least = min(alike)
     assert least >= LEAST_PSNR
     assert sum(one == float("inf") for one in alike) >= len(shown) - clip.encoded
-    ours = made.stop.fraction - made.start.fraction
+    ours = clip_track.stop.fraction - clip_track.start.fraction
     assert abs(ours - duration) <= tick
     assert abs(ours - exact_duration(name, clip)) <= tick
     # What is not encoded is in the source, bit for bit.
     inside = samples_of(name)
-    copied = sum(data[o : o + n] in inside for o, n in rows_of(made.samples))
+    copied = sum(data[o : o + n] in inside for o, n in rows_of(clip_track.samples))
     assert copied >= len(shown) - clip.encoded
     return len(shown), clip.encoded, least
 

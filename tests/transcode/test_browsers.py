@@ -18,8 +18,10 @@ def rows():
     """The table of the docs by name of the codec: string, said, appended, what we do."""
     text = DOCS.read_text()
     table = text[text.index("| Codec |") :]
-    found = re.findall(r"^\| (.+?) \| `(.+?)` \| (.+?) \| (.+?) \| (.+?) \|$", table, re.MULTILINE)
-    return {name: tuple(rest) for name, *rest in found}
+    matches = re.findall(
+        r"^\| (.+?) \| `(.+?)` \| (.+?) \| (.+?) \| (.+?) \|$", table, re.MULTILINE
+    )
+    return {name: tuple(rest) for name, *rest in matches}
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,9 @@ def pictures(width, height):
     for number in range(12):
         x, y = 2 * number % 8, number % 8
         cut = np.ascontiguousarray(large[y : y + height, x : x + width])
-        made = av.VideoFrame.from_ndarray(cut, format="rgb24").reformat(format="yuv420p")
-        made.pts = number
-        yield made
+        frame = av.VideoFrame.from_ndarray(cut, format="rgb24").reformat(format="yuv420p")
+        frame.pts = number
+        yield frame
 
 
 def encoded(frames, width, height):
@@ -34,12 +34,12 @@ def encoded(frames, width, height):
 def test_the_same_bytes_in_every_run():
     frames = list(pictures(64, 48))
     kept = []  # moves what the encoder allocates
-    found = set()
+    outputs = set()
     for number in range(400):
         kept.append(bytearray(number * 997 % 100_000))
-        found.add(encoded(frames, 64, 48))
+        outputs.add(encoded(frames, 64, 48))
         del kept[:-50]
-    assert len(found) == 1
+    assert len(outputs) == 1
 
 
 def test_options_of_other_encoders_stay():

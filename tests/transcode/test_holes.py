@@ -23,14 +23,14 @@ def jumped(source, path, starts, last=None):
     with av.open(str(source)) as given, av.open(str(path), "w") as out:
         stream = given.streams[0]
         target = out.add_stream_from_template(stream)
-        found = [packet for packet in given.demux(stream) if packet.size]
+        packets = [packet for packet in given.demux(stream) if packet.size]
         second = 0
-        for packet in found:
+        for packet in packets:
             if stream.type == "audio" or packet.is_keyframe:
                 second = min(max(0, int(packet.pts * packet.time_base)), len(starts) - 1)
             later = int((starts[second] - second) / packet.time_base)
             packet.pts, packet.dts = packet.pts + later, packet.dts + later
-            if last is not None and packet is found[-1]:
+            if last is not None and packet is packets[-1]:
                 packet.duration = int(last / packet.time_base)
             packet.stream = target
             out.mux(packet)
@@ -110,12 +110,12 @@ def test_a_hole_leaves_the_sound_on_both_sides_as_it_was(made, tmp_path):
     source = jumped(made("whole.mkv", audio="flac", seconds=2), tmp_path / "h.mkv", [0, DAYS])
     (one,) = process(source, tmp_path / "made").values()
     with av.open(one.path) as after, av.open(str(source)) as before:
-        found, wanted = (
+        kept_frames, wanted = (
             [(frame.time, frame.to_ndarray()) for frame in container.decode(audio=0)]
             for container in (after, before)
         )
-    assert [t for t, _ in found] == pytest.approx([t for t, _ in wanted], abs=1e-3)
-    assert all(np.array_equal(a, b) for (_, a), (_, b) in zip(found, wanted, strict=True))
+    assert [t for t, _ in kept_frames] == pytest.approx([t for t, _ in wanted], abs=1e-3)
+    assert all(np.array_equal(a, b) for (_, a), (_, b) in zip(kept_frames, wanted, strict=True))
 
 
 @pytest.mark.parametrize("codec", ["ac3", "aac", "libopus", "mpeg4", "libx264"])

@@ -20,8 +20,8 @@ ELST = "trak/edts/elst"
 def process(path, folder, **how):
     folder.mkdir()
     with open(path, "rb") as file:
-        made = process_file(file, folder, **how)
-    return {one.track_id: one for one in made}
+        tracks = process_file(file, folder, **how)
+    return {one.track_id: one for one in tracks}
 
 
 def packets(path, index=0):
@@ -50,23 +50,23 @@ def first_shown(track):
     return track.presentation(int(track.fragments.cts_min.min()))
 
 
-def laws(made, holes=()):
+def laws(output, holes=()):
     """What holds of every track that was made; `holes` are the lengths of those in its source."""
-    index = fragdex.open_index(made.index_path)
-    again = fragdex.index(made.path, exact=True)
+    index = fragdex.open_index(output.index_path)
+    again = fragdex.index(output.path, exact=True)
     (track,) = index.tracks
     assert not index.findings
-    assert track.id == (1 if made.track_id == SCRUB_TRACK else made.track_id)
+    assert track.id == (1 if output.track_id == SCRUB_TRACK else output.track_id)
     assert np.array_equal(track.fragments.moof_offset, again.tracks[0].fragments.moof_offset)
     # the index tells the very presentation times that a player sees
-    found = packets(made.path)
-    times = [time for _, time, _ in found]
+    packet_rows = packets(output.path)
+    times = [time for _, time, _ in packet_rows]
     assert float(first_shown(track)) == pytest.approx(min(times), abs=1e-3)
     assert float(track.start) == pytest.approx(max(0, min(times)), abs=1e-3)
-    assert made.duration_ms >= 0
-    assert made.byte_size == index.file.size
+    assert output.duration_ms >= 0
+    assert output.byte_size == index.file.size
     # default-base-is-moof, and every segment begins at an access point
-    with open(made.path, "rb") as file:
+    with open(output.path, "rb") as file:
         data = file.read()
     assert check_bmff(data) == []
     box = fragdex.boxes.parse(data)
@@ -77,12 +77,12 @@ def laws(made, holes=()):
     (edits,) = [b["entries"] for moov in box if moov.type == "moov" for b in moov.find_all(ELST)]
     assert len(edits) == 1
     assert edits["media_time"][0] >= 0
-    if made.type == "video":
+    if output.type == "video":
         samples = again.tracks[0].samples
         firsts = track.fragments.sample_start
         assert samples.sync[firsts].all()
-        keys = sorted(time for _, time, key in found if key)
-        limit = 1.2 if made.track_id == SCRUB_TRACK else 10.5
+        keys = sorted(time for _, time, key in packet_rows if key)
+        limit = 1.2 if output.track_id == SCRUB_TRACK else 10.5
         far = [b - a for a, b in pairwise([*keys, times[-1]]) if b - a > limit]
         assert len(far) <= len(holes)
         assert all(a - limit <= b for a, b in zip(sorted(far), sorted(holes), strict=False))
@@ -100,8 +100,8 @@ COPIED = [
 @pytest.mark.parametrize("name", COPIED)
 def test_copied_packets_are_the_source_s_at_the_source_s_times(name, fixture_file, tmp_path):
     source = fixture_file(name)
-    made = process(source, tmp_path / "made")
-    copied = [one for one in made.values() if one.probe_info["copied"]]
+    tracks = process(source, tmp_path / "made")
+    copied = [one for one in tracks.values() if one.probe_info["copied"]]
     assert copied
     for one in copied:
         laws(one)
@@ -162,8 +162,8 @@ def test_encoded_pictures_are_the_source_s_at_the_source_s_times(
     name, codec, fixture_file, tmp_path
 ):
     source = fixture_file(name)
-    made = process(source, tmp_path / "made")
-    one = made[1]
+    tracks = process(source, tmp_path / "made")
+    one = tracks[1]
     assert one.codec == codec
     assert not one.probe_info["copied"]
     assert one.probe_info["reasons"]
@@ -181,8 +181,8 @@ def test_encoded_pictures_are_the_source_s_at_the_source_s_times(
 )
 def test_encoded_audio_is_as_long_as_the_source(name, fixture_file, tmp_path):
     source = fixture_file(name)
-    made = process(source, tmp_path / "made")
-    (one,) = [m for m in made.values() if m.type == "audio"]
+    tracks = process(source, tmp_path / "made")
+    (one,) = [m for m in tracks.values() if m.type == "audio"]
     assert one.codec == "aac"
     laws(one)
     with av.open(str(one.path)) as container:
@@ -330,10 +330,10 @@ def test_what_cannot_be_processed_says_why(name, reason, fixture_file, tmp_path)
 
 
 def test_a_file_that_was_cut_gives_what_is_there(fixture_file, tmp_path):
-    made = process(fixture_file("cut-in-mdat.mp4"), tmp_path / "made")
-    for one in made.values():
+    tracks = process(fixture_file("cut-in-mdat.mp4"), tmp_path / "made")
+    for one in tracks.values():
         laws(one)
-    assert made[1].duration_ms < made[1].probe_info["duration"] * 1000 + 1
+    assert tracks[1].duration_ms < tracks[1].probe_info["duration"] * 1000 + 1
 
 
 @pytest.mark.parametrize(

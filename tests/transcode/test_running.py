@@ -17,9 +17,9 @@ from fragdex.transcode import running
 @pytest.mark.true_start
 def test_tracks_come_out_of_the_child(fixture_file, tmp_path):
     seen = []
-    made = running.run(fixture_file("faststart.mp4"), tmp_path, seen.append)
-    assert {one.track_id: one.codec for one in made} == {1: "h264", 2: "aac", -1: "h264"}
-    assert all(Path(one.path).stat().st_size == one.byte_size for one in made)
+    tracks = running.run(fixture_file("faststart.mp4"), tmp_path, seen.append)
+    assert {one.track_id: one.codec for one in tracks} == {1: "h264", 2: "aac", -1: "h264"}
+    assert all(Path(one.path).stat().st_size == one.byte_size for one in tracks)
     assert seen == sorted(seen)
     assert seen[-1] == 1
 
@@ -60,11 +60,11 @@ def test_what_a_broken_child_names_is_looked_for_in_its_folder_alone(
     secret.write_text("x")
     folder = tmp_path / "made"
     folder.mkdir()
-    made = {
+    record = {
         "track_id": 1, "type": "video", "codec": "h264", "byte_size": 1, "duration_ms": 1,
         "probe_info": {}, "path": str(secret), "index_path": "link",
     }  # fmt: skip
-    monkeypatch.setattr(ChildProcess, "do", lambda *_, **__: {"made": [made]})
+    monkeypatch.setattr(ChildProcess, "do", lambda *_, **__: {"made": [record]})
     with pytest.raises(FileNotFoundError):
         running.run(fixture_file("faststart.mp4"), folder)
     for link in (os.symlink, os.link):
@@ -113,11 +113,11 @@ def test_memory_does_not_grow_with_the_film(codec, made, tmp_path):
     seconds = 60 if codec == "libx264" else 12
     path = repeated(short, tmp_path / "long.mp4", seconds // 2)
     (tmp_path / "made").mkdir()
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", MEASURED, str(path), str(tmp_path / "made")],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    duration_ms, kibibytes = map(int, told.stdout.split())
+    duration_ms, kibibytes = map(int, process.stdout.split())
     assert duration_ms > 900 * seconds
     assert kibibytes < 400 * 1024
 

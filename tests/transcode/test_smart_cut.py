@@ -120,7 +120,7 @@ def test_noise_is_close_to_its_original_too(codec: str) -> None:
 
 def test_a_missing_encoder_is_named_with_what_to_do(monkeypatch: Any) -> None:
     (libvpx,) = seams._ENCODERS["vp9"]
-    for encoder, found in (
+    for encoder, reason in (
         (replace(libvpx, name="none"), "none of them"),
         (libvpx, "does not take"),
     ):
@@ -128,7 +128,7 @@ def test_a_missing_encoder_is_named_with_what_to_do(monkeypatch: Any) -> None:
         with pytest.raises(BuildError) as caught:
             seams._encoder("vp9", "yuv420p16le")
         assert encoder.name in str(caught.value)
-        assert found in str(caught.value)
+        assert reason in str(caught.value)
         assert "install a PyAV" in str(caught.value)
 
 
@@ -170,8 +170,8 @@ def test_a_plan_has_every_picture_of_the_span_once_and_no_other(samples, data) -
     low = data.draw(st.integers(0, len(samples) - 1))
     high = data.draw(st.integers(low + 1, len(samples) + 2))
     allowed = data.draw(st.sets(st.integers(0, len(samples))))
-    made = plan(samples, low, high, allowed.__contains__)
-    parts = [samples.cts[part].tolist() for part in (made.head, made.copied, made.tail)]
+    cut_plan = plan(samples, low, high, allowed.__contains__)
+    parts = [samples.cts[part].tolist() for part in (cut_plan.head, cut_plan.copied, cut_plan.tail)]
     assert sorted(chain(*parts)) == list(range(low, min(high, len(samples))))
     head, copied, tail = parts
     assert head == sorted(head)
@@ -180,7 +180,7 @@ def test_a_plan_has_every_picture_of_the_span_once_and_no_other(samples, data) -
     assert max(copied, default=-1) < min(tail, default=len(samples))
     if copied:
         # What is copied is decoded without gaps but for pictures shown before its first.
-        numbers = made.copied.tolist()
+        numbers = cut_plan.copied.tolist()
         assert numbers[0] in allowed
         assert samples.sync[numbers[0]]
         between = set(range(numbers[0], numbers[-1])) - set(numbers)
