@@ -57,7 +57,7 @@ def write_episodes(root, film, lengths=(20, 13, 17), *, fps=25, files=1, **info)
             }
         )
         begins[file] += length
-    said = {
+    description = {
         "codebase_version": "v3.0",
         "fps": fps,
         "total_episodes": len(lengths),
@@ -79,7 +79,7 @@ def write_episodes(root, film, lengths=(20, 13, 17), *, fps=25, files=1, **info)
         parquet.write_table(table, root / folder / "chunk-000" / "file-000.parquet")
     tasks = pa.table({"task_index": [0, 1], "__index_level_0__": ["pick", "place"]})
     parquet.write_table(tasks, root / "meta" / "tasks.parquet")
-    (root / "meta" / "info.json").write_text(json.dumps(said))
+    (root / "meta" / "info.json").write_text(json.dumps(description))
     folder = root / "videos" / CAMERA / "chunk-000"
     folder.mkdir(parents=True)
     for file in range(files):

@@ -134,11 +134,13 @@ def test_the_tensors_are_those_of_lerobot(tmp_path, monkeypatch):
         "action": {"dtype": "float32", "shape": (2,), "names": None},
     }  # fmt: skip
     root, chance = tmp_path / "set", np.random.default_rng(1)
-    made = lerobot.LeRobotDataset.create("a/b", fps=10, features=features, root=root, vcodec="h264")
+    dataset = lerobot.LeRobotDataset.create(
+        "a/b", fps=10, features=features, root=root, vcodec="h264"
+    )
     noise = chance.integers(0, 255, (96, 128, 3), np.uint8)
     for number, length in enumerate((9, 14)):
         for place in range(length):
-            made.add_frame(
+            dataset.add_frame(
                 {
                     "observation.images.top": noise[place : place + 48, :64],
                     "observation.images.side": noise[:48, 2 * place : 2 * place + 64],
@@ -147,8 +149,8 @@ def test_the_tensors_are_those_of_lerobot(tmp_path, monkeypatch):
                     "task": f"task {number}",
                 }
             )
-        made.save_episode()
-    made.finalize()
+        dataset.save_episode()
+    dataset.finalize()
     deltas = {"observation.images.top": [-0.2, 0, 0.1], "action": [0, 0.1, 0.2]}
     for options in ({}, {"delta_timestamps": deltas}, {"episodes": [1]}):
         theirs = lerobot.LeRobotDataset("a/b", root=root, **options)

@@ -32,8 +32,8 @@ def windows(tmp_path):
 
 @pytest.fixture
 def shard(tmp_path):
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
         for number, name in enumerate(NAMES):
             tar.add(FIXTURES / name, f"{number:03d}.mp4")
             text = tarfile.TarInfo(f"{number:03d}.txt")
@@ -43,7 +43,7 @@ def shard(tmp_path):
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
     path = tmp_path / "shard.tar"
-    path.write_bytes(made.getvalue())
+    path.write_bytes(archive.getvalue())
     return path
 
 
@@ -115,9 +115,9 @@ def test_rows_have_the_order_of_a_sampler(windows):
 def test_webdataset_decodes_videos_of_shards(shard):
     webdataset = pytest.importorskip("webdataset", reason=WHY)
     samples = webdataset.WebDataset(str(shard), shardshuffle=False).decode(decoder(format="gray"))
-    found = {sample["__key__"]: sample for sample in samples if "mp4" in sample}
+    samples_by_key = {sample["__key__"]: sample for sample in samples if "mp4" in sample}
     for number, name in enumerate(NAMES):
-        sample = found[f"{number:03d}"]
+        sample = samples_by_key[f"{number:03d}"]
         assert sample["txt"] == "ab"
         expected = fragdex.Frames(FIXTURES / name, format="gray")[7].data
         assert (sample["mp4"][7].data == expected).all()
@@ -157,8 +157,8 @@ def test_lancedb_has_a_table_of_clips(windows, tmp_path):
     lancedb = pytest.importorskip("lancedb", reason=WHY)
     table = ClipTable(windows, [*PLAIN, "clip"])
     clips = lancedb.connect(tmp_path / "clips").create_table("clips", table.reader())
-    found = clips.search().where("first = 8 and video = 1").select(["uri", "wanted"])
-    (row,) = found.with_row_id(True).to_list()
+    query = clips.search().where("first = 8 and video = 1").select(["uri", "wanted"])
+    (row,) = query.with_row_id(True).to_list()
     assert row["uri"].endswith(NAMES[1])
     with clips.to_lance().take_blobs("clip", ids=[row["_rowid"]])[0] as blob:
         clip = fragdex.Frames(blob.readall())[row["wanted"]].data
@@ -169,9 +169,9 @@ def test_lancedb_has_a_table_of_clips(windows, tmp_path):
 def test_daft_reads_windows_and_pushes_down_columns(windows, monkeypatch):
     daft = pytest.importorskip("daft", reason=WHY)
     frame = daft_source(ClipTable(windows, ["uri", "first", "frames"]), rows=2).read()
-    found = frame.where(daft.col("first") == 8).to_pydict()
-    assert len(found["first"]) == 2
-    pixels = np.array(found["frames"][0], np.uint8).reshape(windows[1]["frames"].shape)
+    columns = frame.where(daft.col("first") == 8).to_pydict()
+    assert len(columns["first"]) == 2
+    pixels = np.array(columns["frames"][0], np.uint8).reshape(windows[1]["frames"].shape)
     assert (pixels == windows[1]["frames"]).all()
     monkeypatch.setattr(Windows, "__getitems__", None)
     assert frame.select("first").limit(3).to_pydict()["first"] == [0, 8, 16]

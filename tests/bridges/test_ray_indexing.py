@@ -28,14 +28,14 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     options = {"num_cpus": 1, "include_dashboard": False}
-    made = Cluster(initialize_head=True, head_node_args=options)
+    nodes = Cluster(initialize_head=True, head_node_args=options)
     try:
-        made.other = made.add_node(**options)
-        ray.init(address=made.address, log_to_driver=False)
-        yield made
+        nodes.other = nodes.add_node(**options)
+        ray.init(address=nodes.address, log_to_driver=False)
+        yield nodes
     finally:
         ray.shutdown()
-        made.shutdown()
+        nodes.shutdown()
 
 
 def test_a_killed_worker_and_machine_lose_nothing(cluster, tmp_path):

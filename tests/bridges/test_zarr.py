@@ -101,9 +101,9 @@ class Bucket:
 
 def film_of(count, group):
     """A film whose pictures differ."""
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     noise = np.random.default_rng(7).integers(0, 255, (48, 64, 3), np.uint8)
-    with av.open(made, "w", format="mp4") as container:
+    with av.open(buffer, "w", format="mp4") as container:
         options = {"preset": "ultrafast", "x264-params": f"keyint={group}:scenecut=0:bframes=2"}
         stream = container.add_stream("libx264", 25, options=options)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
@@ -111,7 +111,7 @@ def film_of(count, group):
             frame = av.VideoFrame.from_ndarray(np.roll(noise, number, axis=1))
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def test_random_frames_of_a_bucket_cost_their_groups(monkeypatch):
@@ -135,8 +135,8 @@ def test_random_frames_of_a_bucket_cost_their_groups(monkeypatch):
             chosen = np.random.default_rng(5).integers(0, 480, 100)
             expected = frames[chosen.tolist()].data
         bucket.requests = bucket.bytes = 0
-        found = np.stack([data.frames[number].values for number in chosen.tolist()])
-        assert (found == expected).all()
+        pictures = np.stack([data.frames[number].values for number in chosen.tolist()])
+        assert (pictures == expected).all()
         assert bucket.requests <= 1.1 * len(chosen)
         assert bucket.bytes <= 1.05 * groups[chosen // 24].sum()
     finally:

@@ -24,8 +24,8 @@ SPEECH = Path(__file__).parents[2] / "fixtures" / "speech"
 def needed(name, extras=frozenset(), known=None):
     """The distributions that one needs, with all that they need."""
     known = {} if known is None else known
-    found = known.setdefault(name, metadata.distribution(name))
-    for text in found.requires or []:
+    distribution = known.setdefault(name, metadata.distribution(name))
+    for text in distribution.requires or []:
         one = Requirement(text)
         marks = [{"extra": extra} for extra in (*extras, "")]
         if one.marker is not None and not any(map(one.marker.evaluate, marks)):
@@ -61,17 +61,17 @@ def python_of(tmp_path):
         folder = tmp_path / "alone"
         venv.EnvBuilder(symlinks=True).create(folder)
         (site,) = folder.glob("lib/python*/site-packages")
-        for name, found in needed("fragdex", extras).items():
+        for name, distribution in needed("fragdex", extras).items():
             if name == "fragdex":
                 continue
-            for top in {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}:
-                copy(Path(str(found.locate_file(top))), site / top)
+            for top in {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}:
+                copy(Path(str(distribution.locate_file(top))), site / top)
         copy(Path(fragdex.__file__).parent, site / "fragdex")
         shutil.rmtree(site / "fragdex" / "service")
         own = metadata.metadata("fragdex")
-        told = site / f"fragdex-{own['Version']}.dist-info" / "METADATA"
-        told.parent.mkdir()
-        told.write_text(str(own))
+        metadata_file = site / f"fragdex-{own['Version']}.dist-info" / "METADATA"
+        metadata_file.parent.mkdir()
+        metadata_file.write_text(str(own))
         python = folder / "bin" / "python"
         for package in ("pydantic", "sqlalchemy", "starlette"):
             command = [python, "-c", f"import {package}"]

@@ -53,10 +53,10 @@ def test_what_is_asked_for_is_made(call, page):
         "--duration", "0.5", "--slices", "2", "--jobs", "1", "--json",
     )  # fmt: skip
     assert ran.code == 0
-    told = json.loads(ran.out)
-    assert (told["width"], told["height"], told["frame_rate"]) == (200, 100, "30000/1001")
-    assert (told["frames"], len(told["slices"])) == (15, 2)
-    (version,) = told["browser_versions"]
+    report = json.loads(ran.out)
+    assert (report["width"], report["height"], report["frame_rate"]) == (200, 100, "30000/1001")
+    assert (report["frames"], len(report["slices"])) == (15, 2)
+    (version,) = report["browser_versions"]
     assert "Chrome/" in version
     with av.open(str(page.parent / "film.mp4")) as film:
         (stream,) = film.streams
@@ -85,10 +85,10 @@ def test_a_page_that_two_browsers_show_differently_is_drawn_by_one(call, page):
 def test_a_range_of_the_film_is_made(call, page):
     ran = call("render", "page.html", "-o", "a.mp4", "--start", "0.5", "--stop", "0.7", "--json")
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
-    assert (told["first_frame"], told["frames"], told["duration"]) == (15, 6, 0.2)
-    with av.open(str(page.parent / "a.mp4")) as found:
-        picture = next(found.decode(video=0)).to_ndarray(format="gray")
+    report = json.loads(ran.out)
+    assert (report["first_frame"], report["frames"], report["duration"]) == (15, 6, 0.2)
+    with av.open(str(page.parent / "a.mp4")) as film:
+        picture = next(film.decode(video=0)).to_ndarray(format="gray")
     assert [picture[45, x] > 128 for x in (55, 65, 95, 105)] == [False, True, True, False]
 
 
@@ -123,10 +123,10 @@ def test_the_sound_alone_is_made(call, page, name, codec):
     ran = call("render", "page.html", "-o", name, "--loudness", "-23")
     assert (ran.code, ran.err) == (0, "")
     assert ", 0.500 s, sound, 15 frames, -23.0 LUFS by -" in ran.out
-    with av.open(str(page.parent / name)) as found:
-        (stream,) = found.streams
+    with av.open(str(page.parent / name)) as film:
+        (stream,) = film.streams
         assert stream.codec_context.name == codec
-        assert abs(found.duration / 1e6 - 0.5) < 0.06
+        assert abs(film.duration / 1e6 - 0.5) < 0.06
 
 
 def test_a_page_that_plays_nothing_is_silent(call, page):
@@ -157,10 +157,10 @@ def test_a_part_of_the_window_is_kept(call, page, name, scale):
     )  # fmt: skip
     assert ran.code == 0, ran.err
     size = (60 * float(scale), 72 * float(scale))
-    told = json.loads(ran.out)
-    assert (told["width"], told["height"]) == size
-    with av.open(str(page.parent / name)) as found:
-        picture = next(found.decode(video=0)).to_ndarray(format="rgb24")[:, :, 1]
+    report = json.loads(ran.out)
+    assert (report["width"], report["height"]) == size
+    with av.open(str(page.parent / name)) as container:
+        picture = next(container.decode(video=0)).to_ndarray(format="rgb24")[:, :, 1]
     assert picture.shape == size[::-1]
     row = [picture[20, round(x * float(scale))] > 128 for x in (4, 12, 44, 54)]
     assert row == [False, True, True, False]
@@ -170,10 +170,10 @@ def test_a_part_of_the_window_is_kept(call, page, name, scale):
 def test_more_pixels_than_the_page_has_are_asked_for_by_scale(call, page, name):
     ran = call("render", "page.html", "-o", name, "--scale", "2", "--json")
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
-    assert (told["width"], told["height"], told["scale"]) == (320, 180, 2)
-    with av.open(str(page.parent / name)) as found:
-        picture = next(found.decode(video=0)).to_ndarray(format="gray")
+    report = json.loads(ran.out)
+    assert (report["width"], report["height"], report["scale"]) == (320, 180, 2)
+    with av.open(str(page.parent / name)) as container:
+        picture = next(container.decode(video=0)).to_ndarray(format="gray")
     assert picture.shape == (180, 320)
     assert [picture[90, x] > 128 for x in (70, 90)] == [True, False]
 
@@ -490,9 +490,9 @@ def test_a_page_is_given_data(call, page):
     (page.parent / "data.json").write_text('{"level": 200}')
     ran = call("render", "page.html", "-o", "film.mp4", "--data", "data.json", "--json")
     assert (ran.code, ran.err) == (0, "")
-    told = json.loads(ran.out)
-    assert told["data"] == {"level": 200}
-    assert told["data_sha256"] == hashlib.sha256(b'{"level": 200}').hexdigest()
+    report = json.loads(ran.out)
+    assert report["data"] == {"level": 200}
+    assert report["data_sha256"] == hashlib.sha256(b'{"level": 200}').hexdigest()
     assert abs(level_of(page.parent / "film.mp4") - 200) <= 2
 
 
@@ -512,9 +512,9 @@ def test_rows_become_films_and_what_was_made_is_not_made_again(call, page):
     command = ("render", "page.html", "-o", "film-{name}.mp4", "--data", "rows.csv", "--json")
     first = call(*command)
     assert (first.code, first.err) == (0, "")
-    told = [json.loads(line) for line in first.out.splitlines()]
-    assert [one["file"] for one in told] == ["film-a.mp4", "film-b.mp4", "film-c.mp4"]
-    assert told[1]["data"] == {"name": "b", "level": "100"}
+    reports = [json.loads(line) for line in first.out.splitlines()]
+    assert [one["file"] for one in reports] == ["film-a.mp4", "film-b.mp4", "film-c.mp4"]
+    assert reports[1]["data"] == {"name": "b", "level": "100"}
     for name, level in (("a", 50), ("b", 100), ("c", 150)):
         assert abs(level_of(page.parent / f"film-{name}.mp4") - level) <= 2
     table.write_text("name,level\na,50\nb,101\nc,150\n")

@@ -46,24 +46,29 @@ def check(call, tmp_path, chromium):
 
 
 def test_nothing_is_found_where_nothing_is_wrong(check, tmp_path):
-    told = check(WHOLE)
-    assert (told["code"], told["findings"]) == (0, [])
-    assert (told["width"], told["height"], told["duration"], told["frames"]) == (160, 90, 1.0, 30)
-    assert told["drawn_twice"] == [0, 3, 5, 8, 11, 13, 16, 18, 21, 24, 26, 29]
+    report = check(WHOLE)
+    assert (report["code"], report["findings"]) == (0, [])
+    assert (report["width"], report["height"], report["duration"], report["frames"]) == (
+        160,
+        90,
+        1.0,
+        30,
+    )
+    assert report["drawn_twice"] == [0, 3, 5, 8, 11, 13, 16, 18, 21, 24, 26, 29]
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_each_fault_is_found_at_its_place(check, tmp_path):
     (tmp_path / "late.txt").write_text("late")
-    told = check(WHOLE + FAULTS)
-    assert told["code"] == 3
+    report = check(WHOLE + FAULTS)
+    assert report["code"] == 3
     lines = WHOLE.count("\n")
-    found = {
+    faults = {
         (one["kind"], one["text"], one["file"] == "page.html" and one["line"] - lines)
-        for one in told["findings"]
+        for one in report["findings"]
     }
-    fonts = {one for one in found if one[0] == "fonts"}
-    assert found - fonts == {
+    fonts = {one for one in faults if one[0] == "fonts"}
+    assert faults - fonts == {
         ("not loaded", "missing.png: no such file in this site", 1),
         ("not loaded", "https://example.org/x.js: no network for pages", 2),
         ("not heard", "nope.mp3: the site has no such file", 3),
@@ -78,28 +83,28 @@ def test_each_fault_is_found_at_its_place(check, tmp_path):
 
 
 def test_frames_that_differ_between_two_browsers_are_named(check):
-    told = check(WHOLE + CHANCE)
-    kinds = {one["kind"]: one["text"] for one in told["findings"]}
+    report = check(WHOLE + CHANCE)
+    kinds = {one["kind"]: one["text"] for one in report["findings"]}
     assert kinds["differs"] == "frame 29 differs between two runs"
     assert "generateKey" in kinds["varies"]
 
 
 def test_codecs_that_take_the_machines_time_are_named(check):
-    told = check(
+    report = check(
         WHOLE + "<canvas></canvas><script>const keep = () => {\n"
         "try { new VideoDecoder({ output() {}, error() {} }).decode(null) } catch {}\n"
         "document.querySelector('canvas').toBlob(() => {}) };\n"
         "keep(); setTimeout(keep, 500)</script>"
     )
-    (one,) = told["findings"]
+    (one,) = report["findings"]
     assert (one["kind"], one["line"]) == ("varies", WHOLE.count("\n") + 2)
     assert one["text"].startswith("VideoDecoder.decode after time 0: the machine decides")
 
 
 def test_a_page_without_end_is_looked_at_for_a_while(check):
-    told = check("<h1>still")
-    (one,) = told["findings"]
-    assert (told["code"], one["kind"], told["frames"], told["duration"]) == (
+    report = check("<h1>still")
+    (one,) = report["findings"]
+    assert (report["code"], one["kind"], report["frames"], report["duration"]) == (
         3,
         "endless",
         300,
@@ -109,9 +114,9 @@ def test_a_page_without_end_is_looked_at_for_a_while(check):
 
 
 def test_a_page_that_fails_says_why(check):
-    told = check("<script>for (;;);</script>")
-    assert told["code"] == 3
-    assert any("did not end within" in one["text"] for one in told["findings"])
+    report = check("<script>for (;;);</script>")
+    assert report["code"] == 3
+    assert any("did not end within" in one["text"] for one in report["findings"])
 
 
 def test_people_are_told_in_lines(call, tmp_path, chromium):

@@ -38,17 +38,17 @@ def page(tmp_path, chromium):
 def test_what_a_film_needs_is_foreseen(call, page):
     ran = call("render", "--estimate", "page.html", "--json", "--slices", "4", "--jobs", "2")
     assert (ran.code, ran.err) == (0, "")
-    told = json.loads(ran.out)
-    assert (told["frames"], told["browsers"]) == (600, 2)
-    assert told["frames_drawn"] >= 45
-    assert told["processor_seconds"] > 0
-    assert 0 < told["seconds"] < told["seconds_with_one_browser"] + 10
+    estimate = json.loads(ran.out)
+    assert (estimate["frames"], estimate["browsers"]) == (600, 2)
+    assert estimate["frames_drawn"] >= 45
+    assert estimate["processor_seconds"] > 0
+    assert 0 < estimate["seconds"] < estimate["seconds_with_one_browser"] + 10
     # less is no browser, more is none of this page
-    assert 30 << 20 < told["memory_bytes"] < 2 << 30
-    assert told["disk_bytes"] == 2 * told["film_bytes"]
+    assert 30 << 20 < estimate["memory_bytes"] < 2 << 30
+    assert estimate["disk_bytes"] == 2 * estimate["film_bytes"]
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]
-    made = call("render", "page.html", "-o", "film.mp4", "--jobs", "1", "--json")
-    assert 0.2 < json.loads(made.out)["byte_size"] / told["film_bytes"] < 5
+    render = call("render", "page.html", "-o", "film.mp4", "--jobs", "1", "--json")
+    assert 0.2 < json.loads(render.out)["byte_size"] / estimate["film_bytes"] < 5
     ran = call("render", "--estimate", "page.html", "--duration", "0.1", "--jobs", "1")
     assert "page.html: 3 frames of 160×90: about " in ran.out
     assert "with 1 browser, " in ran.out
@@ -76,25 +76,25 @@ def test_the_film_of_a_picture_that_stays_is_foreseen_by_more_than_its_first_fra
     monkeypatch.setattr("fragdex.rendering.estimate._MORE_SECONDS", 600.0)
     page.write_text("<html style='background: linear-gradient(#fff, #000)'>" + "word " * 200)
     film = ("--duration", "60", "--jobs", "1", "--size", "640x360")
-    told = json.loads(call("render", "--estimate", "page.html", "--json", *film).out)
-    made = json.loads(call("render", "page.html", "-o", "film.mp4", "--json", *film).out)
+    estimate = json.loads(call("render", "--estimate", "page.html", "--json", *film).out)
+    render = json.loads(call("render", "page.html", "-o", "film.mp4", "--json", *film).out)
     # of fifteen frames it would be three times as large
-    assert 0.6 < made["byte_size"] / told["film_bytes"] < 1.5
+    assert 0.6 < render["byte_size"] / estimate["film_bytes"] < 1.5
 
 
 def test_the_sound_of_a_page_that_is_asked_is_none_of_the_film_s_pictures(call, tmp_path, chromium):
     (tmp_path / "page.html").write_text(ASKED)
-    told = json.loads(call("render", "--estimate", "page.html", "--json").out)
-    assert told["frames"] == 30
+    estimate = json.loads(call("render", "--estimate", "page.html", "--json").out)
+    assert estimate["frames"] == 30
     # the samples of a second are 384,000
-    assert told["film_bytes"] < 100_000 < 384_000 < told["disk_bytes"]
+    assert estimate["film_bytes"] < 100_000 < 384_000 < estimate["disk_bytes"]
 
 
 def test_a_render_that_will_take_too_long_is_ended_early(monkeypatch):
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    told = []
-    caps = Caps(60, None, lambda done, whole: told.append((done, whole)))
+    steps = []
+    caps = Caps(60, None, lambda done, whole: steps.append((done, whole)))
     caps(0, 10_000)
     now += 2
     caps(1, 10_000)
@@ -103,7 +103,7 @@ def test_a_render_that_will_take_too_long_is_ended_early(monkeypatch):
     now += 0.6
     with pytest.raises(FragdexError, match="all of them would take about 702 s"):
         caps(51, 10_000)
-    assert told[-1] == (51, 10_000)
+    assert steps[-1] == (51, 10_000)
 
 
 def test_without_a_page_or_with_an_output_it_says_so(call, tmp_path):

@@ -33,8 +33,8 @@ PATIENCE = 60
 class Preview:
     """A preview that runs, as its address says."""
 
-    def __init__(self, page, told):
-        self.page, self.url = page, told["url"]
+    def __init__(self, page, start):
+        self.page, self.url = page, start["url"]
         parts = urlsplit(self.url)
         self.port, self.path = parts.port, parts.path
 
@@ -99,8 +99,8 @@ def left_of(png):
 
 def test_frames_are_those_of_the_film_in_any_order(preview):
     state = preview.state(lambda state: state["status"] == "ready")
-    told = [state[name] for name in ("width", "height", "fps", "first", "frames", "endless")]
-    assert told == [160, 90, 30.0, 0, 60, False]
+    facts = [state[name] for name in ("width", "height", "fps", "first", "frames", "endless")]
+    assert facts == [160, 90, 30.0, 0, 60, False]
     order = (0, 1, 40, 20, 41, 19)
     pictures = {i: preview.frame(i) for i in order}
     assert {i: left_of(picture) for i, picture in pictures.items()} == {i: 2 * i for i in order}

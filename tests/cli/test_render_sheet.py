@@ -19,13 +19,13 @@ def test_frames_stand_in_a_grid_with_their_times(call, tmp_path, chromium):
         "--start", "0.5", "--json",
     )  # fmt: skip
     assert (ran.code, ran.err) == (0, "")
-    told = json.loads(ran.out)
-    assert told["frames"] == [5, 8, 11, 13, 16, 19]
-    assert told["times"] == [0.5, 0.8, 1.1, 1.3, 1.6, 1.9]
+    report = json.loads(ran.out)
+    assert report["frames"] == [5, 8, 11, 13, 16, 19]
+    assert report["times"] == [0.5, 0.8, 1.1, 1.3, 1.6, 1.9]
     with Image.open(tmp_path / "sheet.png") as sheet:
         gray = sheet.convert("L")
-    assert gray.size == (told["width"], told["height"]) == (3 * 168 + 8, 2 * 120 + 8)
-    for n, seconds in enumerate(told["times"]):
+    assert gray.size == (report["width"], report["height"]) == (3 * 168 + 8, 2 * 120 + 8)
+    for n, seconds in enumerate(report["times"]):
         left, top = 8 + n % 3 * 168, 8 + n // 3 * 120
         assert gray.crop((left, top, left + 160, top + 90)).getextrema() == pytest.approx(
             (100 * seconds, 100 * seconds), abs=1

@@ -139,10 +139,10 @@ def test_a_copy_with_a_track_of_captions(run, tmp_path):
 def test_counts_as_json(run, tmp_path):
     done = run("transcribe", FILE, "--json", "-o", tmp_path / "a.vtt", *QUICK)
     (line,) = done.out.splitlines()
-    told = json.loads(line)
-    assert told["words"] > 0
-    assert told["missing"] == []
-    assert told["engine"].startswith("sherpa-onnx")
+    report = json.loads(line)
+    assert report["words"] > 0
+    assert report["missing"] == []
+    assert report["engine"].startswith("sherpa-onnx")
 
 
 def test_a_saved_index_stands_for_its_file(run, tmp_path):

@@ -82,7 +82,7 @@ def test_every_operation_of_the_document_is_a_function():
 def test_the_operations_are_those_of_the_document():
     """Written anew, they would be the same; `./dev docs` writes them."""
     code = "import make_client; print(__import__('json').dumps(make_client.written()))"
-    made = subprocess.run(
+    modules = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT / "tools",
         capture_output=True,
@@ -90,7 +90,7 @@ def test_the_operations_are_those_of_the_document():
         check=True,
     ).stdout
     here = {p.name: p.read_text("utf-8") for p in Path(api.__file__).parent.glob("*.py")}
-    assert json.loads(made) == here, "./dev docs writes them anew"
+    assert json.loads(modules) == here, "./dev docs writes them anew"
 
 
 def test_the_face_is_sorted_and_complete():

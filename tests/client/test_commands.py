@@ -107,14 +107,14 @@ def test_speech_is_transcribed_by_the_service(call, served, tmp_path):
     given = ("--server", served.url, "--slice", "5")
     code, out, err = call("transcribe", film, "-o", str(captions), *given, "--json")
     assert code == 0, err
-    told = json.loads(out)
-    assert told["words"] > 10
-    assert told["engine"] == "moonshine"
+    report = json.loads(out)
+    assert report["words"] > 10
+    assert report["engine"] == "moonshine"
     assert " --> " in captions.read_text()
     copy = tmp_path / "copy.mp4"
     code, _, err = call("transcribe", film, "-o", str(copy), *given)
     assert code == 0, err
-    assert f"{copy}: {told['words']} words" in err
+    assert f"{copy}: {report['words']} words" in err
     assert [track.kind for track in fragdex.index(copy).tracks] == ["audio", "text"]
     code, out, _ = call("transcribe", film, *given)
     assert code == 0
@@ -189,9 +189,9 @@ def page(tmp_path):
 
 
 def test_a_page_is_sent_with_the_files_that_it_names_and_no_others(page):
-    found = files_of(page)
-    assert sorted(found) == sorted(["index.html", *USED])
-    assert found["index.html"] == page
+    files = files_of(page)
+    assert sorted(files) == sorted(["index.html", *USED])
+    assert files["index.html"] == page
 
 
 def test_a_page_is_rendered_by_the_service(call, served, page, tmp_path, monkeypatch):
@@ -205,11 +205,11 @@ def test_a_page_is_rendered_by_the_service(call, served, page, tmp_path, monkeyp
         "--data", str(row), "--crf", "30", "--no-sound", "--scale", "2", "--json",
     )  # fmt: skip
     assert code == 0, err
-    made = json.loads(out)
-    assert (made["width"], made["height"], made["frames"]) == (128, 72, 4)
-    assert (made["duration"], made["data"]) == (0.4, {"title": "Hi"})
+    report = json.loads(out)
+    assert (report["width"], report["height"], report["frames"]) == (128, 72, 4)
+    assert (report["duration"], report["data"]) == (0.4, {"title": "Hi"})
     assert len(fragdex.index("film.mp4").tracks) == 1
-    assert Path("film.mp4").stat().st_size == made["byte_size"]
+    assert Path("film.mp4").stat().st_size == report["byte_size"]
     code, out, err = call("render", str(page), "-o", "n%d.jpeg", *given, "--duration", "0.2")
     assert code == 0, err
     assert out.startswith("n%d.jpeg: ")
