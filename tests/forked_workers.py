@@ -321,9 +321,9 @@ def work(run, number, requests, answers):
     os.environ["PYTEST_XDIST_WORKER"] = name
     config.workerinput = {"workerid": name, "workercount": run.count}
     for plugin in ("terminalreporter", "junitxml"):
-        found = config.pluginmanager.get_plugin(plugin)
-        if found is not None:
-            config.pluginmanager.unregister(found)
+        reporter = config.pluginmanager.get_plugin(plugin)
+        if reporter is not None:
+            config.pluginmanager.unregister(reporter)
     config.pluginmanager.register(Silent(config), "terminalreporter")
     speaker = Speaker(config, answers)
     config.pluginmanager.register(speaker)

@@ -100,13 +100,13 @@ def changed_files(revision):
         ["git", "diff", "--name-only", "-z", revision],
         ["git", "ls-files", "--others", "--exclude-standard", "-z"],
     )
-    found = set()
+    paths = set()
     for command in commands:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             raise pytest.UsageError(f"--changed={revision}: {done.stderr.strip()}")
-        found |= {name for name in done.stdout.split("\0") if name}
-    return found
+        paths |= {name for name in done.stdout.split("\0") if name}
+    return paths
 
 
 def tests_reaching(changed):
@@ -148,25 +148,25 @@ def _files(folder):
 @cache
 def _modules():
     """{dotted name: path} of the library and of what tests import."""
-    found = {}
+    paths = {}
     for folder in ("src", "tests"):
         for path in _files(folder):
             parts = path.relative_to(ROOT / folder).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found | {"fragdex._native": NATIVE}
+            paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths | {"fragdex._native": NATIVE}
 
 
 @cache
 def _closure(path):
     """Names of all modules that a file with tests reaches."""
     waiting = list(_imports(path) | _fixtures_imports(path) | _own_room(path))
-    found = set(waiting)
+    names = set(waiting)
     while waiting:
         name = waiting.pop()
-        more = _imports(_modules()[name]) - found if name not in COMPOSED else set()
-        found |= more
+        more = _imports(_modules()[name]) - names if name not in COMPOSED else set()
+        names |= more
         waiting += more
-    return found
+    return names
 
 
 def _own_room(path):
@@ -180,7 +180,7 @@ def _own_room(path):
 
 def _fixtures_imports(path):
     """What the conftest.py above a file import, in functions only where the file names them."""
-    found, words = set(), set(_WORD.findall(path.read_text(encoding="utf-8")))
+    names, words = set(), set(_WORD.findall(path.read_text(encoding="utf-8")))
     folder = path.parent
     while folder != ROOT / "tests" and folder != ROOT:
         conftest = folder / "conftest.py"
@@ -193,9 +193,9 @@ def _fixtures_imports(path):
             while more := {f for f in functions if f.name in words or _is_autouse(f)} - used:
                 used |= more
                 words |= {arg.arg for f in more for arg in f.args.args}
-            found |= _names_in(ast.Module([*rest, *used], []), conftest)
+            names |= _names_in(ast.Module([*rest, *used], []), conftest)
         folder = folder.parent
-    return found
+    return names
 
 
 def _is_autouse(function):
@@ -214,13 +214,13 @@ def _face():
 def _commands():
     """{command, or group of them: the module that has it}, as the command line imports them."""
     tree = ast.parse((ROOT / "src/fragdex/cli/app.py").read_bytes())
-    found = {}
+    modules = {}
     for node in tree.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict):
             for name, members in zip(node.value.keys, node.value.values, strict=True):
                 for call in (one for one in ast.walk(members) if isinstance(one, ast.Call)):
-                    found.setdefault(name.value, call.args[0].value)
-    return found
+                    modules.setdefault(name.value, call.args[0].value)
+    return modules
 
 
 @cache
@@ -234,32 +234,32 @@ def _imports(path):
 
 
 def _names_in(tree, path):
-    known, found = _modules(), set()
+    known, names = _modules(), set()
     is_test = path.is_relative_to(ROOT / "tests")
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
             if node.module == "fragdex":
-                found |= {_face().get(alias.name, "") for alias in node.names}
+                names |= {_face().get(alias.name, "") for alias in node.names}
         elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "fragdex":
-            found.add(_face().get(node.attr, ""))
+            names.add(_face().get(node.attr, ""))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             # a module that is started, or a program in a text
-            found |= set(_MODULE.findall(node.value))
+            names |= set(_MODULE.findall(node.value))
             if any(path.is_relative_to(folder) for folder in WITH_COMMANDS):
-                found.add(_commands().get(node.value, ""))
+                names.add(_commands().get(node.value, ""))
             if is_test:
-                found |= {_face().get(name, "") for name in _OF_FACE.findall(node.value)}
+                names |= {_face().get(name, "") for name in _OF_FACE.findall(node.value)}
         elif isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
             if called.endswith("import_module") and not texts and not is_test:
                 # which one is reckoned as it runs: those beside it
-                found |= {name for name, one in known.items() if one.parent == path.parent}
+                names |= {name for name, one in known.items() if one.parent == path.parent}
         elif is_test and isinstance(node, ast.List | ast.Tuple):
             values = [one.value for one in node.elts if isinstance(one, ast.Constant)]
             if "-m" in values and "fragdex" in values:
-                found.add("fragdex.__main__")
-    return frozenset(name for name in found if name in known and known[name] != path)
+                names.add("fragdex.__main__")
+    return frozenset(name for name in names if name in known and known[name] != path)

@@ -7,9 +7,9 @@ import fragdex
 
 def describe(index):
     """Everything an index answers, as plain values, or the error it answers with."""
-    told = [index.file, index.how, index.findings, index.complete, index.resume_offset]
+    answers = [index.file, index.how, index.findings, index.complete, index.resume_offset]
     for track in index.tracks:
-        told += [track.info, track.shift, track.period, track.exact]
+        answers += [track.info, track.shift, track.period, track.exact]
         for ask in (
             lambda track: track.has_samples,
             lambda track: {n: c.tolist() for n, c in track.fragments.columns().items()},
@@ -19,10 +19,10 @@ def describe(index):
             lambda track: [track.seek(time) for time in (0, 0.4, 1, "0:02", 1e6)],
         ):
             try:
-                told.append(ask(track))
+                answers.append(ask(track))
             except fragdex.FragdexError as error:
-                told.append((type(error).__name__, str(error)))
-    return told
+                answers.append((type(error).__name__, str(error)))
+    return answers
 
 
 def there_and_back(data):

@@ -115,13 +115,13 @@ WHOLE = typer.main.get_command(app_of())
 
 def command_of(words):
     """The command that words begin with, and how many of them are its name."""
-    found, used = WHOLE, 0
+    command, used = WHOLE, 0
     for word in words:
-        member = getattr(found, "commands", {}).get(word)
+        member = getattr(command, "commands", {}).get(word)
         if member is None:
             break
-        found, used = member, used + 1
-    return found, used
+        command, used = member, used + 1
+    return command, used
 
 
 def every_option():
@@ -159,7 +159,7 @@ def test_commands_that_are_advised_run(place, tmp_path, monkeypatch, capfd):
     assert main(["index", "FILE", "-o", "INDEX"]) == 0
     for line in re.findall(r"\bfragdex ([a-z][^;,()`]*)", ADVICES[place]):
         words = shlex.split(line)
-        found, used = command_of(words)
+        command, used = command_of(words)
         if not used:
             assert not re.search(rf"`fragdex {re.escape(line)}", ADVICES[place]), "no such command"
             continue
@@ -168,7 +168,7 @@ def test_commands_that_are_advised_run(place, tmp_path, monkeypatch, capfd):
             if not re.fullmatch(r"-{1,2}[a-z-]+|[A-Z][A-Z.a-z0-9]*|[0-9.]+|end", word):
                 break
             given.append(word)
-        needed = [one for one in found.params if one.required]
+        needed = [one for one in command.params if one.required]
         if len(needed) > len([one for one in given if not one.startswith("-")]):
             # said as a name, not to be typed; or its argument is the user's own
             given = ["--help"]
@@ -182,10 +182,10 @@ OPTION = re.compile(r"--\w|\w=")
 
 @pytest.mark.parametrize("place", [p for p, text in ADVICES.items() if OPTION.search(text)])
 def test_options_that_are_advised_are_there(place):
-    said = re.sub(r"pip install \S+|apt-get [^;]*|playwright [^;]*", "", ADVICES[place])
-    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", said):
+    advice = re.sub(r"pip install \S+|apt-get [^;]*|playwright [^;]*", "", ADVICES[place])
+    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", advice):
         assert option in OPTIONS, ADVICES[place]
-    for name in re.findall(r"\b([a-z_]+)=", said):
+    for name in re.findall(r"\b([a-z_]+)=", advice):
         assert name in PARAMETERS, ADVICES[place]
 
 
@@ -202,25 +202,25 @@ def test_help_begins_with_a_sentence_of_the_field(name, capfd):
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
 def test_every_command_takes_json(name):
     """As README.md says."""
-    found, _ = command_of(name.split())
-    assert "--json" in {word for one in found.params for word in one.opts}
+    command, _ = command_of(name.split())
+    assert "--json" in {word for one in command.params for word in one.opts}
 
 
 def test_json_of_the_commands_that_change_something(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("FRAGDEX_DATA", str(tmp_path / "data"))
-    told = []
+    answers = []
     for words in (
         ["db", "upgrade"], ["key", "create", "--scope", "admin"], ["key", "rotate", "ID"],
         ["key", "create"], ["key", "revoke", "ID"], ["tenant", "delete", "default", "--yes"],
     ):  # fmt: skip
-        given = [told[-1]["id"] if word == "ID" else word for word in words]
+        given = [answers[-1]["id"] if word == "ID" else word for word in words]
         assert main([*given, "--json"]) == 0
         (line,) = capfd.readouterr().out.splitlines()
-        told.append(json.loads(line))
-    assert told[1]["id"] == told[2]["id"]
-    assert told[1]["key"] != told[2]["key"]
-    assert told[4] == {"id": told[3]["id"], "status": "revoked"}
-    assert told[5]["tenant"] == "default"
+        answers.append(json.loads(line))
+    assert answers[1]["id"] == answers[2]["id"]
+    assert answers[1]["key"] != answers[2]["key"]
+    assert answers[4] == {"id": answers[3]["id"], "status": "revoked"}
+    assert answers[5]["tenant"] == "default"
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ class TestByteRange:
     def test_intersection_is_that_of_the_sets_of_positions(self, a, b):
         both = set(range(a.start, a.stop)) & set(range(b.start, b.stop))
         assert a.overlaps(b) is bool(both)
-        found = a.intersection(b)
-        assert both == (set() if found is None else set(range(found.start, found.stop)))
+        overlap = a.intersection(b)
+        assert both == (set() if overlap is None else set(range(overlap.start, overlap.stop)))
 
     @given(st.lists(small_ranges))
     def test_order_is_that_of_start_then_stop(self, many):
@@ -153,11 +153,11 @@ CASES = [
     ids=[f"{str(case[0])[:30]}-{case[3][:40]}" for case in CASES],
 )
 def test_range_field(header, size, answer):
-    found = range_or_verdict(header, size)
+    verdict = range_or_verdict(header, size)
     if isinstance(answer, int):
-        assert len(found) == answer
+        assert len(verdict) == answer
     else:
-        assert found == answer
+        assert verdict == answer
 
 
 def test_the_limit_of_ranges_can_be_set():
@@ -183,10 +183,10 @@ def test_no_text_breaks_the_field(text, size):
 
 @given(st.text("bytes=0123456789-, \t", max_size=40), st.integers(0, 300))
 def test_ranges_to_send_are_never_empty_and_lie_inside(text, size):
-    found = range_or_verdict("bytes=" + text, size)
-    if not isinstance(found, RangeVerdict):
-        assert found
-        assert all(0 <= one.start < one.stop <= size for one in found)
+    ranges = range_or_verdict("bytes=" + text, size)
+    if not isinstance(ranges, RangeVerdict):
+        assert ranges
+        assert all(0 <= one.start < one.stop <= size for one in ranges)
 
 
 @given(st.text("bytes=0123456789-, \t", max_size=40), st.integers(0, 300))
@@ -195,11 +195,11 @@ def test_the_answer_to_a_range_says_what_to_send(text, size):
     status = {IGNORE: 200, UNSATISFIABLE: 416}.get(verdict, 206)
     assert (answer.status, answer.size) == (status, size)
     assert answer.ranges == {200: spans((0, size)), 416: (), 206: verdict}[status]
-    said = answer.headers.get("Content-Range")
+    content_range = answer.headers.get("Content-Range")
     if status == 206 and len(verdict) == 1:
-        assert parse_content_range(said) == ContentRange(verdict[0], size)
+        assert parse_content_range(content_range) == ContentRange(verdict[0], size)
     else:
-        assert said == (f"bytes */{size}" if status == 416 else None)
+        assert content_range == (f"bytes */{size}" if status == 416 else None)
     sizes = [str(part.size) for part in answer.ranges]
     assert answer.headers.get("Content-Length") == (sizes[0] if len(sizes) == 1 else None)
 

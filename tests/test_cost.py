@@ -367,10 +367,10 @@ def with_sample_entries(count: int) -> bytes:
     film = movie(3, fragmented=False)
     boxes = parse(film)
     (moov,) = (box for box in boxes if box.type == "moov")
-    made = build(changed(moov, 0))
+    moov_bytes = build(changed(moov, 0))
     if moov.offset < next(box.offset for box in boxes if box.type == "mdat"):
-        made = build(changed(moov, len(made) - moov.size))
-    return film[: moov.offset] + made + film[moov.stop :]
+        moov_bytes = build(changed(moov, len(moov_bytes) - moov.size))
+    return film[: moov.offset] + moov_bytes + film[moov.stop :]
 
 
 def with_cues(count: int) -> tuple[list[bytes], list[Captions]]:
@@ -401,12 +401,12 @@ def test_each_file_of_a_package_costs_what_is_in_it(what: str) -> None:
         data, captions = TITLES[what](count)
         indexes = [fragdex.index(one, exact=True) for one in data]
         counters: dict[str, Counter] = {}
-        made: list[fragdex.Package] = []
+        packages: list[fragdex.Package] = []
 
         def counted(kind: str, work: Callable[[], object], into: Any = counters) -> None:
             into.setdefault(kind, Counter()).run(work)
 
-        def packaged(given: Any = (indexes, data, captions), into: Any = made) -> None:
+        def packaged(given: Any = (indexes, data, captions), into: Any = packages) -> None:
             indexes, data, captions = given
             into.append(
                 fragdex.package(indexes, source=data, captions=captions, segment_duration=None)
@@ -415,7 +415,7 @@ def test_each_file_of_a_package_costs_what_is_in_it(what: str) -> None:
         counted("the package", packaged)
         files: dict[str, list[str]] = {}
         share: dict[str, float] = {}
-        for name in made[0]:
+        for name in packages[0]:
             files.setdefault(re.sub(r"\d+", "#", name), []).append(name)
         for kind, names in files.items():
             # A few of a kind stand for all of it: counting takes longer than reading.
@@ -423,7 +423,7 @@ def test_each_file_of_a_package_costs_what_is_in_it(what: str) -> None:
             share[kind] = len(names) / len(some)
             for name in some:
 
-                def read(name: str = name, package: fragdex.Package = made[0]) -> None:
+                def read(name: str = name, package: fragdex.Package = packages[0]) -> None:
                     view = package[name]
                     view.read(source=data[: len(view.sources)])  # noqa: B023
 

@@ -30,12 +30,12 @@ def test_the_film_is_made_indexed_and_checked(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     # two of them on the title card, where there is a browser
     assert done.stdout.count("✓") == (9 if "Left out" in done.stdout else 11), done.stdout
-    made = {path.name for path in tmp_path.iterdir()}
-    assert {"movie.mp4", "movie.fidx", "clip.mp4", "movie.png", "seekable.mp4"} <= made
+    files = {path.name for path in tmp_path.iterdir()}
+    assert {"movie.mp4", "movie.fidx", "clip.mp4", "movie.png", "seekable.mp4"} <= files
     # Everything that was made is told at the end, with what it is for.
-    told = done.stdout.rpartition("It all lies in")[2]
-    for name in made:
-        assert name in told
+    listing = done.stdout.rpartition("It all lies in")[2]
+    for name in files:
+        assert name in listing
 
 
 def run_without(packages, *lines):

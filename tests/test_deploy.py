@@ -37,8 +37,8 @@ def test_yaml_is_yaml(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(DEPLOY)))
 def test_every_variable_is_a_setting(path, settings):
-    found = set(re.findall(r"\bFRAGDEX_([A-Z_]+)\b", path.read_text("utf-8")))
-    assert {name.lower() for name in found} <= set(settings)
+    variables = set(re.findall(r"\bFRAGDEX_([A-Z_]+)\b", path.read_text("utf-8")))
+    assert {name.lower() for name in variables} <= set(settings)
 
 
 def test_the_dockerfile_copies_what_is_there():

@@ -155,10 +155,10 @@ def test_renders_are_tested_with_the_oldest_browser_where_there_is_one(tmp_path)
         "fetch_oldest_browser() { mkdir -p $oldest_browser; echo 9.1 > $oldest_browser/.stamp; }"
     )
     machine.program("dpkg-query", "printf 10.1")
-    told = machine.run(f"{tests} {fetched}; render_tests_with_oldest_browser -k moving")
-    assert f"{tmp_path}/.chromium-oldest/usr/lib/chromium/{SHELL} -m pytest" in told
-    assert "tests/rendering tests/service/renders" in told
-    assert "-k moving" in told
+    output = machine.run(f"{tests} {fetched}; render_tests_with_oldest_browser -k moving")
+    assert f"{tmp_path}/.chromium-oldest/usr/lib/chromium/{SHELL} -m pytest" in output
+    assert "tests/rendering tests/service/renders" in output
+    assert "-k moving" in output
     machine.program("dpkg-query", "printf 9.1")
-    told = machine.run(f"{tests} {fetched}; render_tests_with_oldest_browser")
-    assert "pytest" not in told
+    output = machine.run(f"{tests} {fetched}; render_tests_with_oldest_browser")
+    assert "pytest" not in output

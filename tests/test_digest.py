@@ -121,12 +121,12 @@ def test_ranges_past_the_end_are_refused(kind, tmp_path):
 def test_progress_is_told_after_each_piece(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(bytes(3_000_000))
-    told = []
-    sources.md5(path, progress=lambda done, total: told.append((done, total)))
-    assert told == [(1 << 20, 3_000_000), (2 << 20, 3_000_000), (3_000_000, 3_000_000)]
-    told.clear()
-    sources.md5(path, [ByteRange(0, 10)], progress=lambda done, total: told.append((done, total)))
-    assert told == [(10, 10)]
+    steps = []
+    sources.md5(path, progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(1 << 20, 3_000_000), (2 << 20, 3_000_000), (3_000_000, 3_000_000)]
+    steps.clear()
+    sources.md5(path, [ByteRange(0, 10)], progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(10, 10)]
 
 
 def test_a_source_that_was_open_stays_open(tmp_path):

@@ -52,14 +52,14 @@ def test_all_is_sorted_and_complete():
 
 def test_type_checkers_see_what_python_gives():
     block = FACE.partition("if TYPE_CHECKING:")[2].partition("\n__version__")[0]
-    told = {}
+    imports = {}
     for module, several, one in re.findall(r"from (\S+) import (?:\(([^)]*)\)|(.*))", block):
         for name in re.findall(r"\w+", re.sub(r" as \w+", "", several or one)):
-            told[name] = module
-    modules = {name for name, module in told.items() if module == "fragdex"}
+            imports[name] = module
+    modules = {name for name, module in imports.items() if module == "fragdex"}
     assert modules <= fragdex._MODULES, "named as they are at run time"
-    found = {name: module for name, module in told.items() if name not in modules}
-    assert found == {name: f"fragdex.{home}" for name, home in fragdex._HOMES.items()}
+    homes = {name: module for name, module in imports.items() if name not in modules}
+    assert homes == {name: f"fragdex.{home}" for name, home in fragdex._HOMES.items()}
 
 
 @pytest.mark.parametrize("name", fragdex.__all__)
@@ -71,9 +71,9 @@ def test_every_name_is_what_its_home_calls_by_it(name):
 
 @pytest.mark.parametrize("name", sorted(set(fragdex.__all__) - VALUES))
 def test_every_name_has_a_docstring_with_an_example(name):
-    told = inspect.getdoc(getattr(fragdex, name))
-    assert told
-    first = told.partition("\n\n")[0]
+    docstring = inspect.getdoc(getattr(fragdex, name))
+    assert docstring
+    first = docstring.partition("\n\n")[0]
     assert first.rstrip().endswith((".", ":")), "one sentence comes first"
     value = getattr(fragdex, name)
     examples = [
@@ -95,8 +95,8 @@ def parameters():
 
 
 def test_what_index_takes_is_documented():
-    told = inspect.getdoc(fragdex.index)
-    arguments = told.partition("Args:")[2].partition("Returns:")[0]
+    docstring = inspect.getdoc(fragdex.index)
+    arguments = docstring.partition("Args:")[2].partition("Returns:")[0]
     names = set(re.findall(r"^ +([\w, ]+):", arguments, re.MULTILINE))
     documented = {name.strip() for group in names for name in group.split(",")}
     assert set(inspect.signature(fragdex.index).parameters) <= documented
@@ -104,8 +104,8 @@ def test_what_index_takes_is_documented():
 
 @pytest.mark.parametrize(("function", "parameter"), list(parameters()))
 def test_every_argument_is_named_in_the_docstring(function, parameter):
-    told = inspect.getdoc(function)
-    assert re.search(rf"\b{parameter}\b", told), f"{function.__name__}: {parameter}"
+    docstring = inspect.getdoc(function)
+    assert re.search(rf"\b{parameter}\b", docstring), f"{function.__name__}: {parameter}"
 
 
 def public_functions():

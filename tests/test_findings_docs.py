@@ -72,11 +72,11 @@ def is_code(text: object) -> bool:
 
 
 def test_every_code_is_documented() -> None:
-    found = set(patterns())
-    assert len(found) > 40
+    uses = set(patterns())
+    assert len(uses) > 40
     unknown = [
         f"{place}: {pattern}"
-        for place, pattern in found
+        for place, pattern in uses
         if not any(re.fullmatch(pattern, code) for code in documented())
     ]
     assert unknown == []

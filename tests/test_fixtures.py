@@ -56,8 +56,8 @@ def packets_of(name: str) -> dict[int, list[Any]]:
         data = (FIXTURES / INIT[name]).read_bytes()
         moofs = [box.start for box in make.boxes(data) if box.path == "moof"]
         init = data[: moofs[0]] if moofs else data
-    found: dict[int, list[Any]] = oracle.packets(FIXTURES / name, init=init)
-    return found
+    packets: dict[int, list[Any]] = oracle.packets(FIXTURES / name, init=init)
+    return packets
 
 
 def test_the_files_agree_with_the_manifest() -> None:

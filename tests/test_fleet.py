@@ -67,7 +67,7 @@ print(json.dumps(alive))
 
 def test_pick_up_leaves_out_the_time_without_a_free_slot():
     """Worker `a` dies with a slice; `b` is busy until second 5, the slice is queued at 6."""
-    found = told("""
+    record = told("""
 from watching import Loss, Watch
 watch = Watch("sqlite://", {"slices": 1}, began=0.0)
 watch.live = {"b"}
@@ -88,12 +88,12 @@ for second in range(1, 10):
     watch._last = float(second)
 print(json.dumps({**lost.as_dict(), "pick_up": lost.pick_up}))
 """)
-    assert (found["queued"], found["begun"], found["full"]) == (6, 8, 5)
-    assert found["pick_up"] == 3
+    assert (record["queued"], record["begun"], record["full"]) == (6, 8, 5)
+    assert record["pick_up"] == 3
 
 
 def test_the_relay_breaks_connections_when_it_is_killed(tmp_path):
-    found = told(f"""
+    answers = told(f"""
 import socket, subprocess, time
 from processes import free_port
 server = socket.create_server(("127.0.0.1", 0))
@@ -121,7 +121,7 @@ except ConnectionResetError:
     ends = b""
 print(json.dumps([asked.decode(), answered.decode(), ends.decode()]))
 """)
-    assert found == ["asked", "answered", ""]
+    assert answers == ["asked", "answered", ""]
 
 
 def test_a_killed_worker_s_work_goes_on_within_ten_seconds():

@@ -154,11 +154,11 @@ WORDS_WITHOUT_MEANING = {"util", "helper", "common", "core", "misc", "manager"}
 
 def modules():
     """{dotted name: path} of everything under src."""
-    found = {}
+    paths = {}
     for path in sorted(SRC.rglob("*.py")):
         parts = path.relative_to(SRC).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 MODULES = modules()
@@ -181,7 +181,7 @@ def imports(module):
     `from package import name` is an import of package.name where that is a module.
     """
     tree = syntax(module)
-    late, found = set(), []
+    late, statements = set(), []
     for node in ast.walk(tree):
         deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or (
             isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
@@ -198,8 +198,8 @@ def imports(module):
             targets = [name if name in KNOWN else base for name in names]
         else:
             continue
-        found += [(target, node.lineno, id(node) not in late) for target in targets]
-    return tuple(found)
+        statements += [(target, node.lineno, id(node) not in late) for target in targets]
+    return tuple(statements)
 
 
 def absolute(module, node):
@@ -411,9 +411,9 @@ def test_a_package_names_files_that_are_there():
     """Where its docstring lists them."""
     gone = []
     for path in (SRC / "fragdex").rglob("__init__.py"):
-        told = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
         there = {one.stem for one in path.parent.iterdir()}
-        listed = re.findall(r"^([a-z_]+) {2,}\S", told, re.MULTILINE)
+        listed = re.findall(r"^([a-z_]+) {2,}\S", docstring, re.MULTILINE)
         gone += [f"{path.parent.name}/{name}" for name in listed if name not in there]
     assert gone == []
 
@@ -424,14 +424,14 @@ EXTRAS = PROJECT["optional-dependencies"]
 
 def packages(requirements):
     """What requirements bring, as import names."""
-    found = set()
+    names = set()
     for text in requirements:
         name, further = re.match(r"([\w.-]+)(?:\[([\w,-]+)\])?", text).groups()
         if name == "fragdex":
-            found |= packages(one for extra in further.split(",") for one in EXTRAS[extra])
+            names |= packages(one for extra in further.split(",") for one in EXTRAS[extra])
         else:
-            found.add(IMPORT_NAMES.get(name.lower(), name.lower().replace("-", "_")))
-    return found
+            names.add(IMPORT_NAMES.get(name.lower(), name.lower().replace("-", "_")))
+    return names
 
 
 def declared():
@@ -614,13 +614,13 @@ def change(owned):
 
 
 def test_modules_of_the_service_and_its_engines_hold_no_state():
-    found = {
+    state_names = {
         f"{module.removeprefix('fragdex.')}.{name}"
         for module in MODULES
         if room(module) in WITHOUT_STATE
         for name in state_of(syntax(module))
     }
-    assert found == STATE_IN_MODULES
+    assert state_names == STATE_IN_MODULES
 
 
 # ---- files and words ------------------------------------------------------------------------
@@ -667,16 +667,16 @@ def line_of(data, hit):
 
 def test_no_file_knows_a_machine_or_a_package_registry():
     pattern = re.compile("|".join(OF_ONE_MACHINE).encode())
-    found = []
+    places = []
     for path in tracked_files():
         data = path.read_bytes()
         if b"\0" in data[:8192]:
             continue  # media and indexes
-        found += [
+        places += [
             f"{path.relative_to(ROOT)}:{line_of(data, hit)}: {hit[0].decode()}"
             for hit in pattern.finditer(data)
         ]
-    assert found == []
+    assert places == []
 
 
 def test_versions_are_pinned_by_name_and_number_alone():

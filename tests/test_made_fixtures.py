@@ -98,14 +98,14 @@ def test_what_is_read_besides_samples() -> None:
     assert index_of("cbcs.mp4").track(1).info.encryption.default_kid == bytes(range(16)).hex()
     assert index_of("piff-encrypted.ismv").track(1).info.encryption.scheme == "piff"
     groups = index_of("groups.mp4", exact=True)
-    said = [
+    group_rows = [
         (g.grouping_type, g.sample_start, g.sample_count, g.value) for g in groups.track(1).groups
     ]
-    assert said == [("rap ", 0, 1, 1), ("roll", 4, 3, -2)]
-    said = [
+    assert group_rows == [("rap ", 0, 1, 1), ("roll", 4, 3, -2)]
+    group_rows = [
         (g.grouping_type, g.sample_start, g.sample_count, g.value) for g in groups.track(2).groups
     ]
-    assert said == [("roll", 0, 4, -2)]
+    assert group_rows == [("roll", 0, 4, -2)]
     moov = index_of("groups-moov.mp4", exact=True).track(1)
     assert sorted(
         (g.grouping_type, g.sample_start, g.sample_count, g.value) for g in moov.groups

@@ -75,12 +75,12 @@ def test_every_fragment_of_the_corpus_can_be_asked(corpus, ask_pymp4):
         for child in node.get("children", []):
             yield from runs(child)
 
-    found = [
+    fragment_runs = [
         run
         for path in sorted(corpus.glob("*.m*4*"))
         for line in ask_pymp4(path)
         if "tree" in line
         for run in runs(line["tree"])
     ]
-    assert len(found) > 50
-    assert all(run["fields"]["sample_count"] >= 0 for run in found)
+    assert len(fragment_runs) > 50
+    assert all(run["fields"]["sample_count"] >= 0 for run in fragment_runs)

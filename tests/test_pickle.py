@@ -63,7 +63,7 @@ def damaged(index):
 def states(root, tmp_path_factory):
     """{name: an index in this state}."""
     folder = tmp_path_factory.mktemp("states")
-    made = movie(fragments=9, tracks=2, reordered=True)
+    film = movie(fragments=9, tracks=2, reordered=True)
     fixture = (root / "fixtures").joinpath
     fragmented, progressive = fixture("frag-cmaf.mp4"), fixture("faststart.mp4")
     fragdex.index(fragmented).save(folder / "plain.fidx")
@@ -72,26 +72,26 @@ def states(root, tmp_path_factory):
     half_read.tracks[0].seek(0)
     return {
         "from a path": fragdex.index(fragmented),
-        "from bytes": fragdex.index(made),
+        "from bytes": fragdex.index(film),
         "progressive": fragdex.index(progressive),
         "hybrid": fragdex.index(fixture("hybrid.mp4")),
         "after seeks": sought(fragdex.index(fragmented)),
         "progressive after seeks": sought(fragdex.index(progressive)),
         "from a sidx": fragdex.index(fixture("frag-global-sidx.mp4")),
-        "growing": grown(made),
-        "of a cut file": fragdex.index(made[: len(made) // 2]),
-        "extended": fragdex.index(made[: len(made) // 2]).extend(made),
+        "growing": grown(film),
+        "of a cut file": fragdex.index(film[: len(film) // 2]),
+        "extended": fragdex.index(film[: len(film) // 2]).extend(film),
         "opened": fragdex.open_index(folder / "plain.fidx"),
         "opened with samples": fragdex.open_index(folder / "samples.fidx"),
         "partly read": half_read,
-        "opened and extended": fidx.read(fidx.write(fragdex.index(made[: len(made) // 2]))).extend(
-            made
+        "opened and extended": fidx.read(fidx.write(fragdex.index(film[: len(film) // 2]))).extend(
+            film
         ),
         "opened and sought": sought(fragdex.open_index(folder / "samples.fidx")),
-        "from JSON": wire.read(fragdex.index(made).export("json")),
+        "from JSON": wire.read(fragdex.index(film).export("json")),
         "with findings": fragdex.index(fixture("hybrid-crashed.mp4")),
-        "damaged": damaged(fragdex.index(made)),
-        "of nothing": fidx.read(fidx.write(fragdex.index(make_init(made)))),
+        "damaged": damaged(fragdex.index(film)),
+        "of nothing": fidx.read(fidx.write(fragdex.index(make_init(film)))),
     }
 
 
@@ -116,9 +116,9 @@ def test_an_index_goes_to_another_process_and_comes_back(states, method):
         pytest.skip(f"this system cannot {method}")
     with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
         for name, index in states.items():
-            told, data = pool.submit(sending.there_and_back, pickle.dumps(index)).result()
-            assert told == sending.describe(index), name
-            assert sending.describe(unpickled(data)) == told, name
+            description, data = pool.submit(sending.there_and_back, pickle.dumps(index)).result()
+            assert description == sending.describe(index), name
+            assert sending.describe(unpickled(data)) == description, name
         # As an argument, without a pickle of our own.
         fresh = states["from a path"]
         assert pool.submit(sending.describe, fresh).result() == sending.describe(fresh)
@@ -148,12 +148,12 @@ def test_a_pickle_holds_no_media_and_nothing_twice(root):
 
 def test_a_process_that_only_unpickles_can_do_everything(root, tmp_path):
     """Saving, exporting and extending are done by rooms that unpickling does not import."""
-    made = root / "fixtures" / "frag-cmaf.mp4"
-    index = fragdex.index(made)
+    path = root / "fixtures" / "frag-cmaf.mp4"
+    index = fragdex.index(path)
     (tmp_path / "a.pickle").write_bytes(pickle.dumps(index))
     index.save(tmp_path / "a.fidx")
     opening = ["pickle.load(open('a.pickle', 'rb'))", "fragdex.open_index('a.fidx')"]
-    doing = ["save('b.fidx')", "export('hls')", f"extend({str(made)!r})", "ranges(0, 1)"]
+    doing = ["save('b.fidx')", "export('hls')", f"extend({str(path)!r})", "ranges(0, 1)"]
     for how in opening:
         for what in doing:
             program = f"import fragdex, pickle; {how}.{what}"
@@ -181,9 +181,9 @@ def test_the_columns_of_a_saved_index_can_travel_out_of_band(states):
 
 @settings(max_examples=40)
 @given(files())
-def test_any_index_is_the_same_behind_a_pickle(made):
+def test_any_index_is_the_same_behind_a_pickle(film):
     for exact in (False, True):
-        index = fragdex.index(made.data, exact=exact)
+        index = fragdex.index(film.data, exact=exact)
         assert sending.describe(sent(index)) == sending.describe(index)
 
 

@@ -32,8 +32,8 @@ def name_of(path):
 
 def blocks(text, language):
     """(line number, text) of every fenced block of a language."""
-    for found in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        yield text.count("\n", 0, found.start(1)), found[1]
+    for match in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        yield text.count("\n", 0, match.start(1)), match[1]
 
 
 def commands(text):
@@ -55,15 +55,15 @@ def checkout(tmp_path, monkeypatch):
 def test_every_python_block_runs_and_prints_what_it_shows(page, checkout):
     text = page.read_text("utf-8")
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
-    parser, names, said = doctest.DocTestParser(), {}, []
+    parser, names, output = doctest.DocTestParser(), {}, []
     for line, block in blocks(text, "python"):
         assert block.startswith(">>> "), f"{name_of(page)}:{line + 1}: a block that nobody runs"
         test = parser.get_doctest(block, names, name_of(page), str(page), line)
         # One reader, one session: a block sees the names of those before it.
-        runner.run(test, out=said.append, clear_globs=False)
+        runner.run(test, out=output.append, clear_globs=False)
         names = test.globs
     assert runner.tries
-    assert not runner.failures, "".join(said)
+    assert not runner.failures, "".join(output)
 
 
 @pytest.mark.slow
@@ -122,8 +122,8 @@ def test_the_extras_are_told():
     tomllib = pytest.importorskip("tomllib")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     readme = (ROOT / "README.md").read_text("utf-8")
-    told = set(re.findall(r"^\| `([\w-]+)` \|", readme, re.MULTILINE))
-    assert told == project["optional-dependencies"].keys()
+    extras = set(re.findall(r"^\| `([\w-]+)` \|", readme, re.MULTILINE))
+    assert extras == project["optional-dependencies"].keys()
 
 
 def test_every_command_of_dev_is_told_in_contributing():
@@ -132,9 +132,9 @@ def test_every_command_of_dev_is_told_in_contributing():
     usage = subprocess.run(
         ["sh", str(ROOT / "dev"), "help"], capture_output=True, check=True, text=True
     ).stdout
-    told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     offered = re.findall(r"^  (\w+) ", usage, re.MULTILINE)
-    assert [name for name in offered if f"./dev {name}" not in told] == []
+    assert [name for name in offered if f"./dev {name}" not in guide] == []
     # `help` ends before most of the script is read
     subprocess.run(["sh", "-n", str(ROOT / "dev")], check=True)
 
@@ -143,8 +143,8 @@ def test_what_is_said_of_renders_are_the_results():
     folder = ROOT / "benchmarks" / "render"
     rows = json.loads((folder / "results.json").read_text("utf-8"))["rows"]
     heavy, slides = (1 / rows[key]["wants"][0]["reached"] for key in ("heavy", "slides"))
-    told = f"take from {heavy:.2f} (a heavy page) to {slides:.2f} (slides) of Remotion's time"
-    assert told in (ROOT / "README.md").read_text("utf-8")
+    sentence = f"take from {heavy:.2f} (a heavy page) to {slides:.2f} (slides) of Remotion's time"
+    assert sentence in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_what_is_said_of_indexes_are_the_results():

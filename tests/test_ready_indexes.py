@@ -30,19 +30,19 @@ def fragment(time):
     ],
 )
 def test_times_of_a_tfra_are_those_of_the_presentation(edits, shown):
-    made = make_file(Moov((Track(edits=edits),)), fragment(0), fragment(1000), Mfra())
-    (tfra,) = fragdex.boxes.parse(made.data)[-1].find_all("tfra")
+    film = make_file(Moov((Track(edits=edits),)), fragment(0), fragment(1000), Mfra())
+    (tfra,) = fragdex.boxes.parse(film.data)[-1].find_all("tfra")
     assert tuple(tfra["entries"]["time"].tolist()) == shown
-    exact = fragdex.index(made.data, exact=True).track(1)
+    exact = fragdex.index(film.data, exact=True).track(1)
     # A seek to a listed time finds the listed sample, which may be shown before it, from below 0.
     assert [exact.seek(time / 1000).sample for time in shown] == [0, 1]
 
 
 def test_without_a_moov_the_ticks_of_a_sidx_are_those_of_the_media():
     styp = make_box("styp", major_brand="msdh")
-    made = make_file(
+    film = make_file(
         Other(styp), Sidx(1, ((2, 3), (3, 4)), timescale=1000), fragment(0), fragment(40)
     )
-    (sidx,) = (box for box in fragdex.boxes.parse(made.data) if box.type == "sidx")
+    (sidx,) = (box for box in fragdex.boxes.parse(film.data) if box.type == "sidx")
     assert sidx["earliest_presentation_time"] == 80
     assert sidx["references"]["subsegment_duration"].tolist() == [40, 40]

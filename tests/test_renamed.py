@@ -21,18 +21,18 @@ def rows():
 
 
 def test_the_docs_tell_every_old_name_and_no_other():
-    told = {f"fragdex.{old}": f"fragdex.{new}" for old, new in renamed.NAMES.items()}
+    new_names = {f"fragdex.{old}": f"fragdex.{new}" for old, new in renamed.NAMES.items()}
     for old, new in renamed.ATTRIBUTES.items():
-        told[old] = f"{old.rpartition('.')[0]}.{new}"
+        new_names[old] = f"{old.rpartition('.')[0]}.{new}"
     for old, new in renamed.ARGUMENTS.items():
         function, _, name = old.rpartition(".")
         function = function.replace("Exporting.", "Index.")
-        told[f"{function}({name}=)"] = f"{function}({new}=)"
-    told |= renamed.CALLS
+        new_names[f"{function}({name}=)"] = f"{function}({new}=)"
+    new_names |= renamed.CALLS
     for command, options in renamed.OPTIONS.items():
-        told |= {f"fragdex {command} {old}": f"fragdex {command} {new}"
+        new_names |= {f"fragdex {command} {old}": f"fragdex {command} {new}"
                  for old, new in options.items()}  # fmt: skip
-    assert rows() == told
+    assert rows() == new_names
 
 
 def test_an_old_option_does_what_it_did_and_says_its_new_name(capsys, root):

@@ -16,8 +16,8 @@ def test_every_module_is_reached_by_a_test():
     """A module that no test reaches could be changed, and nothing would run."""
     names = {name: path for name, path in selection._modules().items() if path in SOURCES}
     tests = [path for path in selection._files("tests") if path.name.startswith("test_")]
-    found = set().union(*(selection._closure(path) for path in tests))
-    assert names.keys() - found == set()
+    reached_names = set().union(*(selection._closure(path) for path in tests))
+    assert names.keys() - reached_names == set()
 
 
 def test_a_test_that_changed_runs_and_others_do_not():
@@ -25,24 +25,24 @@ def test_a_test_that_changed_runs_and_others_do_not():
 
 
 def test_a_box_reaches_what_reads_boxes():
-    found = reached("src/fragdex/boxes/movie.py")
-    assert {"tests/boxes/test_laws.py", "tests/seeking/test_times.py"} <= found
-    assert "tests/test_byterange.py" not in found
+    tests = reached("src/fragdex/boxes/movie.py")
+    assert {"tests/boxes/test_laws.py", "tests/seeking/test_times.py"} <= tests
+    assert "tests/test_byterange.py" not in tests
 
 
 def test_a_room_of_the_service_reaches_its_tests_and_those_of_all_rooms():
-    found = reached("src/fragdex/service/webhooks/worker.py")
-    assert {"tests/service/webhooks/test_sending.py", "tests/service/test_openapi.py"} <= found
+    tests = reached("src/fragdex/service/webhooks/worker.py")
+    assert {"tests/service/webhooks/test_sending.py", "tests/service/test_openapi.py"} <= tests
     assert not any(
         name.startswith(("tests/rendering/", "tests/service/renders/", "tests/boxes/"))
-        for name in found
+        for name in tests
     )
 
 
 def test_a_command_reaches_its_test():
-    found = reached("src/fragdex/cli/verify.py")
-    assert "tests/cli/test_md5.py" in found
-    assert "tests/cli/test_plot.py" not in found
+    tests = reached("src/fragdex/cli/verify.py")
+    assert "tests/cli/test_md5.py" in tests
+    assert "tests/cli/test_plot.py" not in tests
 
 
 def test_the_compiled_part_reaches_who_calls_it():
@@ -50,9 +50,9 @@ def test_the_compiled_part_reaches_who_calls_it():
 
 
 def test_a_page_reaches_the_room_that_it_lies_in():
-    found = reached("src/fragdex/service/console/film.js")
-    assert "tests/service/console/test_film.py" in found
-    assert not any(name.startswith("tests/boxes/") for name in found)
+    tests = reached("src/fragdex/service/console/film.js")
+    assert "tests/service/console/test_film.py" in tests
+    assert not any(name.startswith("tests/boxes/") for name in tests)
 
 
 def test_a_document_reaches_the_tests_that_name_it():

@@ -30,8 +30,8 @@ from strategies.indexes import indexes
 
 def picture(index):
     """The SVG of an index as a tree."""
-    found = re.search(r"<svg.*</svg>", index._repr_html_(), re.DOTALL)
-    return None if found is None else ET.fromstring(found[0])
+    match = re.search(r"<svg.*</svg>", index._repr_html_(), re.DOTALL)
+    return None if match is None else ET.fromstring(match[0])
 
 
 def test_a_line_a_track():
@@ -103,9 +103,9 @@ def test_the_timeline_of_a_long_file_stays_small():
 def test_any_index_can_be_printed(index):
     """However small or large its numbers are; also where no fragment has a byte."""
     assert repr(index)
-    found = picture(index)
-    if found is not None:
-        assert not {"nan", "inf"} & set(re.findall("[a-z]+", ET.tostring(found, "unicode")))
+    tree = picture(index)
+    if tree is not None:
+        assert not {"nan", "inf"} & set(re.findall("[a-z]+", ET.tostring(tree, "unicode")))
 
 
 def test_real_files_give_well_formed_pictures(root):
@@ -258,8 +258,8 @@ def test_fragments_out_of_file_order_count_their_own_bytes():
 
 
 def test_the_line_of_a_track_says_what_it_is():
-    def line(**said):
-        info = TrackInfo(1, "vide", "video", 1000, "avc1", "avc1.640028", **said)
+    def line(**details):
+        info = TrackInfo(1, "vide", "video", 1000, "avc1", "avc1.640028", **details)
         return repr(Track(info, FragmentTable.empty(), SyncTable.empty()))
 
     assert line(width=640, height=360) == (
@@ -305,10 +305,10 @@ def test_long_lists_are_cut_and_counted():
 
 def test_a_table_names_what_its_columns_hold():
     html = fragdex.index(movie(fragments=3, samples=5, fps=25))._repr_html_()
-    found = re.findall(r"<t([hd])[^>]*>([^<]*)</t", html)
-    assert [text for kind, text in found if kind == "h"] == [
+    matches = re.findall(r"<t([hd])[^>]*>([^<]*)</t", html)
+    assert [text for kind, text in matches if kind == "h"] == [
         *("track", "kind", "codec", "format", "fragments", "samples", "sync", "presentation"),
     ]
-    cells = [text for kind, text in found if kind == "d"]
+    cells = [text for kind, text in matches if kind == "d"]
     assert cells[:2] == ["1", "video"]
     assert cells[4:] == ["3", "15", "3", "0.000 – 0.600"]

@@ -44,8 +44,8 @@ def test_the_contents_are_the_navigation_with_a_line_each():
     contents = (ROOT / "docs" / "index.md").read_text("utf-8")
     entries = re.findall(r"^- \[[^]]+\]\((?:\.\./)?([^)]+)\): \S", contents, re.MULTILINE)
     # The site's own pages are not in a checkout: the reference, and results of benchmarks.
-    made = ("index.md", "overview.md", "reference/", "benchmarks/")
-    assert entries == [page for page in pages_of(nav) if not page.startswith(made)]
+    own_pages = ("index.md", "overview.md", "reference/", "benchmarks/")
+    assert entries == [page for page in pages_of(nav) if not page.startswith(own_pages)]
 
 
 def test_modules_that_names_moved_to_have_a_page_in_the_reference():

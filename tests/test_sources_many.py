@@ -88,8 +88,8 @@ def test_one_after_the_other_where_that_is_asked_for():
         assert source.read_many(FORTY[:5]) == slices(FORTY[:5])
         assert server.most_at_once == 1
         assert [request.range for request in server.requests[1:]] == [r.header for r in FORTY[:5]]
-        made = fragdex.index(movie(fragments=3), connections=1)
-    assert made.complete
+        index = fragdex.index(movie(fragments=3), connections=1)
+    assert index.complete
 
 
 @pytest.mark.parametrize(
@@ -297,8 +297,8 @@ class TestMultipart:
             place = content_range(ByteRange.of(start, len(data)), None).encode()
             body += b"--" + boundary + b"\r\ncontent-Range: " + place + b"\r\n\r\n" + data + b"\r\n"
         body += b"--" + boundary + b"--\r\n"
-        found = parts_of(bytes(body), boundary)
-        assert [(told.range.start, data) for told, data in found] == parts
+        pieces = parts_of(bytes(body), boundary)
+        assert [(part_range.range.start, data) for part_range, data in pieces] == parts
 
     @given(st.binary(max_size=300), st.integers(0, 300), st.binary(max_size=8))
     def test_anything_else_is_refused(self, noise, at, more):

@@ -25,9 +25,9 @@ HEAD = ByteRange(0, 1000)
 
 @pytest.fixture(params=["memory", "local"])
 def store(request, tmp_path):
-    made = MemoryStore() if request.param == "memory" else LocalStore(tmp_path)
-    obstore.put(made, "a folder/movie.mp4", CONTENT)
-    return made
+    object_store = MemoryStore() if request.param == "memory" else LocalStore(tmp_path)
+    obstore.put(object_store, "a folder/movie.mp4", CONTENT)
+    return object_store
 
 
 @pytest.fixture

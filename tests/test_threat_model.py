@@ -16,8 +16,8 @@ def rows():
     """The cells of each row of the threat model."""
     text = THREATS.read_text(encoding="utf-8")
     part = text.split("\n## Threat model\n", 1)[1].split("\n## ", 1)[0]
-    found = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in row] for row in found[2:]]
+    lines = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in lines[2:]]
 
 
 def named():

@@ -24,13 +24,13 @@ def messages():
     )  # fmt: skip
     assert not done.stderr, done.stderr
     assert done.returncode == 1, "wrong uses are no errors"
-    found = {RIGHT.name: {}, WRONG.name: {}}
+    errors = {RIGHT.name: {}, WRONG.name: {}}
     for line in done.stdout.splitlines():
         match = re.match(r"(.*?):(\d+): (error|note): (.*)", line)
         assert match, line
         if match[3] == "error":
-            found[Path(match[1]).name].setdefault(int(match[2]), []).append(match[4])
-    return found
+            errors[Path(match[1]).name].setdefault(int(match[2]), []).append(match[4])
+    return errors
 
 
 @pytest.mark.slow

@@ -40,5 +40,5 @@ def test_what_is_pending_has_such_words(wording):
         others = [one for one in vocabulary["pending"] if one != pattern]
         now = set(wording.files(vocabulary))
         more = set(wording.files({**vocabulary, "pending": others})) - now
-        found = (next(wording.found_in(path, vocabulary["say"]), None) for path, _ in more)
-        assert any(found), f"{pattern} is read over: take it off the list"
+        hits = (next(wording.found_in(path, vocabulary["say"]), None) for path, _ in more)
+        assert any(hits), f"{pattern} is read over: take it off the list"

@@ -191,13 +191,13 @@ def test_ffmpeg_says_the_same(corpus: Path, name: str) -> None:
     index = strictly(path, init or None)
     theirs = oracle.packets(path, init=init)
     for track_id, samples in samples_by_track(index).items():
-        found = disagreements(
+        differences = disagreements(
             samples,
             theirs.get(track_id, []),
             size=path.stat().st_size,
             fragmented="boxes" in index.how.method,
         )
-        assert found == FFMPEG_OTHERWISE.get((name, track_id), set()), f"track {track_id}"
+        assert differences == FFMPEG_OTHERWISE.get((name, track_id), set()), f"track {track_id}"
 
 
 def test_exceptions_are_few(corpus: Path) -> None:

@@ -73,10 +73,10 @@ def test_ffmpeg_agrees(name):
 
     whole = packets(str(path))
     try:
-        found = packets(io.BytesIO(alone(path.read_bytes(), span)))
+        packet_digests = packets(io.BytesIO(alone(path.read_bytes(), span)))
     except av.FFmpegError:
-        found = set()
-    assert span.plays is (bool(found) and found <= whole)
+        packet_digests = set()
+    assert span.plays is (bool(packet_digests) and packet_digests <= whole)
 
 
 def test_what_plays_where_ranges_do_not():
