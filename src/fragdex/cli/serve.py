@@ -7,10 +7,10 @@ import os
 import signal
 import socket
 import sys
-import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -30,6 +30,8 @@ from fragdex.cli.output import json_line
 from fragdex.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.types import ASGIApp
 
     from fragdex.origin.application import OriginSettings
@@ -91,6 +93,15 @@ def _print_urls(url: str, *, json: bool) -> None:
 log = logging.getLogger("fragdex.service")
 
 
+def until_signal() -> Callable[[], object]:
+    """From now on SIGTERM and SIGINT end no more than the call of what is returned, which waits."""
+    # Its `put` may interrupt its `get`. An event's `set` takes a lock that its `wait` may hold.
+    signals: SimpleQueue[int] = SimpleQueue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: signals.put(number))
+    return signals.get
+
+
 @has_settings(*WORKER)
 def worker(settings: Any, json: options.Json = False) -> int:
     """Run jobs of `fragdex serve` in another process; with PostgreSQL also on another machine.
@@ -109,9 +120,7 @@ def worker(settings: Any, json: options.Json = False) -> int:
     with extra("service"):
         from fragdex.sandbox.child import log_missing_walls
         from fragdex.service import app
-    ending = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ending.set())
+    signalled = until_signal()
     context = app.open_context(settings)
     log_missing_walls()
     if json:
@@ -120,7 +129,7 @@ def worker(settings: Any, json: options.Json = False) -> int:
     if settings.worker_port:
         stuck = _serve_health(app.make_worker_app(context), settings)
     else:
-        stuck = app.work_until(context, ending)
+        stuck = app.work_until(context, signalled)
     app.close_context(context)
     if stuck:
         os._exit(0)

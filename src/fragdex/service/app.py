@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -157,14 +157,14 @@ def make_worker_app(context: ServiceContext) -> FastAPI:
     return app
 
 
-def work_until(context: ServiceContext, ended: threading.Event) -> list[str]:
-    """Work on jobs until an event, answering nobody but the pages that are rendered.
+def work_until(context: ServiceContext, ended: Callable[[], object]) -> list[str]:
+    """Work on jobs until a function returns, answering nobody but the pages that are rendered.
 
     Returns the jobs that did not end and were handed back.
     """
     with context.part(InProcess).run_in_thread(make_app(context)):
         context.jobs.start_worker(context)
-        ended.wait()
+        ended()
         return context.jobs.stop()
 
 

@@ -8,10 +8,10 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 
+from fragdex.cli.serve import until_signal
 from fragdex.errors import Unprocessable
 from fragdex.service.jobs.api import Jobs
 from fragdex.service.jobs.work import PARENTS, SLICES, JobOptions, Work
@@ -103,10 +103,9 @@ def main():
     url, data, log, options = sys.argv[1:]
     database = Database(url)
     jobs = open_jobs(database, data, log, **json.loads(options))
-    over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    wait = until_signal()
     print(jobs.start_worker(None), flush=True)
-    over.wait()
+    wait()
     jobs.close()
     database.close()
 

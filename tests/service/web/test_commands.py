@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -176,6 +177,40 @@ def test_a_worker_works_until_it_is_told_to_end(tmp_path):
     assert "job_workers (flag --job-workers)" in refused.stderr
 
 
+SIGNALLED = """
+import os, signal, sys, threading
+from fragdex.cli.serve import until_signal
+at = 0
+while True:
+    wait, lines = until_signal(), 0
+    def line(frame, event, argument):
+        global lines
+        lines += 1
+        if lines == at + 1:
+            signal.raise_signal(signal.SIGTERM)
+        return line
+    later = threading.Timer(2, os.kill, (os.getpid(), signal.SIGTERM))
+    later.start()
+    sys.settrace(line)
+    wait()
+    sys.settrace(None)
+    later.cancel()
+    print(at, lines, flush=True)
+    if lines <= at:
+        break
+    at += 1
+"""
+
+
+def test_a_signal_ends_a_worker_in_whatever_line_of_waiting_it_comes():
+    """A lock that the handler takes may be held by what it interrupts: it waited forever."""
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines()
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     done = fragdex("serve", "--data", tmp_path / "file" / "below")
@@ -209,7 +244,17 @@ def test_help_lists_the_commands_without_loading_the_service():
         assert f"\n  {command} " in done.stdout
 
 
+def unread(url):
+    """How many bytes that were sent to a server wait in each of its connections, as Linux says."""
+    port = f":{int(url.rpartition(':')[2]):04X}"
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, _, queues, *_ = line.split()
+        if local.endswith(port):
+            yield int(queues.partition(":")[2], 16)
+
+
 @pytest.mark.true_start
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing tells what a server has read")
 def test_SIGTERM_lets_a_running_upload_finish(tmp_path):
     with running("serve", "--port", 0, "--data", tmp_path) as process:
         url, output = url_of(process)
@@ -220,6 +265,8 @@ def test_SIGTERM_lets_a_running_upload_finish(tmp_path):
 
             def slowly():
                 yield b'<svg xmlns="http://www.w3.org/'
+                while any(unread(url)):  # a connection whose request was not read yet is closed
+                    time.sleep(0.01)
                 process.send_signal(signal.SIGTERM)
                 time.sleep(1)
                 yield b'2000/svg"/>     '
