@@ -154,8 +154,8 @@ class WithWorkers:
         """Take a worker that has not begun yet."""
         for name in (SOURCES, WORKER):
             self._pipe.post("Runtime.evaluate", session, expression=script(name))
-        self._workers[session] = None
-        self._pass(0)
+        # It answers when it runs, which is after this: the next call waits for that.
+        self._workers[session] = self._send(session, self._to_now())
 
     def _gone(self, params: dict[str, Any], _: str | None) -> None:
         self._workers.pop(params["sessionId"], None)
@@ -274,18 +274,29 @@ class WithWorkers:
     def _pass(self, us: int) -> None:
         """Let time pass for the workers, and wait until they have done what was due."""
         self._now_us += us
+        self._ask_all(self._to_now())
+
+    def _to_now(self) -> str:
         zero = "null" if self._zero_us is None else repr(self._zero_us / 1000)
-        self._ask_all(f"globalThis.__fragdexTo?.({self._now_us / 1000!r}, {zero})")
+        return f"globalThis.__fragdexTo?.({self._now_us / 1000!r}, {zero})"
+
+    def _send(self, session: str, expression: str) -> int:
+        return self._pipe.send(
+            "Runtime.evaluate", session, expression=expression, awaitPromise=True
+        )
 
     def _ask_all(self, expression: str) -> None:
         """Have all workers do something; those that compute for long are left behind."""
         if not self._workers:
             return
+        if not self._are_done():  # one that has just begun
+            self._await()
         for session in [*self._workers]:
             if not self._computes(session):
-                self._workers[session] = self._pipe.send(
-                    "Runtime.evaluate", session, expression=expression, awaitPromise=True
-                )
+                self._workers[session] = self._send(session, expression)
+        self._await()
+
+    def _await(self) -> None:
         self._pipe.listen(_PATIENCE_SECONDS, self._are_done)
         self._late |= set(filter(self._computes, self._workers))
 
