@@ -11,6 +11,8 @@ from fragdex.rendering.render import render
 from fragdex.rendering.spec import RenderSpec
 from rendering.frames.test_ranges import NTSC, noisy
 
+pytestmark = pytest.mark.large
+
 RATE = 48_000
 
 

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 import fragdex
+from fragdex.cli.admin import share_one_arena
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.slices import Listener
 from fragdex.speech.words import SliceTranscript, Word
 
-# In this process as in that of an engine (`fragdex.speech.process`).
+# In this process as in that of an engine (`fragdex.speech.process`): one thread, one heap.
 os.environ["MOONSHINE_ORT_SINGLE_THREAD"] = "1"
+share_one_arena()
 
 SPEECH = Path(__file__).parents[2] / "fixtures" / "speech"
 

@@ -9,6 +9,8 @@ from fragdex.service.store import objects, open_store
 from fragdex.service.store.objects import PART_BYTES, ObjectStore
 from service.store.conformance import CONTENT
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture(scope="module")
 def large():
