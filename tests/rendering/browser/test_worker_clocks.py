@@ -59,6 +59,14 @@ def test_timers_of_a_worker_ring_in_the_pages_time(begin_frames):
 
 
 @CLOCKS
+@pytest.mark.timeout(120)
+def test_a_worker_that_does_not_run_yet_is_not_waited_for(begin_frames, monkeypatch):
+    """It was asked for its time while it was stopped, and the whole patience passed in vain."""
+    monkeypatch.setattr("fragdex.rendering.browser.worker_clocks._PATIENCE_SECONDS", 1000)
+    assert heard("postMessage(7);", frames=2, begin_frames=begin_frames)[0][0] == 7
+
+
+@CLOCKS
 def test_frames_of_a_worker_come_as_often_as_those_of_the_page(begin_frames):
     messages = heard(
         "requestAnimationFrame(function f(t) { postMessage(t); requestAnimationFrame(f) });",
