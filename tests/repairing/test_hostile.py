@@ -105,6 +105,24 @@ def test_a_large_hole_costs_no_memory_and_is_not_read(tmp_path: Path) -> None:
     assert [track.samples for track in repair.tracks] >= [98, 64]
 
 
+def test_an_open_file_stays_at_its_position(tmp_path: Path) -> None:
+    """Whoever opened it reads on; to look for holes moves the position of its descriptor."""
+    good = film("moov-last.mp4")
+    first, last = good.mdat
+    path = tmp_path / "sparse.mp4"
+    with open(path, "wb") as file:
+        file.write(good.data[: first - 8] + b"\0\0\0\1mdat" + bytes(8) + good.data[first:last])
+        file.seek(1 << 20, 1)
+        file.write(b"\1")
+    with open(path, "rb", buffering=0) as file:
+        file.seek(7)
+        fragdex.repair(file, good.data)
+        assert file.tell() == 7
+        with fragdex.open_source(file) as source, source.twin() as twin:  # type: ignore[union-attr]
+            assert source.next_data(first) == twin.next_data(first) == first
+        assert file.tell() == 7
+
+
 def has_holes(path: Path) -> bool:
     """Whether the file system keeps none of the zeros that nobody wrote."""
     return os.stat(path).st_blocks * 512 < path.stat().st_size // 2

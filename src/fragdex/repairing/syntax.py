@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from enum import IntEnum
@@ -131,7 +129,7 @@ class Window:
         """Where a pattern stands in these bytes, or None."""
         at = start
         while at < stop:
-            if pattern[0] and (at := self._skip_hole(at)) >= stop:
+            if pattern[0] and (at := self.source.next_data(at)) >= stop:
                 return None
             piece = self.take(at, min(BLOCK, stop - at))
             place = find_bytes(piece, pattern)
@@ -152,7 +150,7 @@ class Window:
             return high
         start = at
         while at < self.stop:
-            at = self._skip_hole(at)
+            at = min(self.source.next_data(at), self.stop)
             piece = self.take(at, BLOCK)
             # comparing is ten times as fast as looking for the first other byte
             if len(piece) == BLOCK and piece == _ZEROS:
@@ -164,20 +162,6 @@ class Window:
                 break
         self._zeros = (start, at)
         return at
-
-    def _skip_hole(self, at: int) -> int:
-        """Where a local file has bytes again, if the file system holds none at `at`; else `at`."""
-        file = self.source.fileno()
-        if file is None or not hasattr(os, "SEEK_DATA"):
-            return at
-        try:
-            place = os.lseek(file, at, os.SEEK_DATA)
-        except OSError as error:
-            # ENXIO: none up to the end, which is before `at` only where the file was cut meanwhile
-            if error.errno != errno.ENXIO:
-                return at
-            place = max(at, os.fstat(file).st_size)
-        return min(place, self.stop)
 
 
 def find_bytes(data: bytes, pattern: bytes) -> int:

@@ -242,6 +242,18 @@ class Source(ABC):
         """
         return None
 
+    def next_data(self, at: int) -> int:
+        """Return the first place from `at` on that may hold other bytes than 0.
+
+        What lies between is a hole: the file system stores nothing for it. `at` itself where nothing
+        is known of holes; the size of the source where no data follows.
+
+        >>> from fragdex.sources import open_source
+        >>> open_source(bytes(10)).next_data(3)
+        3
+        """
+        return at
+
     def close(self) -> None:
         """Give back files and connections; views already handed out stay valid.
 

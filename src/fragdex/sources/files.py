@@ -64,6 +64,8 @@ class FileSource(Source):
     ) -> None:
         self._path = os.fspath(path)
         self._fd = _open(self._path) if descriptor is None else descriptor
+        # Its copies have one position, which may be that of a file somebody else reads.
+        self._has_own_position = descriptor is None
         self._map: mmap.mmap | None = None
         self._passed = 0
         try:
@@ -194,8 +196,19 @@ class FileSource(Source):
         if self.max_bytes is not None or self.max_requests is not None:
             return None
         twin = FileSource(self._path, descriptor=os.dup(self._fd))
-        twin.size = self.size
+        twin.size, twin._has_own_position = self.size, self._has_own_position
         return twin
+
+    def next_data(self, at: int) -> int:
+        """Return where the file has bytes again: by SEEK_DATA (lseek(2)), where there is that."""
+        self._within_budget(0, 0)
+        if not self._has_own_position or not hasattr(os, "SEEK_DATA"):
+            return at
+        try:
+            return os.lseek(self._fd, at, os.SEEK_DATA)
+        except OSError as error:
+            # ENXIO: none up to the end, which is before `at` only where the file was cut meanwhile
+            return max(at, os.fstat(self._fd).st_size) if error.errno == errno.ENXIO else at
 
     def close(self) -> None:
         """Close the file; views already handed out stay valid."""
