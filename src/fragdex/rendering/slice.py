@@ -96,11 +96,7 @@ class Slicer:
         clock = _Clock()
         if film.is_sound:
             return self._sound_alone(view, frames, path, progress, clock)
-        previous = self._stage
-        stage = self._stage_at(view, frames.start, all_drawn=all_drawn)
-        if stage.facts.is_asked:
-            stage = self._begun(view, frames, still, ahead)
-        clock.lap("start", counts=stage is not previous)
+        stage = self._started(view, frames, clock, still, ahead, all_drawn=all_drawn)
         while all_drawn and stage.begun is None and self._at < frames.start:
             self._next(stage)
             progress(0)
@@ -137,11 +133,7 @@ class Slicer:
         self, view: PageView, frames: range, path: Path, progress: Progress, clock: _Clock
     ) -> SliceMade:
         """What is heard in frames, without pictures."""
-        previous = self._stage
-        stage = self._stage_at(view, frames.start)
-        if stage.facts.is_asked:
-            stage = self._begun(view, frames, None, 0)
-        clock.lap("start", counts=stage is not previous)
+        stage = self._started(view, frames, clock)
         # a page that is asked draws the frame before as well
         begin = frames.start if stage.begun is None else self._at
         stage.skip(self._at, begin, lambda _: progress(0))
@@ -159,6 +151,18 @@ class Slicer:
         path.write_bytes(b"")
         drawn = self._made(stage, path, frames, clock.seconds, 0)
         return self._with_sound(stage, drawn)
+
+    def _started(
+        self, view: PageView, frames: range, clock: _Clock, still: Still | None = None,
+        ahead: int = 0, *, all_drawn: bool = False,
+    ) -> Stage:  # fmt: skip
+        """The stage that draws these frames; its start takes nothing where one continues."""
+        previous = self._stage
+        stage = self._stage_at(view, frames.start, all_drawn=all_drawn)
+        if stage.facts.is_asked:
+            stage = self._begun(view, frames, still, ahead)
+        clock.lap("start", counts=stage is not previous)
+        return stage
 
     def _begun(self, view: PageView, frames: range, still: Still | None, ahead: int) -> Stage:
         """A stage whose page knows which frames will be requested.
