@@ -94,7 +94,7 @@ log = logging.getLogger("fragdex.service")
 
 
 def until_signal() -> Callable[[], object]:
-    """From now on SIGTERM and SIGINT end no more than the call of what is returned, which waits."""
+    """Take SIGTERM and SIGINT from now on; what is returned waits until one has come."""
     # Its `put` may interrupt its `get`. An event's `set` takes a lock that its `wait` may hold.
     signals: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -17,6 +17,7 @@ from fragdex.repairing.nal_units import (
     NalUnits,
     Slice,
     Ticks,
+    high_order,
     pass_signal,
     payload,
     take_ticks,
@@ -285,12 +286,7 @@ class Avc(NalUnits):
         owner, frame, referred, low, delta, idr = sample.head
         sps: Sps = self.sets[SPS, owner]
         if sps.order_type == 0:
-            high, before = (0, 0) if idr else self._before
-            wrap = 1 << sps.order_bits
-            if low < before and before - low >= wrap // 2:
-                high += wrap
-            elif low > before and low - before > wrap // 2:
-                high -= wrap
+            high = high_order(low, sps.order_bits, (0, 0) if idr else self._before)
             if referred:
                 self._before = (high, low)
             return sample._replace(order=min(high + low, high + low + delta), head=None)

@@ -283,6 +283,23 @@ class NalUnits(Syntax):
         """Of each byte, whether a unit that begins a sample may begin with it."""
 
 
+def high_order(low: int, bits: int, before: tuple[int, int]) -> int:
+    """PicOrderCntMsb, from the low bits of a picture and from both of the one before.
+
+    ISO/IEC 14496-10, 8.2.1.1; ISO/IEC 23008-2 and 23090-3, 8.3.1.
+
+    >>> high_order(1, 4, (0, 14)), high_order(14, 4, (16, 1)), high_order(3, 4, (16, 1))
+    (16, 0, 16)
+    """
+    high, low_before = before
+    wrap = 1 << bits
+    if low < low_before and low_before - low >= wrap // 2:
+        return high + wrap
+    if low > low_before and low - low_before > wrap // 2:
+        return high - wrap
+    return high
+
+
 class OrderedByLsb(NalUnits):
     """Codecs whose pictures say the low bits of their order count (HEVC, VVC: 8.3.1 of both).
 
@@ -301,14 +318,8 @@ class OrderedByLsb(NalUnits):
         """With its picture order count (8.3.1)."""
         assert sample.head is not None
         owner, low, counts, fresh = sample.head
-        wrap = 1 << self.sets[self.sequence_set, owner].order_bits
-        high, before = self._before
-        if fresh:
-            high = 0
-        elif low < before and before - low >= wrap // 2:
-            high += wrap
-        elif low > before and low - before > wrap // 2:
-            high -= wrap
+        bits = self.sets[self.sequence_set, owner].order_bits
+        high = 0 if fresh else high_order(low, bits, self._before)
         if counts:
             self._before = (high, low)
         return sample._replace(order=high + low, head=None)
