@@ -245,8 +245,8 @@ class Source(ABC):
     def next_data(self, at: int) -> int:
         """Return the first place from `at` on that may hold other bytes than 0.
 
-        What lies between is a hole: the file system stores nothing for it. `at` itself where nothing
-        is known of holes; the size of the source where no data follows.
+        What lies between is a hole: the file system stores nothing for it. `at` itself where
+        nothing is known of holes; the size of the source where no data follows.
 
         >>> from fragdex.sources import open_source
         >>> open_source(bytes(10)).next_data(3)
