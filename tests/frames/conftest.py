@@ -4,7 +4,6 @@ import pytest
 
 from fragdex.decoding.codec import TrackCodec
 from fragdex.frames import decoders, frame_reader
-from fragdex.frames import frames as frames_module
 
 
 @pytest.fixture
@@ -16,4 +15,4 @@ def on_device(monkeypatch):
         lambda self, av, _: (self._opened(av).streams[0].codec_context, ""),
     )
     monkeypatch.setattr(frame_reader, "is_of_device", lambda picture: True)
-    monkeypatch.setattr(frames_module, "OF_DEVICES", decoders.DecoderPool())
+    monkeypatch.setattr(decoders, "_of_devices", {})

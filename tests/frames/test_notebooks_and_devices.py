@@ -20,7 +20,6 @@ from decoding.filming import number_in, numbered
 from fragdex.decoding import codec
 from fragdex.decoding.codec import TrackCodec
 from fragdex.frames import decoders, frame_reader
-from fragdex.frames import frames as frames_module
 from fragdex.frames.pixels import Converter
 
 
@@ -106,14 +105,7 @@ def test_what_a_device_cannot_decode_the_processor_does_and_says_so_once(film, m
         ]
 
 
-def test_videos_that_are_coded_alike_share_the_decoders_of_a_device(monkeypatch):
-    def on_device(self, av, device):
-        return self._opened(av).streams[0].codec_context, ""
-
-    monkeypatch.setattr(TrackCodec, "_on_device", on_device)
-    monkeypatch.setattr(frame_reader, "is_of_device", lambda picture: True)
-    pool = decoders.DecoderPool(2)
-    monkeypatch.setattr(frames_module, "OF_DEVICES", pool)
+def test_videos_that_are_coded_alike_share_the_decoders_of_a_device(on_device):
     for count in (20, 30, 40):
         with fragdex.Frames(
             numbered(count, 30, keys=10), format="gray", device="cuda", threads=1
@@ -121,7 +113,18 @@ def test_videos_that_are_coded_alike_share_the_decoders_of_a_device(monkeypatch)
             numbers = [count - 1, 3]
             assert [number_in(one[..., 0]) for one in frames[numbers].data] == numbers
             assert frames.device == "cuda"
-    assert pool.made == 1
+    assert decoders.pool_of("cuda").made == 1
+
+
+def test_each_device_has_its_own_decoders_and_works_beside_the_others(film, on_device, monkeypatch):
+    monkeypatch.setattr(decoders, "MOST_SIDE_BY_SIDE", 1)
+    devices = ["cuda", "cuda:1", "vaapi:/dev/dri/renderD129"]
+    pools = [decoders.pool_of(device) for device in devices]
+    with pools[0].turns:  # the first one is busy
+        for device in devices[1:]:
+            frames = fragdex.Frames(film, format="gray", device=device, threads=1)
+            assert number_in(frames[7].data[..., 0]) == 7
+    assert [pool.made for pool in pools] == [0, 1, 1]
 
 
 @pytest.fixture

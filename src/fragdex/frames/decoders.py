@@ -130,8 +130,20 @@ class DecoderPool:
         self._start()
 
 
-OF_DEVICES: Final = DecoderPool(MOST_SIDE_BY_SIDE)
-"""Decoders of devices, which all videos of a process share: each takes memory there."""
+_of_devices: Final[dict[tuple[str, str], DecoderPool]] = {}
+
+
+def pool_of(device: str) -> DecoderPool:
+    """Decoders of a device, which all videos of a process share: each takes memory there.
+
+    Args:
+        device: its kind, with its number or path where there are several; the first has number 0.
+
+    >>> pool_of("cuda") is pool_of("cuda:0"), pool_of("cuda") is pool_of("cuda:1")
+    (True, False)
+    """
+    kind, _, place = device.partition(":")
+    return _of_devices.setdefault((kind, place or "0"), DecoderPool(MOST_SIDE_BY_SIDE))
 
 
 class Decoders:

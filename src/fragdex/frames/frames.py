@@ -27,7 +27,7 @@ from fragdex.frames.arrays import (
 )
 from fragdex.frames.crop import Box, crop_of
 from fragdex.frames.decode_runs import FramePlan
-from fragdex.frames.decoders import OF_DEVICES, FrameCache
+from fragdex.frames.decoders import FrameCache, pool_of
 from fragdex.frames.frame_batch import Frame, FrameBatch, LazyArray, PixelArray
 from fragdex.frames.frame_reader import FrameReader
 from fragdex.frames.frame_track import FrameTrack
@@ -176,7 +176,7 @@ class Frames(LazyArray):
             self._opened = FrameTrack(
                 source, self._index, self._track_wanted, period=self._period, init=self._init,
                 order=self._order, hidden=self._hidden,
-                pool=self._cache.decoders if self._device is None else OF_DEVICES,
+                pool=self._cache.decoders if self._device is None else pool_of(self._device),
                 device=self._device, stays=self._lib is not None and self._device is not None,
             )  # fmt: skip
         except BaseException:
