@@ -85,9 +85,10 @@ class Opened:
         self.ready(path.name)
 
     def view(self, name):
-        """Go to a section, and wait for its heading."""
+        """Go to a section and wait for its heading; gives the page."""
         self.page.get_by_role("navigation").get_by_role("link", name=name, exact=True).click()
         self.page.get_by_role("heading", level=1, name=name).wait_for()
+        return self.page
 
     def open(self, name):
         """Open the newest film of this name from the library."""
