@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import sys
 import types
 
@@ -17,6 +18,7 @@ from PIL import Image
 import fragdex
 from decoding.filming import numbered
 from fragdex.decoding import pictures as pictures_module
+from fragdex.decoding.pictures import Orientation
 from fragdex.errors import MissingExtra, UndecodableMedia
 from fragdex.frames import frames
 from fragdex.frames.arrays import (
@@ -28,11 +30,23 @@ from fragdex.frames.arrays import (
     library_of,
 )
 from fragdex.frames.conversion import Line, Scaler, coefficients, gray_of, rgb_of, taps
-from fragdex.frames.pixels import PLANAR, Converter
+from fragdex.frames.pixels import OF_DEVICES, PLANAR, Converter
 from frames.made_pictures import ArraysElsewhere, filled
 
 MATRICES = {"ITU601": 6, "ITU709": 1, "BT2020": 9}
 FORMATS = ("rgb", "gray", "rgb16", "gray16", "yuv")
+
+
+class WithoutOddSides(ArraysElsewhere):
+    """As PyAV has it of a device: of odd sides DLPack leaves out the last sample of chroma."""
+
+    def taken(self, plane):
+        array = super().taken(plane)
+        if array.ndim == 2:
+            self.luma = array.shape
+            return array
+        high, wide = self.luma
+        return array[: high // 2, : wide // 2]
 
 
 @st.composite
@@ -114,6 +128,45 @@ def test_ten_bits(planes, format):
     ):
         for one, other in zip(pixels, wanted, strict=True):
             assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("name", [name for name in OF_DEVICES if name in av.video.format.names])
+def test_whatever_a_device_decodes_into_becomes_what_the_processor_decodes(name, full):
+    """Chroma that is interleaved is parted, and bits at the upper end come down."""
+    own = av.VideoFormat(OF_DEVICES[name], 32, 16)
+    bits = own.components[0].bits
+    rng = np.random.default_rng(7)
+    kind = np.dtype(np.uint8 if bits == 8 else "<u2")
+    sides = [(part.height, part.width) for part in own.components]
+    planes = [rng.integers(0, 1 << bits, side).astype(kind) for side in sides]
+    luma, *chroma = (plane << (0 if bits == 8 else 16 - bits) for plane in planes)
+    if av.VideoFormat(name, 32, 16).components[2].plane == 1:
+        chroma = [np.stack(chroma, 2)]
+    stored = filled(name, [luma, *chroma], full=full)
+    wanted = Converter("yuv").pixels(filled(own.name, planes, full=full))
+    for pixels in (
+        Converter("yuv").pixels(stored),
+        IntegerConverter(NumpyArrays(), "yuv", None).pixels(stored),
+        ArrayConverter(ArraysElsewhere(), "yuv", None).pixels(stored),
+    ):
+        for one, other in zip(pixels, wanted, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("high", "wide"), [(15, 16), (16, 15), (15, 15)])
+@pytest.mark.parametrize("conversion", [ArrayConverter, IntegerConverter])
+def test_odd_sides_of_a_device_keep_all_of_their_chroma(conversion, high, wide):
+    rng = np.random.default_rng(3)
+    chroma = (-(-high // 2), -(-wide // 2))
+    planes = [rng.integers(0, 256, side, np.uint8) for side in ((high, wide), chroma, chroma)]
+    own, stored = both(planes)
+    for format in ("rgb", "yuv", "gray"):
+        wanted = conversion(ArraysElsewhere(), format, None).pixels(own)
+        pixels = conversion(WithoutOddSides(), format, None).pixels(stored)
+        for one, other in zip(pixels, wanted, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
@@ -344,6 +397,7 @@ def cupy(monkeypatch):
     )
     module = types.ModuleType("cupy")
     module.minimum, module.stack, module.asarray = np.minimum, np.stack, np.array
+    module.zeros_like = np.zeros_like
     module.from_dlpack, module.cuda, module.current = np.from_dlpack, cuda, current
     monkeypatch.setitem(sys.modules, "cupy", module)
     return module
@@ -361,12 +415,12 @@ def test_arrays_of_cupy_are_asked_for_what_it_has(cupy, planes, format, size):
         pixels = ArrayConverter(lib, format, None).pixels(stored)
         for one, other in zip(pixels, Converter(format).pixels(own), strict=True):
             np.testing.assert_array_equal(one, other)
-    lib.hand_over()
+    lib.hand_over([])
     assert cupy.current.waited_for[-1] is cupy.cuda.Stream.null
 
 
 class TestTorch:
-    """The same with torch in main memory, where it is installed (`./dev bridges`)."""
+    """The same with torch in main memory, where it is installed; no extra brings it."""
 
     @given(pictures(), st.sampled_from(FORMATS), st.booleans())
     def test_pixels_are_those_of_the_processor(self, planes, format, full):
@@ -396,3 +450,29 @@ class TestTorch:
         here = fragdex.Frames(film)[[5, 3]]
         np.testing.assert_array_equal(np.asarray(there), here.data)
         assert there._repr_html_() == here._repr_html_()
+
+    def test_planes_of_a_device_are_asked_for_without_a_stream(self):
+        """PyAV refuses every stream, and torch names its own where it sees a device of CUDA."""
+        pytest.importorskip("torch")
+
+        class Plane:
+            def __dlpack_device__(self):
+                return 2, 0
+
+            def __dlpack__(self, *, stream=None):
+                assert stream is None
+                return np.arange(6, dtype=np.uint8).__dlpack__()
+
+        assert TorchArrays(None).taken(Plane()).tolist() == [0, 1, 2, 3, 4, 5]
+
+    @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+    @pytest.mark.parametrize("turns", list(itertools.product([False, True], repeat=3)))
+    def test_arrays_of_both_widths_are_stacked_turned_and_blank(self, kind, turns):
+        pytest.importorskip("torch")
+        theirs, ours = TorchArrays(None), NumpyArrays()
+        one = np.arange(6).astype(kind).reshape(2, 3) << (8 * (np.dtype(kind).itemsize - 1))
+        turned = theirs.turned(theirs.sent(one), Orientation(*turns))
+        both = theirs.copied(theirs.stacked([turned, theirs.blank(turned)], 0))
+        wanted = ours.turned(one, Orientation(*turns))
+        np.testing.assert_array_equal(both.numpy(), np.stack([wanted, 0 * wanted]))
+        assert both.numpy().dtype == kind

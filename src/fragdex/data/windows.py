@@ -20,7 +20,7 @@ from fragdex.data.video_set import VideoSet
 from fragdex.data.window_order import Lengths
 from fragdex.fragments.table import Int64
 from fragdex.frames import FrameCache, Frames, Rows
-from fragdex.frames.arrays import Conversion, OutputLibrary
+from fragdex.frames.arrays import Conversion, OutputLibrary, library_of
 from fragdex.frames.crop import Box, crop_of
 from fragdex.frames.decoders import begin_anew_in_forks
 from fragdex.frames.pixels import Converter, PixelFormat
@@ -283,6 +283,9 @@ class Windows(Sequence[Sample]):
                 samples[place] = sample
 
         self._each(checked, soon, work)
+        lib = library_of(self.output, self._device)
+        if lib is not None:  # threads of ours made them
+            lib.hand_over([array for one in samples for array in _arrays(one["frames"])])
         return samples if self._transform is None else [self._transform(one) for one in samples]
 
     def batch(
@@ -512,7 +515,6 @@ class Windows(Sequence[Sample]):
         for done in working:
             done.result()
         self._ahead.end_group()
-        readings[-1].frames.hand_over()
 
     def _reading(
         self,
@@ -674,6 +676,11 @@ class Costs:
             f"{self.decoded / count:.1f} decoded frames, {self.bytes / count:.0f} bytes, "
             f"{self.requests / count:.1f} requests>"
         )
+
+
+def _arrays(pixels: Any) -> tuple[Any, ...]:
+    """Pixels as arrays: one, or one for each plane."""
+    return pixels if isinstance(pixels, tuple) else (pixels,)
 
 
 def stacked(samples: list[Sample], make: Make = np.empty) -> Sample:

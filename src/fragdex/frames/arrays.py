@@ -116,8 +116,12 @@ class NumpyArrays(Arrays):
         """Nothing: what is done here is done in order."""
         return contextlib.nullcontext()
 
-    def hand_over(self) -> None:
-        """Nothing: it is the caller's."""
+    def blank(self, array: Any) -> Any:
+        """An array like this one, of zeros."""
+        return np.zeros_like(array)
+
+    def hand_over(self, arrays: Iterable[Any]) -> None:
+        """Nothing: they are the caller's."""
 
 
 class TorchArrays(Arrays):
@@ -133,7 +137,10 @@ class TorchArrays(Arrays):
 
     def __init__(self, device: str | None) -> None:
         torch = self._torch = _of_the_user("torch")
-        self._device = torch.device(device if device and torch.cuda.is_available() else "cpu")
+        self._device = torch.device("cpu")
+        if device is not None and torch.cuda.is_available():
+            # Without a number it would be the current device: another one may decode.
+            self._device = torch.device("cuda", int(device.partition(":")[2] or 0))
 
     def whole(self, array: Any) -> Any:
         """The same numbers as int32."""
@@ -153,7 +160,7 @@ class TorchArrays(Arrays):
 
     def stacked(self, arrays: list[Any], axis: int) -> Any:
         """Arrays of one shape along a new axis."""
-        return self._torch.stack(arrays, axis)
+        return self._words(lambda *these: self._torch.stack(these, axis), *arrays)
 
     def repeated(self, array: Any, down: int, right: int) -> Any:
         """Each number of (height, width) so many times in each direction."""
@@ -165,7 +172,8 @@ class TorchArrays(Arrays):
 
     def taken(self, plane: Any) -> Any:
         """The array of a plane of PyAV's, which has to be copied before its picture goes."""
-        return self._torch.from_dlpack(plane).to(self._device)
+        # torch would ask for its own stream, and PyAV refuses any.
+        return self._torch.from_dlpack(plane.__dlpack__(stream=None)).to(self._device)
 
     def sent(self, array: Any) -> Any:
         """A copy of a numpy array."""
@@ -179,7 +187,17 @@ class TorchArrays(Arrays):
         """An array of shape (height, width, …), as it is shown."""
         array = array.swapaxes(0, 1) if orientation.transposed else array
         axes = [1] * orientation.mirrored + [0] * orientation.flipped
-        return array.flip(axes) if axes else array
+        return self._words(lambda this: this.flip(axes), array) if axes else array
+
+    def _words(self, work: Callable[..., Any], *arrays: Any) -> Any:
+        """What some work makes of arrays, whose numbers it leaves as they are.
+
+        Of uint16 torch can do little; it is done with the same bytes as int16.
+        """
+        torch = self._torch
+        if arrays[0].dtype != torch.uint16:
+            return work(*arrays)
+        return work(*(array.view(torch.int16) for array in arrays)).view(torch.uint16)
 
     def in_order(self) -> contextlib.AbstractContextManager[Any]:
         """What is done inside comes after what decoders have done: both use the default stream."""
@@ -188,11 +206,24 @@ class TorchArrays(Arrays):
         stream = self._torch.cuda.default_stream(self._device)
         return self._torch.cuda.stream(stream)  # type: ignore[no-any-return]
 
-    def hand_over(self) -> None:
-        """What the caller's stream does from now on comes after what was done in order."""
-        if self._device.type == "cuda":
-            cuda = self._torch.cuda
-            cuda.current_stream(self._device).wait_stream(cuda.default_stream(self._device))
+    def blank(self, array: Any) -> Any:
+        """An array like this one, of zeros."""
+        return self._torch.zeros_like(array)
+
+    def hand_over(self, arrays: Iterable[Any]) -> None:
+        """What the caller's stream does from now on comes after what was done in order.
+
+        The memory of the arrays is not used again before that stream has done what it does with
+        them.
+        """
+        if self._device.type != "cuda":
+            return
+        cuda = self._torch.cuda
+        caller, ours = cuda.current_stream(self._device), cuda.default_stream(self._device)
+        if caller != ours:
+            caller.wait_stream(ours)
+            for array in arrays:
+                array.record_stream(caller)
 
 
 class CupyArrays(Arrays):
@@ -264,8 +295,16 @@ class CupyArrays(Arrays):
         with self._device, self._cupy.cuda.Stream.null:
             yield
 
-    def hand_over(self) -> None:
-        """What the caller's stream does from now on comes after what was done in order."""
+    def blank(self, array: Any) -> Any:
+        """An array like this one, of zeros."""
+        return self._cupy.zeros_like(array)
+
+    def hand_over(self, arrays: Iterable[Any]) -> None:
+        """What the caller's stream does from now on comes after what was done in order.
+
+        CuPy uses the memory of arrays again in the order of the default stream. Its own streams
+        are in order with that, unless they were made with `non_blocking=True`.
+        """
         with self._device:
             done = self._cupy.cuda.Stream.null.record()
             self._cupy.cuda.get_current_stream().wait_event(done)
@@ -334,7 +373,7 @@ class ArrayConverter:
             size: that is requested, another one than that of the part.
         """
         lib, stored = self._lib, stored_format(frame)
-        if size is not None or frame.width % 2 or frame.height % 2:
+        if size is not None or not _has_even_sides(frame):
             return None
         if self._format == "yuv" and stored in ("nv12", "p010le"):
             luma, chroma = (lib.taken(plane) for plane in frame.planes)
@@ -441,7 +480,7 @@ class IntegerConverter(ArrayConverter):
     def _planes(self, frame: Any) -> tuple[list[Any] | None, int]:
         """Luma and chroma, if there is any, and how many bits they have; None: RGB or others."""
         lib, stored = self._lib, stored_format(frame)
-        if stored in ("nv12", "p010le"):
+        if stored in ("nv12", "p010le") and _has_even_sides(frame):
             luma, chroma = (lib.taken(plane) for plane in frame.planes)
             planes = [luma, chroma[..., 0], chroma[..., 1]]
             if stored == "nv12":
@@ -458,8 +497,12 @@ class IntegerConverter(ArrayConverter):
 
 def _is_swscales(frame: Any) -> bool:
     """Whether libswscale makes the same colours, and faster."""
-    even = not frame.width % 2 and not frame.height % 2
-    return even and frame.format.name in ("yuv420p", "yuvj420p")
+    return _has_even_sides(frame) and frame.format.name in ("yuv420p", "yuvj420p")
+
+
+def _has_even_sides(frame: Any) -> bool:
+    """Whether DLPack has all chroma of a picture: of an odd side it leaves out the last sample."""
+    return not frame.width % 2 and not frame.height % 2
 
 
 class ArrayGathering(Gathering):
@@ -489,7 +532,7 @@ class ArrayGathering(Gathering):
         lib, empty = self._lib, set(blank)
         with lib.in_order():
             if self._pixels:
-                nothing = tuple(one * 0 for one in next(iter(self._pixels.values())))
+                nothing = tuple(map(lib.blank, next(iter(self._pixels.values()))))
                 wanted = zip(self._samples, self._crops, strict=True)
                 rows = [
                     nothing if place in empty else self._pixels[one]
@@ -499,7 +542,7 @@ class ArrayGathering(Gathering):
             else:
                 width, height = size
                 batch = self._make().nothing(len(self._samples), width, height)
-        lib.hand_over()
+        lib.hand_over(batch)
         return batch
 
 

@@ -396,11 +396,6 @@ class Frames(LazyArray):
             raise ValueError(f"rows are arrays of numpy, and frames are of {self._output}")
         return self._batch(self._numbers(numbers)[0], rows, places, boxes, soon)
 
-    def hand_over(self) -> None:
-        """Let the caller's stream of a device wait for what other threads decoded there."""
-        if self._lib is not None:
-            self._lib.hand_over()
-
     def read_ahead(self, numbers: int | Selection, soon: int | Selection | None = None) -> None:
         """Read the bytes of frames, for the next call, which decodes them.
 

@@ -21,8 +21,15 @@ Pixels = tuple[npt.NDArray[Any], ...]
 _NAMES: Final = {"rgb": "rgb24", "gray": "gray", "rgb16": "rgb48le", "gray16": "gray16le"}
 _CHANNELS: Final = {"rgb": 3, "gray": 1, "rgb16": 3, "gray16": 1}
 PLANAR: Final = re.compile(r"(yuvj?4\d\dp|gray)(9le|1[0246]le)?")
-_OF_DEVICES: Final = {"nv12": "yuv420p", "p010le": "yuv420p10le", "nv16": "yuv422p"}
-"""What hardware decodes into, and the same with its chroma in two planes."""
+OF_DEVICES: Final = {
+    "nv12": "yuv420p", "p010le": "yuv420p10le", "p012le": "yuv420p12le", "p016le": "yuv420p12le",
+    "nv16": "yuv422p", "p210le": "yuv422p10le", "p212le": "yuv422p12le", "p216le": "yuv422p12le",
+    "nv24": "yuv444p", "yuv444p10msble": "yuv444p10le", "yuv444p12msble": "yuv444p12le",
+}  # fmt: skip
+"""What hardware decodes into, and what the processor does: planes apart, bits at the lower end.
+
+No coding that hardware decodes has more than 12 bits, whatever its format has room for.
+"""
 _FULL_RANGE: Final = 2
 _SUPPORTED: Final = ("rgb", "gray", "rgb16", "gray16", "yuv")
 
@@ -163,8 +170,9 @@ class Converter:
 
         A frame that lies on a device is fetched from it.
         """
-        name = _OF_DEVICES.get(stored_format(frame))
-        if name is None:
+        stored = stored_format(frame)
+        name = OF_DEVICES.get(stored, stored)
+        if name == frame.format.name:
             return frame
         of_full_range: dict[str, Any] = {}
         if is_full_range(frame):
