@@ -17,6 +17,7 @@ from PIL import Image
 
 import fragdex
 from decoding.filming import numbered
+from fragdex.data import windows
 from fragdex.decoding import pictures as pictures_module
 from fragdex.decoding.pictures import Orientation
 from fragdex.errors import MissingExtra, UndecodableMedia
@@ -325,6 +326,20 @@ def test_integers_everywhere(film, on_a_device):
         for one, other in zip(there, here, strict=True):
             for mine, theirs in zip(one, other, strict=True):
                 np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("format", ["rgb", "yuv"])
+def test_windows_that_other_threads_made_are_handed_over(
+    film, tmp_path, on_a_device, monkeypatch, format
+):
+    monkeypatch.setattr(windows, "library_of", lambda output, device: on_a_device)
+    (tmp_path / "a.mp4").write_bytes(film)
+    fragdex.data.write_set(tmp_path, tmp_path / "set.parquet")
+    videos = fragdex.data.VideoSet(tmp_path / "set.parquet")
+    some = fragdex.data.Windows(videos, frames=2, step=20, format=format, output="torch")
+    pixels = [one["frames"] for one in some.several([2, 0])]
+    arrays = pixels if format == "rgb" else [plane for planes in pixels for plane in planes]
+    assert [id(one) for one in on_a_device.handed_over] == [id(one) for one in arrays]
 
 
 def test_frames_that_are_damaged_are_blank(on_a_device):
