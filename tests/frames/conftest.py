@@ -14,5 +14,5 @@ def on_device(monkeypatch):
         "_on_device",
         lambda self, av, _: (self._opened(av).streams[0].codec_context, ""),
     )
-    monkeypatch.setattr(frame_reader, "is_of_device", lambda picture: True)
+    monkeypatch.setattr(frame_reader, "is_of_device", lambda picture, **_: True)
     monkeypatch.setattr(decoders, "_of_devices", {})

@@ -31,7 +31,7 @@ from fragdex.frames.arrays import (
     library_of,
 )
 from fragdex.frames.conversion import Line, Scaler, coefficients, gray_of, rgb_of, taps
-from fragdex.frames.pixels import OF_DEVICES, PLANAR, Converter
+from fragdex.frames.pixels import OF_DEVICES, PLANAR, Converter, is_of_device
 from frames.made_pictures import ArraysElsewhere, filled
 
 MATRICES = {"ITU601": 6, "ITU709": 1, "BT2020": 9}
@@ -155,6 +155,14 @@ def test_whatever_a_device_decodes_into_becomes_what_the_processor_decodes(name,
         for one, other in zip(pixels, wanted, strict=True):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["yuv420p", "yuv444p", "yuv420p10le"])
+def test_a_picture_in_main_memory_is_not_of_a_device_where_those_stay(name):
+    picture = av.VideoFrame(32, 16, name)
+    assert not is_of_device(picture, stays=True)
+    assert is_of_device(picture, stays=False) == name.startswith("yuv444")
+    assert is_of_device(av.VideoFrame(32, 16, "nv12"), stays=False)
 
 
 @pytest.mark.parametrize(("high", "wide"), [(15, 16), (16, 15), (15, 15)])

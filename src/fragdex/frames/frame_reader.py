@@ -190,10 +190,11 @@ class FrameReader:
         def take(sample: int, picture: Any) -> None:
             nonlocal decoded
             decoded += 1
-            if track.decoders.device is not None and not is_of_device(picture):
+            decoders = track.decoders
+            if decoders.device is not None and not is_of_device(picture, stays=decoders.stays):
                 coding = track.coding
                 entry = 1 if coding.entries is None else int(coding.entries[sample])
-                track.decoders.leave_device(entry, "it has no decoder for this coding")
+                decoders.leave_device(entry, "it has no decoder for this coding")
             if sample in wanted:
                 give(sample, picture)
             if sample in ready.held:

@@ -221,11 +221,16 @@ def steps_of(frame: Any) -> Steps:
     return 16 // stored.chroma_height(16), 16 // stored.chroma_width(16)
 
 
-def is_of_device(frame: Any) -> bool:
+def is_of_device(frame: Any, *, stays: bool) -> bool:
     """Whether a picture can be of hardware, and not of the processor that took over from it.
 
-    Hardware gives its own format, chroma that is interleaved, or as much of it as of luma.
+    Args:
+        stays: whether pictures of hardware stay in its memory.
+
+    One that was fetched has chroma that is interleaved, or as much of it as of luma.
     """
+    if stays:
+        return frame.sw_format is not None
     name: str = frame.format.name
     return not PLANAR.fullmatch(name) or name.startswith("yuv444")
 
