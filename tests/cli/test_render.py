@@ -350,6 +350,10 @@ def test_a_script_that_the_page_could_not_have_makes_the_exit_code_3(call, page,
     assert told in line
     assert f"fragdex: incomplete: {line}" in ran.err
     assert fragdex.index(page.parent / "film.mp4", exact=True).tracks[0].sample_count == 30
+
+
+def test_a_film_without_a_script_is_made_where_that_is_allowed(call, page):
+    page.write_text(MOVING + "<script src=missing.js></script>")
     allowed = call("render", "page.html", "-o", "film.mp4", "--allow-incomplete")
     assert allowed.code == 0
     assert "incomplete: " in allowed.err

@@ -75,12 +75,12 @@ def halved(sample):
     [
         ({}, 1 << 30),
         ({}, 0),
-        ({}, 3 * BATCH_BYTES),  # a slot for each worker
+        ({}, 3 * BATCH_BYTES),
         ({"format": "yuv"}, 1 << 30),
         ({"format": "rgb16", "size": (32, 16)}, 1 << 30),
         ({"transform": halved}, 1 << 30),
     ],
-    ids=str,
+    ids=["all", "nothing", "a slot for each worker", "yuv", "rgb16", "transformed"],
 )
 def test_batches_are_those_without_workers(videos, options, shared):
     wanted = list(stream(videos, **options))

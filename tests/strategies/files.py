@@ -208,8 +208,9 @@ def files(*, several: bool = True) -> st.SearchStrategy[Made]:
     Args:
         several: also files with two moovs, one period behind the other.
 
-    >>> from hypothesis import find
-    >>> made = find(files(several=False), lambda made: made.truth.samples.get(1))
+    >>> from hypothesis import Phase, find, settings
+    >>> drawn = settings(phases=[Phase.generate])
+    >>> made = find(files(several=False), lambda made: made.truth.samples.get(1), settings=drawn)
     >>> bool(made.truth.samples[1])
     True
     """

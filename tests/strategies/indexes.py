@@ -53,8 +53,9 @@ def edits() -> st.SearchStrategy[tuple[Edit, ...]]:
 def track_infos(draw: st.DrawFn, track_id: int = 1, *, timescale: int | None = None) -> TrackInfo:
     """What a moov could say of a track.
 
-    >>> from hypothesis import find
-    >>> find(track_infos(7), lambda info: True).id
+    >>> from hypothesis import Phase, find, settings
+    >>> drawn = settings(phases=[Phase.generate])
+    >>> find(track_infos(7), lambda info: True, settings=drawn).id
     7
     """
     kinds = [("video", "vide"), ("audio", "soun"), ("text", "text"), ("metadata", "meta")]
@@ -85,8 +86,9 @@ def track_infos(draw: st.DrawFn, track_id: int = 1, *, timescale: int | None = N
 def sample_tables(draw: st.DrawFn, *, most: int = 24) -> SampleTable:
     """Samples in decode order: reordered pictures, gaps between them, any of them sync.
 
-    >>> from hypothesis import find
-    >>> len(find(sample_tables(), lambda table: len(table) == 2))
+    >>> from hypothesis import Phase, find, settings
+    >>> drawn = settings(phases=[Phase.generate])
+    >>> len(find(sample_tables(), lambda table: len(table) == 2, settings=drawn))
     2
     """
     rows = draw(
