@@ -336,6 +336,15 @@ def test_integers_everywhere(film, on_a_device):
                 np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_pictures_stay_on_a_device_that_their_library_can_use(
+    film, on_a_device, on_device, monkeypatch, is_there
+):
+    monkeypatch.setattr(on_a_device, "is_on_device", is_there)
+    frames = fragdex.Frames(film, device="cuda", output="torch")
+    assert frames._opened.decoders.stays == is_there
+
+
 @pytest.mark.parametrize("format", ["rgb", "yuv"])
 def test_windows_that_other_threads_made_are_handed_over(
     film, tmp_path, on_a_device, monkeypatch, format

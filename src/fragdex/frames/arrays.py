@@ -68,6 +68,8 @@ class NumpyArrays(Arrays):
     [[0, 0, 1, 1]]
     """
 
+    is_on_device = False
+
     def whole(self, array: Any) -> Any:
         """The same numbers as int32."""
         return array.astype(np.int32)
@@ -127,6 +129,9 @@ class NumpyArrays(Arrays):
 class TorchArrays(Arrays):
     """torch's tensors.
 
+    Attributes:
+        is_on_device: whether they lie on a device.
+
     Args:
         device: `cuda`, with a number after a colon where there are several; None, or a device
             that this torch cannot use: main memory.
@@ -141,6 +146,7 @@ class TorchArrays(Arrays):
         if device is not None and torch.cuda.is_available():
             # Without a number it would be the current device: another one may decode.
             self._device = torch.device("cuda", int(device.partition(":")[2] or 0))
+        self.is_on_device = self._device.type == "cuda"
 
     def whole(self, array: Any) -> Any:
         """The same numbers as int32."""
@@ -201,7 +207,7 @@ class TorchArrays(Arrays):
 
     def in_order(self) -> contextlib.AbstractContextManager[Any]:
         """What is done inside comes after what decoders have done: both use the default stream."""
-        if self._device.type != "cuda":
+        if not self.is_on_device:
             return contextlib.nullcontext()
         stream = self._torch.cuda.default_stream(self._device)
         return self._torch.cuda.stream(stream)  # type: ignore[no-any-return]
@@ -216,7 +222,7 @@ class TorchArrays(Arrays):
         The memory of the arrays is not used again before that stream has done what it does with
         them.
         """
-        if self._device.type != "cuda":
+        if not self.is_on_device:
             return
         cuda = self._torch.cuda
         caller, ours = cuda.current_stream(self._device), cuda.default_stream(self._device)
@@ -236,6 +242,8 @@ class CupyArrays(Arrays):
         MissingExtra: CuPy is not installed.
         ValueError: no device is given: it has no arrays in main memory.
     """
+
+    is_on_device = True
 
     def __init__(self, device: str | None) -> None:
         if device is None:

@@ -172,12 +172,13 @@ class Frames(LazyArray):
     def _open(self) -> None:
         source = self._source()
         self._pid, self._lock = os.getpid(), RLock()
+        stays = self._device is not None and self._lib is not None and self._lib.is_on_device
         try:
             self._opened = FrameTrack(
                 source, self._index, self._track_wanted, period=self._period, init=self._init,
                 order=self._order, hidden=self._hidden,
                 pool=self._cache.decoders if self._device is None else pool_of(self._device),
-                device=self._device, stays=self._lib is not None and self._device is not None,
+                device=self._device, stays=stays,
             )  # fmt: skip
         except BaseException:
             if source is not self._what:
