@@ -300,6 +300,20 @@ def test_pieces_of_any_size_give_the_same(index: Index, ms: int, step: int) -> N
     assert [t.fragments for t in whole.tracks] == [t.fragments for t in pieces.tracks]
 
 
+def test_numbers_are_whole_wherever_the_text_is_cut() -> None:
+    """Of `1.5` the piece may end after the point, where `1` is a number by itself."""
+    text = b'{"a": [1.5, 2e3, -0.25E-7, 12, 0, 1e+2, true, "1.e"], "b": 20.25}'
+    for first in range(len(text)):
+        for second in range(first, len(text)):
+            stream = wire_reading.JsonStream([text[:first], text[first:second], text[second:]])
+            read = {
+                key: list(stream.elements()) if key == "a" else stream.value()
+                for key in stream.names()
+            }
+            stream.end()
+            assert read == json.loads(text), (first, second)
+
+
 GOOD = told(index_of(samples_of(4), [20]))
 
 

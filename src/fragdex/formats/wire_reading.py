@@ -40,6 +40,9 @@ def _finite(text: str) -> float:
     return number
 
 
+_CUT_NUMBER = re.compile(r"[.eE][+-]?")
+"""What stands after the digits of a number whose other digits have not come yet."""
+
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 
 
@@ -127,8 +130,9 @@ class JsonStream:
                 if self._ended:
                     self.fail("JSON", f"something else ({error})")
             else:
-                # A number at the end of the input may continue.
-                if self._ended or stop < len(self._text):
+                rest = self._text[stop : stop + 3]
+                # A number at the end of the text may continue, also with what is no end of one.
+                if self._ended or (rest and not _CUT_NUMBER.fullmatch(rest)):
                     self._place = stop
                     return value
             if len(self._text) - self._place > MAX_VALUE_SIZE:
