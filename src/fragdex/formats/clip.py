@@ -186,6 +186,8 @@ def spans_of(
         stops = [track.stop.fraction for track in period.tracks if track.stop is not None]
         late = bool(stops) and start >= max(stops)
         known = f": it ends at {float(max(stops)):g} s" if late else ""
+        if late and max(stops) <= 0:
+            known = ": no track shows anything after time 0"
         raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}{known}")
     return spans
 
