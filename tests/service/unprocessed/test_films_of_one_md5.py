@@ -160,8 +160,8 @@ def test_a_film_that_was_named_is_not_taken_by_another(server, one_md5):
 
 
 def equals(server, name="frag-global-sidx-video.mp4", count=2):
-    """One film, uploaded again and again without its md5: the ids, and its bytes."""
-    data = fixture_bytes(name, salt=server.url)
+    """A film of its own, uploaded again and again without its md5: the ids, and its bytes."""
+    data = fixture_bytes(name, salt=uuid.uuid4().hex)
     ids = []
     for n in range(count):
         new = {"filename": f"{n}.mp4", "type": "video", "byte_size": len(data)}
