@@ -36,8 +36,8 @@ PNG = bytes.fromhex(
 )
 VTT = b"WEBVTT\n\n00:00.000 --> 00:01.000\nword\n"
 
-EXAMPLES = 2
-"""Requests of each kind, where no other operation takes the same: some 400 of each in all."""
+EXAMPLES = 3
+"""Requests of each kind, where no other operation takes the same: some 500 of each in all."""
 
 CHECKS = [
     checks.not_a_server_error,

@@ -184,10 +184,11 @@ def spans_of(
     if not spans:
         end = "the end" if stop == float("inf") else f"{float(stop):g} s"
         stops = [track.stop.fraction for track in period.tracks if track.stop is not None]
-        late = bool(stops) and start >= max(stops)
-        known = f": it ends at {float(max(stops)):g} s" if late else ""
-        if late and max(stops) <= 0:
-            known = ": no track shows anything after time 0"
+        known = ""
+        if stops and start >= (over := max(stops)):
+            known = f": it ends at {float(over):g} s"
+            if over <= 0:
+                known = ": no track shows anything after time 0"
         raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}{known}")
     return spans
 

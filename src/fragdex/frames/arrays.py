@@ -540,7 +540,8 @@ class ArrayGathering(Gathering):
         lib, empty = self._lib, set(blank)
         with lib.in_order():
             if self._pixels:
-                nothing = tuple(map(lib.blank, next(iter(self._pixels.values()))))
+                first = next(iter(self._pixels.values()))
+                nothing = tuple(map(lib.blank, first)) if empty else ()
                 wanted = zip(self._samples, self._crops, strict=True)
                 rows = [
                     nothing if place in empty else self._pixels[one]

@@ -219,10 +219,9 @@ def test_ready_is_given_what_it_waits_for(staged, wait, begin_frames):
             assert stage.evaluate(TOLD) == pytest.approx(clocks, abs=0.01)
         assert stage.notes.console == []
     assert red_square(whole[0])[0] == 5
-    if wait == "timers and frames":
-        with staged(script, begin_frames=begin_frames) as stage:
-            stage.skip(0, 2)
-            assert [stage.frame(2), stage.frame(3)] == whole[2:]
+    with staged(script, begin_frames=begin_frames) as stage:
+        stage.skip(0, 2)
+        assert [stage.frame(2), stage.frame(3)] == whole[2:]
 
 
 @CLOCKS
