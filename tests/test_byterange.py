@@ -22,11 +22,19 @@ from fragdex.byterange import (
 from fragdex.errors import BudgetExceeded, InvalidRange, LimitExceeded
 
 IGNORE, UNSATISFIABLE = RangeVerdict.IGNORE, RangeVerdict.UNSATISFIABLE
-HUGE = "9" * 1_000_000
+MANY_DIGITS = {"{HUGE}": "9" * 1_000_000, "{ZEROS}": "0" * 1_000_000}
+"""What stands for a million digits in a table, whose rows all processes of a run hold."""
 
 positions = st.integers(0, 2**64)
 ranges = st.tuples(positions, positions).map(lambda pair: ByteRange(min(pair), max(pair)))
 small_ranges = st.tuples(st.integers(0, 200), st.integers(0, 40)).map(lambda p: ByteRange.of(*p))
+
+
+def written_out(header):
+    """A field of a table with all its digits."""
+    for name, digits in MANY_DIGITS.items():
+        header = header and header.replace(name, digits)
+    return header
 
 
 def spans(*pairs):
@@ -131,12 +139,12 @@ CASES = [
     # numbers
     ("bytes=00000-0009", 100, spans((0, 10)), "14.1.1: leading zeros are digits"),
     ("bytes=000-0", 100, spans((0, 1)), "14.1.1"),
-    (f"bytes=0-{HUGE}", 100, spans((0, 100)), "14.1.2: large numerals must not break anything"),
-    (f"bytes={HUGE}-", 100, UNSATISFIABLE, "14.1.2"),
-    (f"bytes=-{HUGE}", 100, spans((0, 100)), "14.1.2"),
-    (f"bytes={HUGE}-{HUGE}", 100, UNSATISFIABLE, "14.1.2"),
-    (f"bytes={HUGE}9-{HUGE}", 100, IGNORE, "14.1.1: last before first"),
-    (f"bytes={'0' * 1_000_000}5-7", 100, spans((5, 8)), "14.1.1"),
+    ("bytes=0-{HUGE}", 100, spans((0, 100)), "14.1.2: large numerals must not break anything"),
+    ("bytes={HUGE}-", 100, UNSATISFIABLE, "14.1.2"),
+    ("bytes=-{HUGE}", 100, spans((0, 100)), "14.1.2"),
+    ("bytes={HUGE}-{HUGE}", 100, UNSATISFIABLE, "14.1.2"),
+    ("bytes={HUGE}9-{HUGE}", 100, IGNORE, "14.1.1: last before first"),
+    ("bytes={ZEROS}5-7", 100, spans((5, 8)), "14.1.1"),
     # attacks
     ("bytes=0-9,5-14,8-20", 100, IGNORE, "17.15: more than two that overlap"),
     ("bytes=0-99,0-0,99-99", 100, IGNORE, "17.15"),
@@ -153,7 +161,7 @@ CASES = [
     ids=[f"{str(case[0])[:30]}-{case[3][:40]}" for case in CASES],
 )
 def test_range_field(header, size, answer):
-    verdict = range_or_verdict(header, size)
+    verdict = range_or_verdict(written_out(header), size)
     if isinstance(answer, int):
         assert len(verdict) == answer
     else:
@@ -239,14 +247,14 @@ class TestContentRange:
             "bytes0-1/2",
             "bytes 0-1/2, 3-4/5",
             "bytes ٠-١/٢",
-            f"bytes 0-{HUGE}/*",
-            f"bytes */{HUGE}",
+            "bytes 0-{HUGE}/*",
+            "bytes */{HUGE}",
         ],
         ids=lambda text: text[:20],
     )
     def test_refused(self, text):
         with pytest.raises(InvalidRange):
-            parse_content_range(text)
+            parse_content_range(written_out(text))
 
     @given(ranges.filter(lambda one: one.size), st.none() | st.integers(0, 2**64))
     def test_what_is_written_is_read_back(self, one, beyond):

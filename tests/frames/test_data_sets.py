@@ -30,6 +30,7 @@ from fragdex.indexing.reading import Head
 from fragdex.seeking.numbering import Numbering, SyncStarts
 from fragdex.sources import open_source
 from fragdex.testing import RangeServer
+from object_store import environment_of, object_store
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOUR = ["a.mp4", "b.mp4", "more/c.mp4", "more/deep/d.MOV"]
@@ -455,20 +456,14 @@ def test_buckets_and_file_systems_are_listed_and_read(tmp_path):
 
 
 def test_a_set_of_a_bucket_by_its_url(tmp_path, monkeypatch):
-    boto3 = pytest.importorskip("boto3")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-        keys |= {"AWS_ENDPOINT": f"http://{host}:{port}", "AWS_ALLOW_HTTP": "true"}
-        for name, value in {**keys, "AWS_REGION": "us-east-1"}.items():
+    httpx = pytest.importorskip("httpx")
+    with object_store() as address:
+        for name, value in environment_of(address).items():
             monkeypatch.setenv(name, value)
-        client = boto3.client("s3", endpoint_url=keys["AWS_ENDPOINT"], region_name="us-east-1")
-        client.create_bucket(Bucket="films")
+        httpx.put(f"{address}/films").raise_for_status()
         film = numbered(40, 10, keys=8, size=(64, 16))
         for name in ("train/a.mp4", "train/x/b 1.mp4", "test/c.mp4"):
-            client.put_object(Bucket="films", Key=name, Body=film)
+            httpx.put(f"{address}/films/{name}", content=film).raise_for_status()
         for what in ("s3://films/train/**", "s3://films/train", "s3://films/train/**/*.mp4"):
             assert write_set(what, tmp_path / "set.parquet").films == 2
         assert write_set(what, tmp_path / "set.parquet").unchanged == 2
@@ -486,8 +481,6 @@ def test_a_set_of_a_bucket_by_its_url(tmp_path, monkeypatch):
             decoded, size, requests = sample["cost"].tolist()
             assert (decoded, requests) == (8, 1)
             assert size <= 1.05 * groups.bytes[window - 5]
-    finally:
-        server.stop()
 
 
 def test_the_command(folder, monkeypatch):

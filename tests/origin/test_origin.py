@@ -28,6 +28,7 @@ from fragdex.origin.titles import IndexFiles, Titles  # noqa: E402
 from fragdex.serving.answers import answer  # noqa: E402
 from fragdex.testing import RangeServer, movie  # noqa: E402
 from fragdex.views.view import View  # noqa: E402
+from object_store import environment_of, object_store  # noqa: E402
 from origin.serving import serving  # noqa: E402
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -290,23 +291,16 @@ def test_captions_beside_a_film(tmp_path):
 
 
 def test_segments_of_a_bucket(tmp_path, monkeypatch):
-    boto3 = pytest.importorskip("boto3")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-        keys |= {"AWS_ENDPOINT": f"http://{host}:{port}", "AWS_ALLOW_HTTP": "true"}
-        for name, value in {**keys, "AWS_REGION": "us-east-1"}.items():
+    with object_store() as address:
+        for name, value in environment_of(address).items():
             monkeypatch.setenv(name, value)
-        client = boto3.client("s3", endpoint_url=keys["AWS_ENDPOINT"], region_name="us-east-1")
-        client.create_bucket(Bucket="films")
+        httpx.put(f"{address}/films").raise_for_status()
         whole = movie(8, samples=5, fps=5)
-        client.put_object(Bucket="films", Key="a/film.mp4", Body=whole)
+        httpx.put(f"{address}/films/a/film.mp4", content=whole).raise_for_status()
         titles = Titles("s3://films/a", segment_duration=1)
         package = titles.open(("film.mp4",)).package
         local = fragdex.package(fragdex.index(whole, exact=True), source=whole, segment_duration=1)
-        client.put_object(Bucket="films", Key="b.mp4", Body=whole)
+        httpx.put(f"{address}/films/b.mp4", content=whole).raise_for_status()
         with serving(titles) as origin:
             # what is below the prefix alone, from a name on
             json = {"accept": "application/json"}
@@ -325,8 +319,6 @@ def test_segments_of_a_bucket(tmp_path, monkeypatch):
                 # one read of the samples' bytes, and of no others
                 assert source.requests - before[0] == 1
                 assert source.bytes_read - before[1] <= len(segment)
-    finally:
-        server.stop()
 
 
 @pytest.mark.parametrize("json_lines", [False, True])

@@ -6,12 +6,14 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import httpx
 import pytest
 import sqlalchemy as sa
 
 from fragdex.service.records import keys
 from fragdex.service.records.database import Database
 from fragdex.service.records.migrations import upgrade
+from object_store import environment_of, object_store
 from service.query_plans import PlanWatch
 from service.ready_tables import put_tables
 from service.store_watch import StoreWatch
@@ -141,23 +143,14 @@ def client(server):
 @pytest.fixture(scope="session")
 def s3_server():
     """The address of an S3 server on loopback (moto's)."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with object_store() as address:
+        yield address
 
 
 @pytest.fixture
 def s3_environment(s3_server, monkeypatch):
     """What the environment says of that server, as an operator would set it."""
-    for name, value in {
-        "AWS_ENDPOINT": s3_server,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-    }.items():
+    for name, value in environment_of(s3_server).items():
         monkeypatch.setenv(name, value)
     return s3_server
 
@@ -165,15 +158,6 @@ def s3_environment(s3_server, monkeypatch):
 @pytest.fixture
 def s3_url(s3_environment):
     """s3://bucket/prefix of a new bucket."""
-    import boto3
-
     bucket = f"bucket-{secrets.token_hex(6)}"
-    client = boto3.client(
-        "s3",
-        endpoint_url=s3_environment,
-        region_name="us-east-1",
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",
-    )
-    client.create_bucket(Bucket=bucket)
+    httpx.put(f"{s3_environment}/{bucket}").raise_for_status()
     return f"s3://{bucket}/a/prefix"

@@ -22,6 +22,13 @@ def aligner():
 
 
 @pytest.fixture(scope="module")
+def without_model():
+    aligner = Aligner()
+    aligner.exact = False
+    return aligner
+
+
+@pytest.fixture(scope="module")
 def said():
     """(sound, [word, start_ms, end_ms] …) of three sentences with pauses."""
     name = SPEECH / "pauses-flac.mp4"
@@ -90,20 +97,15 @@ def check(words, sound, texts):
     st.integers(0, 20_000),
     st.integers(0, 2**32 - 1),
 )
-def test_any_text_is_laid_over_any_sound(texts, length, seed):
+def test_any_text_is_laid_over_any_sound(aligner, without_model, texts, length, seed):
     sound = np.random.default_rng(seed).integers(-32768, 32768, length).astype(np.int16)
-    check(ALIGNER.words(sound, texts), sound, texts)
-    check(WITHOUT_MODEL.words(sound, texts), sound, texts)
+    check(aligner.words(sound, texts), sound, texts)
+    check(without_model.words(sound, texts), sound, texts)
 
 
-ALIGNER = Aligner()
-WITHOUT_MODEL = Aligner()
-WITHOUT_MODEL.exact = False
-
-
-def test_without_a_model_words_are_spread_over_what_is_loud(said):
+def test_without_a_model_words_are_spread_over_what_is_loud(without_model, said):
     sound, rows = said
-    words = WITHOUT_MODEL.words(sound, [text for text, _, _ in rows])
+    words = without_model.words(sound, [text for text, _, _ in rows])
     assert all(word.time_confidence <= 0.2 for word in words)
     assert np.median(onsets(words, rows)) < 1500
 
