@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 TFXD = bytes.fromhex("6d1d9b0542d544e680e2141daff757b2")
+MOST_SAMPLES = 1 << 19
+"""Of a run: a count of four bytes can claim more than memory holds."""
 Defaults = tuple[int, int, int]  # duration, size, flags
 Spans = list[tuple[int, int]]
 
@@ -255,12 +257,16 @@ def track_header(data: bytes, tfhd: Box, period: Period) -> Header:
     return Header(track, base, from_moof, empty, (duration, size, sample_flags))
 
 
+class TooManySamples(ValueError):
+    """A run claims more than anyone writes out."""
+
+
 def track_run(data: bytes, trun: Box, traf: int, defaults: Defaults) -> Run:
     """8.8.8: what the flags name; first_sample_flags in place of the first sample's own."""
     _, flags, at = full(data, trun)
     (count,) = numbers(data, at, 1)
-    if count > len(data):
-        raise ValueError("no run has so many samples")
+    if count > MOST_SAMPLES:
+        raise TooManySamples(f"{count:,} in a run")
     data_offset = numbers(data, at + 4, 1, "i")[0] if flags & 1 else None
     at += 4 + 4 * bool(flags & 1)
     first = numbers(data, at, 1) if flags & 4 else ()
