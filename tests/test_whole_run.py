@@ -9,6 +9,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import forked_workers
 
@@ -299,3 +301,13 @@ def test_no_worker_is_added_without_need_time_or_memory(queue, monkeypatch, shar
 def test_long_files_begin_first():
     items = [Item("a"), Item("b"), Item("b"), Item("c", "slow"), Item("a")]
     assert forked_workers.grouped(items) == [[3], [0, 4], [1, 2]]
+
+
+def test_a_large_example_does_not_hide_what_failed():
+    @settings(database=None)
+    @given(st.booleans().map(lambda is_long: "x" * 40_000 * is_long))
+    def text_is_short(text):
+        assert len(text) < 10, "what failed"
+
+    with pytest.raises(AssertionError, match="what failed"):
+        text_is_short()

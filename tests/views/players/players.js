@@ -44,13 +44,17 @@ const PLAYERS = {
   },
 };
 
+// A state counts, also one that a browser comes to without telling so: dash.js was at the end of a
+// film at times, and nobody had been told.
 const until = (event, ready) =>
   new Promise((resolve) => {
     const look = () => {
       if (!ready()) return;
+      clearInterval(looking);
       video.removeEventListener(event, look);
       resolve();
     };
+    const looking = setInterval(look, 250);
     video.addEventListener(event, look);
     look();
   });
@@ -86,9 +90,10 @@ async function play(rate) {
   };
   video.requestVideoFrameCallback(note);
   video.playbackRate = rate;
+  const over = until("ended", () => video.ended);
   // on a slow machine a film that plays already may be over
-  if (!video.ended) await video.play();
-  await until("ended", () => video.ended);
+  if (!video.ended) await Promise.race([video.play(), over]);
+  await over;
   return [seen, ranges()];
 }
 
@@ -132,6 +137,9 @@ const state = () => ({
   ranges: ranges(),
   time: video.currentTime,
   duration: video.duration,
+  ended: video.ended,
+  paused: video.paused,
+  ready: video.readyState,
   appended: appended.map((one) => ({ ...one, bytes: text(one.bytes) })),
 });
 
