@@ -22,7 +22,9 @@ def object_store():
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            yield process.stdout.readline().strip()
+            address = process.stdout.readline().strip()
+            assert address, "moto did not start: it says above why"
+            yield address
         finally:
             process.terminate()
 
