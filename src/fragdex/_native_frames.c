@@ -426,7 +426,7 @@ int find_aac(window_t *w, lane_t *lane, int64_t at, found_t *found)
     int whole = is_frame(&f, tables[4].len ? tables[4].buf : NULL, tables[4].len);
     int64_t bits = f.at < f.stop ? f.at : f.stop;
     lane->spent += bits >> 3;
-    *found = (found_t){.stop = at + ((bits + 7) >> 3), .sync = 1};
+    *found = (found_t){.stop = at + ((bits + 7) >> 3), .sync = 1, .whole = 1};
     return whole;
 }
 

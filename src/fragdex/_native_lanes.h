@@ -28,7 +28,7 @@ enum { MOST_HEAD = 6, MOST_TABLES = 6 };
 /* A sample, as `Found` of repairing/syntax.py. */
 typedef struct {
     int64_t stop, order, head[MOST_HEAD];
-    int sync, fresh;
+    int sync, fresh, whole;   /* whole: it cannot be the end of a sample, or no end looks like one */
 } found_t;
 
 /* A track: what Python lends of its syntax, and the state that changes with each sample. */
@@ -38,7 +38,7 @@ typedef struct {
     Py_buffer tables[MOST_TABLES];
     int lent;                 /* tables that are held */
     int64_t state[2], count, spent, most;
-    rows_t rows;              /* offset, size, order, sync, fresh */
+    rows_t rows;              /* offset, size, order, sync, fresh, proved */
     const int64_t *set[256];  /* parameter sets of pictures by number, or NULL */
     int edges[2][64], bands[2]; /* of AAC: where bands of long and of short windows begin */
     uint16_t *quick;          /* and its tables by fewer bits; owned */

@@ -6,7 +6,7 @@
 
 enum { DEPTH = 4, MOST_STEPS = 512, FEW = 4, MOST_GAPS = 32, MOST_COUNTED = 64, HOLE = 16 };
 enum { MOST_HEADS = 16, MOST_PACKETS = 8, MOST_PACKET = 1275, LIKENESS = 5, CHUNKS = 4 };
-enum { MOST_LANES = 8, SLOT_BITS = 10, SLOTS = 1 << SLOT_BITS, ROW = 5, LOST_ROW = 4 };
+enum { MOST_LANES = 8, SLOT_BITS = 10, SLOTS = 1 << SLOT_BITS, ROW = 6, LOST_ROW = 4 };
 enum { TRIES = 3, SPAN = 1 << 26 };
 enum { NOTHING = 3 };
 /* Of `numbers`: of all, and of sound between others. */
@@ -27,7 +27,7 @@ typedef struct {
     lane_t lanes[MOST_LANES];
     int count, loose;          /* -1: no sound between others */
     pace_t pace;
-    int64_t unknown;
+    int64_t unknown, heard_to; /* heard_to: where sound ends that was passed last */
     int64_t keys[SLOTS];       /* places that were looked at; -1: none */
     uint8_t counts[SLOTS];
     option_t *known;           /* `count` of each */
@@ -369,17 +369,11 @@ static int split_even(walk_t *w, int64_t start, int64_t stop, split_t *split)
 }
 
 /* Whether what is found here cannot be the end of a sample. */
-static int begins(walk_t *w, const option_t *following, int count, int64_t at)
+static int begins(const option_t *following, int count)
 {
-    int64_t held;
-    for (int i = 0; i < count; i++) {
-        if (w->lanes[following[i].lane].kind != AV1)
-            continue;
-        const uint8_t *head = bytes_at(&w->window, at, 1, &held);
-        int kind = head && held ? *head >> 3 & 15 : 0;
-        if (kind != 1 && kind != 2) /* a sequence header, a temporal delimiter */
+    for (int i = 0; i < count; i++)
+        if (!following[i].found.whole)
             return 0;
-    }
     return 1;
 }
 
@@ -400,6 +394,8 @@ static int keep(walk_t *w, int lane, int64_t at, found_t *found)
     row[2] = found->order;
     row[3] = found->sync;
     row[4] = found->fresh;
+    /* after sound it may be the end of a sample whose beginning was taken for sound */
+    row[5] = lane != w->loose && (at != w->heard_to || found->whole);
     kept->count++;
     if (kept->kind == AV1) /* what is a sample depends on the samples before it */
         forget(w);
@@ -424,6 +420,7 @@ static int keep_sound(walk_t *w, int64_t at, int64_t stop, const split_t *split)
     lane_t *loose = w->lanes + w->loose;
     int64_t count = split->count ? split->count : counted(w);
     found_t found = {.stop = stop, .sync = 1};
+    w->heard_to = stop;
     if (w->pace.there && count > 0) {
         pass_gap(w, count);
         w->unknown += !split->count || loose->kind == EVEN ? count : 0;
@@ -485,7 +482,7 @@ static int64_t pass_loose(walk_t *w, int64_t at)
         int usual = 1;
         if (loose->kind == OPUS && !split.count)
             usual = stop - at <= loose->copied[LARGEST_CHUNK];
-        if (!usual && !begins(w, following, count, stop))
+        if (!usual && !begins(following, count))
             continue;
         if (w->window.leaves)
             return -1;
@@ -585,7 +582,7 @@ static void release(walk_t *w)
     free(w);
 }
 
-/* (place, why, rows of each track, lost rows, states, (low, high), unknown) */
+/* (place, why, rows of each track, lost rows, states, (low, high), (unknown, heard_to)) */
 static PyObject *result_of(walk_t *w, int64_t at)
 {
     PyObject *rows = PyList_New(0), *states = PyList_New(0), *out = NULL;
@@ -603,8 +600,9 @@ static PyObject *result_of(walk_t *w, int64_t at)
     if (rows && states) {
         PyObject *lost = bytes_of(&w->lost);
         if (lost)
-            out = Py_BuildValue("(LiOOO(dd)L)", (long long)at, w->window.leaves, rows, lost, states,
-                                w->pace.low, w->pace.high, (long long)w->unknown);
+            out = Py_BuildValue("(LiOOO(dd)(LL))", (long long)at, w->window.leaves, rows, lost, states,
+                                w->pace.low, w->pace.high, (long long)w->unknown,
+                                (long long)w->heard_to);
         Py_XDECREF(lost);
     }
 done:
@@ -653,10 +651,10 @@ PyObject *walk_media(PyObject *self, PyObject *args)
     (void)self;
     Py_buffer data = {0};
     PyObject *read, *lanes, *pace, *out = NULL;
-    long long start, stop, unknown;
+    long long start, stop, unknown, heard_to;
     int cut;
-    if (!PyArg_ParseTuple(args, "OLLpO!OL", &read, &start, &stop, &cut, &PyTuple_Type, &lanes,
-                          &pace, &unknown))
+    if (!PyArg_ParseTuple(args, "OLLpO!O(LL)", &read, &start, &stop, &cut, &PyTuple_Type, &lanes,
+                          &pace, &unknown, &heard_to))
         return NULL;
     walk_t *w = calloc(1, sizeof *w);
     Py_ssize_t count = PyTuple_Size(lanes);
@@ -664,6 +662,7 @@ PyObject *walk_media(PyObject *self, PyObject *args)
         return PyErr_NoMemory();
     w->loose = -1;
     w->unknown = unknown;
+    w->heard_to = heard_to;
     w->lost.width = LOST_ROW;
     if (count < 1 || count > MOST_LANES || start < 0 || stop < start || stop > INT64_MAX >> 2) {
         PyErr_SetString(PyExc_ValueError, "no media data, or too many tracks");

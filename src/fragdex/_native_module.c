@@ -51,8 +51,8 @@ static PyMethodDef methods[] = {
     {"find_bytes", find_bytes, METH_VARARGS, "find_bytes(data, pattern) -> place or -1"},
     {"bare_zeros", bare_zeros, METH_VARARGS, "bare_zeros(data) -> place or -1"},
     {"walk_media", walk_media, METH_VARARGS,
-     "walk_media(read, at, stop, cut, lanes, pace, unknown) -> "
-     "(at, why, rows of each, lost rows, states, (low, high), unknown)"},
+     "walk_media(read, at, stop, cut, lanes, pace, counts) -> "
+     "(at, why, rows of each, lost rows, states, (low, high), counts)"},
     {"crc16_ends", crc16_ends, METH_VARARGS, "crc16_ends(data, least, most) -> [bytes, ...]"},
     {"unfilter", unfilter, METH_VARARGS,
      "unfilter(data, rows, size, pixel, into, stride) -> whether all filters are known"},

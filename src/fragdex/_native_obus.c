@@ -8,7 +8,8 @@ enum { SEQUENCE = 1, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY };
 enum { KEY = 0, SWITCH = 3, SELECT = 2, NEAR = 8, FAR = 64 };
 enum { MOST_UNITS = 256, HEAD_BYTES = 64, MOST_UNIT_BYTES = 1 << 27, MOST_SEQUENCE = 4096 };
 /* Of `numbers`. */
-enum { SHOWN = 1, COMING, EVEN_STEPS, LEARNED, AHEAD, REDUCED, ID_BITS, TOOLS, MOTION, ORDER, TIMED, ALL };
+enum { SHOWN = 1, COMING, EVEN_STEPS, LEARNED, AHEAD, REDUCED, ID_BITS, TOOLS, MOTION, ORDER, TIMED,
+       FRONTS, DELIMITERS, ALL };
 
 typedef struct {
     int kind;
@@ -105,11 +106,14 @@ static int is_near(const lane_t *lane, const frame_t *frame)
     return 0 < step && step <= most;
 }
 
-static int is_found(lane_t *lane, found_t *found, int64_t at, int sync, int64_t hint)
+static int is_found(lane_t *lane, found_t *found, int64_t at, int sync, int64_t hint, int first)
 {
+    int whole = first == DELIMITER || !lane->copied[FRONTS];
     if (sync)
         lane->state[1] = hint;
-    *found = (found_t){.stop = at, .sync = sync, .head = {hint}};
+    if (first == SEQUENCE)
+        whole = !lane->copied[DELIMITERS];
+    *found = (found_t){.stop = at, .sync = sync, .whole = whole, .head = {hint}};
     return 1;
 }
 
@@ -122,7 +126,7 @@ static int is_usual(const lane_t *lane, uint8_t first)
 
 int find_obus(window_t *w, lane_t *lane, int64_t at, found_t *found)
 {
-    int sync = 0, sequenced = 0, is_open = 0, before = 0;
+    int sync = 0, sequenced = 0, is_open = 0, before = 0, first = 0;
     int64_t start = at, hint = -1, held;
     obu_t obu, following;
     frame_t frame;
@@ -134,6 +138,7 @@ int find_obus(window_t *w, lane_t *lane, int64_t at, found_t *found)
         if (!head)
             return 0;
         at = obu.stop;
+        first = i ? first : obu.kind;
         switch (obu.kind) {
         case DELIMITER:
             if (size || at - start > 2)
@@ -172,12 +177,12 @@ int find_obus(window_t *w, lane_t *lane, int64_t at, found_t *found)
             if (frame.shown)
                 hint = frame.hint;
             if (frame.shown && (obu.kind == FRAME || frame.repeats))
-                return is_found(lane, found, at, sync, hint);
+                return is_found(lane, found, at, sync, hint, first);
             is_open = frame.shown;
             break;
         case TILES:
             if (is_open && (!read_obu(w, at, &following) || following.kind != TILES))
-                return !w->leaves && is_found(lane, found, at, sync, hint);
+                return !w->leaves && is_found(lane, found, at, sync, hint, first);
             break;
         }
     }

@@ -6,7 +6,8 @@
  */
 #include "_native_lanes.h"
 
-enum { HEADER_BYTES = 96, SEI_BYTES = 2048, MOST_UNITS = 4096, MOST_UNIT_BYTES = 1 << 27, MOST_SETS = 4096 };
+enum { HEADER_BYTES = 96, SEI_BYTES = 2048, MOST_UNITS = 4096, MOST_LEAD = 32 };
+enum { MOST_UNIT_BYTES = 1 << 27, MOST_SETS = 4096 };
 enum { NONE, BEFORE, SLICE, AFTER };
 enum { FIXED = 6, WIDTH = 9 };
 /* Of `numbers`: bytes of a length, the state, whether pictures are sync that others recover at, and
@@ -17,7 +18,7 @@ enum { NUMBER, OWNER, PAIRED, MACROBLOCKS, PLANES, FRAME_BITS, FRAMES_ONLY, TYPE
 enum { DEPENDENT = 2, OUTPUT, EXTRA, BLOCKS, BLOCK_BITS, HEVC_PLANES, HEVC_ORDER_BITS };
 
 typedef struct {
-    int first, sync, fresh, field, is_slice;
+    int first, sync, fresh, field, is_slice, mark;
     int64_t picture[8], head[MOST_HEAD];
 } slice_t;
 
@@ -194,7 +195,8 @@ static int avc_slice(const lane_t *lane, const uint8_t *unit, int64_t held, slic
     }
     if (b.missing)
         return 0;
-    *out = (slice_t){!first, idr, idr, field, 1,
+    int mark = (unit[0] & 31) | (kind % 5 == 2 || kind % 5 == 4) << 5;
+    *out = (slice_t){!first, idr, idr, field, 1, mark,
                      {frame, number, set[OWNER], field, idr, epoch, referred, low},
                      {number, frame, referred, low, delta, idr}};
     return 1;
@@ -218,7 +220,7 @@ static int hevc_slice(const lane_t *lane, const uint8_t *unit, int64_t held, sli
         if (b.missing || address <= 0 || address >= set[BLOCKS])
             return 0;
     }
-    *out = (slice_t){.is_slice = 1, .picture = {number, kind, sub_layer}};
+    *out = (slice_t){.is_slice = 1, .mark = kind, .picture = {number, kind, sub_layer}};
     if (depends)
         return 1;
     take(&b, set[EXTRA]);
@@ -332,8 +334,9 @@ static int read_unit(window_t *w, const lane_t *lane, int64_t at, const slice_t 
 int find_units(window_t *w, lane_t *lane, int64_t at, found_t *found)
 {
     slice_t begin = {0}, last = {0}, slice = {0};
-    int64_t start = at, end = at;
-    int is_open = 0;
+    int64_t start = at, end = at, held;
+    int is_open = 0, width = (int)lane->copied[LENGTH_SIZE], before = 0;
+    uint8_t lead[1 + MOST_LEAD]; /* the mark of the first slice, and the types of units before it */
     for (int i = 0; i < MOST_UNITS; i++) {
         int kind = read_unit(w, lane, at, last.is_slice ? &last : NULL, &slice, &end);
         if (w->leaves)
@@ -341,9 +344,15 @@ int find_units(window_t *w, lane_t *lane, int64_t at, found_t *found)
         if (kind == NONE || (kind == BEFORE && begin.is_slice))
             break;
         if (kind == BEFORE && lane->copied[OPEN_SYNC])
-            is_open |= recovers(w, lane, at + lane->copied[LENGTH_SIZE]);
+            is_open |= recovers(w, lane, at + width);
         if (w->leaves || (kind == AFTER && !begin.is_slice))
             return 0;
+        if (kind == BEFORE) {
+            const uint8_t *unit = bytes_at(w, at + width, 1, &held);
+            if (unit && before < MOST_LEAD)
+                lead[1 + before] = lane->kind == AVC ? *unit & 31 : *unit >> 1 & 63;
+            before++;
+        }
         if (kind == SLICE) {
             if (!begin.is_slice) {
                 begin = slice;
@@ -360,7 +369,10 @@ int find_units(window_t *w, lane_t *lane, int64_t at, found_t *found)
     }
     if (!begin.is_slice || at == start)
         return 0;
-    *found = (found_t){.stop = at, .sync = begin.sync || is_open, .fresh = begin.fresh};
+    lead[0] = (uint8_t)begin.mark;
+    int whole = before <= MOST_LEAD && is_lent(&lane->tables[2], lead, 1 + before);
+    *found = (found_t){
+        .stop = at, .sync = begin.sync || is_open, .fresh = begin.fresh, .whole = whole};
     memcpy(found->head, begin.head, sizeof found->head);
     return 1;
 }
@@ -413,7 +425,7 @@ int check_units(lane_t *lane)
     int64_t count = lane->numbers.count, *numbers = lane->copied;
     int right = count >= FIXED && numbers[LENGTH_SIZE] >= 1 && numbers[LENGTH_SIZE] <= 4 &&
                 numbers[SETS] >= 0 && numbers[SETS] <= 256 &&
-                count == FIXED + WIDTH * numbers[SETS] && lane->lent == 2 &&
+                count == FIXED + WIDTH * numbers[SETS] && lane->lent == 3 &&
                 lane->tables[1].len == 256;
     for (int64_t i = 0; right && i < numbers[SETS]; i++) {
         const int64_t *set = numbers + FIXED + i * WIDTH;

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
+import av
 import numpy as np
 from hypothesis import strategies as st
 
@@ -18,7 +20,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 DAMAGE = (
     st.sampled_from(["zeros", "cut", "foreign"]),
     st.floats(0, 1),
-    st.sampled_from([40, 64, 200, 512, 1500]),
+    st.sampled_from([8, 40, 64, 200, 512, 1500]),
     st.integers(0, 1 << 32),
 )
 """What becomes of some bytes, where in the media data, of how many, and a seed for it."""
@@ -76,13 +78,35 @@ class Film:
 
 
 def film(name: str) -> Film:
-    data = (FIXTURES / name).read_bytes()
+    """A fixture; of `a.mp4 + b.mp4` the pictures of one with the sound of another."""
+    pictures, *sound = name.split(" + ")
+    data = interleaved(pictures, *sound) if sound else (FIXTURES / name).read_bytes()
     index = fragdex.index(data, exact=True)
     truth = {
         t.id: dict(zip(t.samples.offset.tolist(), t.samples.size.tolist(), strict=True))
         for t in index.tracks
     }
     return Film(data, index, truth)
+
+
+def interleaved(pictures: str, sound: str) -> bytes:
+    """Pictures of a fixture and sound of another, in the order of their decode times."""
+    made = io.BytesIO()
+    with (
+        av.open(str(FIXTURES / pictures)) as seen,
+        av.open(str(FIXTURES / sound)) as heard,
+        av.open(made, "w", format="mp4") as out,
+    ):
+        packets = []
+        for given, kind in ((seen, "video"), (heard, "audio")):
+            stream = out.add_stream_from_template(next(iter(getattr(given.streams, kind))))
+            for packet in given.demux(**{kind: 0}):
+                if packet.size:
+                    packets.append((packet.dts * packet.time_base, kind == "audio", packet))
+                    packet.stream = stream
+        for _, _, packet in sorted(packets, key=lambda one: one[:2]):
+            out.mux_one(packet)
+    return made.getvalue()
 
 
 def samples_of(repair: Repair) -> dict[int, dict[int, int]]:
@@ -92,6 +116,21 @@ def samples_of(repair: Repair) -> dict[int, dict[int, int]]:
         table = track.table()
         samples[track.id] = dict(zip(table.offset.tolist(), table.size.tolist(), strict=True))
     return samples
+
+
+def proved_samples_of(repair: Repair) -> dict[int, dict[int, int]]:
+    """Those of `samples_of` that lie in spans that are proved."""
+    spans = [span for span in repair.spans if span.state == "proved"]
+    starts = np.array([span.start for span in spans], np.int64)
+    stops = np.array([0, *(span.stop for span in spans)], np.int64)
+    return {
+        number: {
+            at: size
+            for at, size in samples.items()
+            if at + size <= stops[np.searchsorted(starts, at, side="right")]
+        }
+        for number, samples in samples_of(repair).items()
+    }
 
 
 def check_no_invention(good: Film, broken: bytes, repair: Repair, shift: int = 0) -> None:

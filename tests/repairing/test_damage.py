@@ -8,7 +8,14 @@ from random import Random
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.repairing.broken import DAMAGE, Film, check_spans, film, samples_of
+from tests.repairing.broken import (
+    DAMAGE,
+    Film,
+    check_spans,
+    film,
+    proved_samples_of,
+    samples_of,
+)
 
 import fragdex
 from fragdex.errors import Unprocessable
@@ -17,6 +24,9 @@ from fragdex.repairing.repair import Repair
 NAMES = (
     *("moov-last.mp4", "hevc-aac.mp4", "av1-opus.mp4", "vp9-flac.mp4", "pcm.mov", "avc3.mp4"),
     "aac.m4a",
+    # Pictures with and without others or messages in front of them, behind sound without ends.
+    *("open-gop.mp4 + av1-opus.mp4", "intra-refresh.mp4 + av1-opus.mp4"),
+    *("all-intra.mp4 + av1-opus.mp4", "hevc-aac.mp4 + av1-opus.mp4"),
 )
 AROUND = 12
 """Samples of a track that may be lost with a hole, though their own bytes are there."""
@@ -55,6 +65,12 @@ def repaired(broken: bytes, good: Film) -> Repair | None:
 @example("av1-opus.mp4", "zeros", 0.515625, 40, 0)
 @example("av1-opus.mp4", "foreign", 0.6, 40, 24)
 @example("av1-opus.mp4", "foreign", 0.25, 200, 10)
+@example("av1-opus.mp4", "foreign", 0.83203125, 40, 0)
+# The same of pictures that messages or parameter sets are in front of.
+@example("open-gop.mp4 + av1-opus.mp4", "foreign", 0.480480665601294, 40, 1790797914)
+@example("intra-refresh.mp4 + av1-opus.mp4", "foreign", 0.7528456497659246, 8, 567714892)
+@example("all-intra.mp4 + av1-opus.mp4", "foreign", 0.005736754663880794, 64, 254640397)
+@example("all-intra.mp4 + av1-opus.mp4", "zeros", 0.08487199515892163, 8, 3588440356)
 def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed: int) -> None:
     good = known(name)
     first, last = good.mdat
@@ -64,14 +80,19 @@ def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed
     if repair is None:
         return
     check_spans(broken, repair)
-    repaired_samples = samples_of(repair)
+    repaired_samples, proved = samples_of(repair), proved_samples_of(repair)
     for track in repair.tracks:
         truth = good.truth[track.id]
-        # what lies between others is guessed, and foreign bytes may look like its first ones
-        if track.proved or kind != "foreign":
-            assert repaired_samples[track.id].items() <= truth.items()
-        if kind == "zeros" and track.proved:
-            for at, length in repaired_samples[track.id].items():
+        assert len(proved[track.id]) == track.proved
+        assert proved[track.id].items() <= truth.items()
+        # foreign bytes, and a few zeros, may look like samples that only their neighbours delimit
+        invented = repaired_samples[track.id].items() - truth.items()
+        if kind == "cut" or (kind == "zeros" and size >= 40):
+            assert not invented
+        if track.proved:
+            assert len(invented) <= 1
+        if kind == "zeros":
+            for at, length in proved[track.id].items():
                 assert broken[at : at + length] == good.data[at : at + length]
         if track.proved:
             stop = len(broken) if kind == "cut" else start + size

@@ -9,7 +9,14 @@ from random import Random
 import av
 import numpy as np
 import pytest
-from tests.repairing.broken import FIXTURES, Film, check_no_invention, film, samples_of
+from tests.repairing.broken import (
+    FIXTURES,
+    Film,
+    check_no_invention,
+    film,
+    proved_samples_of,
+    samples_of,
+)
 
 import fragdex
 from fragdex.errors import Unprocessable
@@ -42,6 +49,33 @@ def test_each_sample_is_found_with_its_times(name: str) -> None:
             )
         assert mended.track(track.id).start == track.start
         assert mended.track(track.id).codec == track.codec
+
+
+@pytest.mark.parametrize(
+    ("name", "proved"),
+    [
+        ("av1-opus.mp4", 5),  # hidden frames are in front of some
+        ("hevc-aac.mp4 + av1-opus.mp4", 50),
+        ("open-gop.mp4 + av1-opus.mp4", 50),
+        ("moov-last.mp4 + av1-opus.mp4", 46),  # a message is in front of the first key frame
+        ("intra-refresh.mp4 + av1-opus.mp4", 5),  # messages are in front of some
+        ("pcm.mov", 50),
+    ],
+)
+def test_pictures_that_may_begin_in_the_sound_before_them_are_guessed(
+    name: str, proved: int
+) -> None:
+    """They are found all the same; only what none of the good file is longer than is proved."""
+    good = film(name)
+    broken = good.without_moov()
+    repair = fragdex.repair(broken, good.data)
+    pictures = repair.tracks[0]
+    assert samples_of(repair)[pictures.id] == good.truth[pictures.id]
+    assert pictures.proved == len(proved_samples_of(repair)[pictures.id]) == proved
+    guesses = {span.what for span in repair.spans if span.state == "guessed"}
+    said = [line for line in repair.findings if "may begin in it" in line]
+    assert ("samples after sound that does not say where it ends" in guesses) == bool(said)
+    assert bool(said) == (proved < pictures.samples)
 
 
 @pytest.mark.parametrize("name", ["no-edit-list.mp4", "three-audio.mp4", "tags.mp4", "cover.mp4"])

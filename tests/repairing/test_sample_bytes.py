@@ -70,6 +70,8 @@ def test_bare_zeros_are_at_the_same_place(data: bytes) -> None:
 WALKED = (
     *("moov-last.mp4", "hevc-aac.mp4", "av1-opus.mp4", "pcm.mov", "avc3.mp4", "aac.m4a"),
     *("open-gop.mp4", "psp.mp4", "surround.mp4", "pcm-24.mov", "negative-cts.mp4"),
+    *("open-gop.mp4 + av1-opus.mp4", "all-intra.mp4 + av1-opus.mp4"),
+    "hevc-aac.mp4 + av1-opus.mp4",
 )
 
 
@@ -135,7 +137,13 @@ def test_tracks_of_any_kind_are_walked_or_refused(data: st.DataObject) -> None:
     pace = data.draw(st.none() | st.tuples(*[st.floats(-9, 9)] * 6))
     with contextlib.suppress(ValueError, TypeError):
         at, why, *_ = compiled.walk_media(
-            lambda at, _: (media, 0), 0, len(media), data.draw(st.booleans()), tuple(lanes), pace, 0
+            lambda at, _: (media, 0),
+            0,
+            len(media),
+            data.draw(st.booleans()),
+            tuple(lanes),
+            pace,
+            (0, -1),
         )
         assert 0 <= at <= len(media)
         assert (at == len(media)) == (why == 0)

@@ -139,6 +139,7 @@ class Av1(Syntax):
         self._is_even = True
         self._kinds: set[int] = set()
         self._far = 0
+        self._has_fronts = self._has_delimiters = False  # as the good file has them
         self._raw: dict[bytes, None] = {}
         if len(config) > 2 and config[0] >> 3 & 15 == SEQUENCE:
             size, used = _leb128(config[1:9])
@@ -171,8 +172,9 @@ class Av1(Syntax):
         marks = (self.holes, shown, coming, self._is_even)
         learned = (self.learned, self._far, sequence.reduced, sequence.frame_id_bits)
         tools = (sequence.tools, sequence.integer_motion, sequence.order_bits, sequence.timed)
+        fronts = (self._may_have_fronts, self._has_delimiters)
         tables = (units_table(self._raw), flags_table(self._kinds, 9), flags_table(_FIRST))
-        return Lent(Kind.AV1, [*map(int, marks + learned + tools)], tables)
+        return Lent(Kind.AV1, [*map(int, marks + learned + tools + fronts)], tables)
 
     def resume(self, state: tuple[int, int], spent: int) -> None:
         """As `Syntax.resume`."""
@@ -229,11 +231,16 @@ class Av1(Syntax):
         return Found(at, sync, head=(hint,))
 
     def study(self, window: Window, at: int, sample: Found) -> None:
-        """Which frames there are, and how their places in the order of output continue."""
+        """Which frames there are, what is in front of them, and how their order continues."""
         self._is_even = self._is_even and self._is_next(sample)
+        begin = at
         while at < sample.stop and (obu := _obu(window, at, sample.stop)) is not None:
             head = window.take(obu.begin, min(obu.stop - obu.begin, HEAD_BYTES))
-            if obu.kind in (HEADER, FRAME) and (frame := self._frame(head)) is not None:
+            self._has_delimiters = self._has_delimiters or obu.kind == DELIMITER
+            frame = self._frame(head) if obu.kind in (HEADER, FRAME, COPY) else None
+            if at == begin and not sample.sync:
+                self._has_fronts = self._has_fronts or frame is None or not frame.shown
+            if obu.kind in (HEADER, FRAME) and frame is not None:
                 self._kinds.add(_kind_of(head))
                 if not frame.shown and frame.hint >= 0 and self._shown is not None:
                     self._far = max(self._far, self._ahead(frame.hint))
@@ -260,9 +267,20 @@ class Av1(Syntax):
         return sample._replace(head=None)
 
     def is_whole(self, window: Window, at: int, sample: Found) -> bool:
-        """Whether it begins with what only begins samples: hidden frames may be before others."""
+        """Whether it begins with what only begins samples.
+
+        Hidden frames may be in front of the one that is shown, but where a good file has none.
+        """
         head = window.take(at, 1)
-        return bool(head) and head[0] >> 3 & 15 in (SEQUENCE, DELIMITER)
+        kind = head[0] >> 3 & 15 if head else 0
+        if kind == SEQUENCE:
+            return not self._has_delimiters
+        return kind == DELIMITER or not self._may_have_fronts
+
+    @property
+    def _may_have_fronts(self) -> bool:
+        """Whether the first frame of a sample may be another than the one that is shown."""
+        return self._has_fronts or not self.learned
 
     def interrupted(self) -> None:
         """The next picture may be any."""

@@ -220,6 +220,16 @@ class Avc(NalUnits):
             return AFTER if not referred and is_filler(unit[1:size], size <= len(unit)) else None
         return None
 
+    def mark_of(self, slice: bytes) -> int:
+        """As `NalUnits.mark_of`: a recovery point is in front of intra slices alone, mostly."""
+        bits = payload(slice, 1)
+        try:
+            bits.ue()
+            intra = bits.ue() % 5 in (2, 4)
+        except Missing:
+            intra = False
+        return slice[0] & 31 | intra << 5
+
     def learn(self, unit: bytes) -> bool:
         """As `NalUnits.learn`."""
         kind = unit[0] & 31

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import takewhile
@@ -110,11 +110,14 @@ class Recovered:
         )
 
 
-def sample_ranges(tracks: Sequence[Recovered]) -> tuple[Int64, Int64]:
-    """Where the bytes of all samples are, neighbours together: starts and sizes, rising."""
-    none = np.zeros(0, np.int64)
-    start = np.concatenate([none, *(track.offset for track in tracks)])
-    size = np.concatenate([none, *(track.size for track in tracks)])
+def sample_ranges(samples: Iterable[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+    """Where samples are, neighbours together: starts and sizes, rising.
+
+    Args:
+        samples: offset and size columns, of each track.
+    """
+    columns = [(np.zeros(0, np.int64), np.zeros(0, np.int64)), *samples]
+    start, size = (np.concatenate(column) for column in zip(*columns, strict=True))
     order = np.argsort(start, kind="stable")
     start, size = start[order], size[order]
     if not len(start):
@@ -154,7 +157,7 @@ def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info
         moov: of the good file.
         info: the source whose bytes the file has.
     """
-    start, size = sample_ranges(tracks)
+    start, size = sample_ranges((track.offset, track.size) for track in tracks)
     total = int(size.sum())
     brands = movie_brands(boxes) or build(
         make_box("ftyp", major_brand="isom", minor_version=512, compatible_brands=("isom", "mp41"))

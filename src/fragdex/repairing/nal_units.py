@@ -8,7 +8,7 @@ by having no two zeros without a 3 after them, which no codec of these allows in
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,6 +21,8 @@ HEADER_BYTES: Final = 96
 """Bytes of a slice that its picture's place is read from."""
 MOST_UNITS: Final = 4096
 """Units of a sample."""
+MOST_LEAD: Final = 32
+"""Units in front of the first slice of a sample that is known to be whole."""
 MOST_UNIT_BYTES: Final = 1 << 27
 MOST_SETS: Final = 4096
 """Bytes of a parameter set."""
@@ -113,6 +115,7 @@ class NalUnits(Syntax):
     """
 
     holes = True  # what a unit may not have is looked for in any case
+    ends_alike = True  # messages and parameter sets are in front of some pictures
     open_sync = False
     """Whether the file marks pictures sync that others only recover at."""
     type_bits = 0x1F
@@ -127,6 +130,7 @@ class NalUnits(Syntax):
         self.sets: dict[tuple[int, int], Any] = {}
         self.raw: dict[tuple[int, int], bytes] = {}
         self._leads: dict[int, set[tuple[int, ...]]] = {}
+        self._whole: set[tuple[int, tuple[int, ...]]] = set()
         self._tables: tuple[bytes, ...] | None = None
 
     @classmethod
@@ -134,6 +138,10 @@ class NalUnits(Syntax):
         """The type of a unit, by its header."""
         bits = cls.type_bits
         return (unit[0] & bits) >> (bits & -bits).bit_length() - 1
+
+    def mark_of(self, slice: bytes) -> int:
+        """What tells slices apart that other units are in front of: the type."""
+        return self.type_of(slice)
 
     @abstractmethod
     def kind_of(self, unit: bytes, size: int) -> str | None:
@@ -165,7 +173,8 @@ class NalUnits(Syntax):
         """As `lent`, with a row of what slice headers need of each picture parameter set."""
         if self._tables is None:
             first = self.first_headers().astype(np.uint8).tobytes()
-            self._tables = (units_table(self.raw.values()), first)
+            leads = (bytes((slice, *lead)) for slice, lead in self._whole)
+            self._tables = (units_table(self.raw.values()), first, units_table(leads))
         numbers = [int(self.holes), self.length_size, *state, int(self.open_sync), len(rows)]
         return Lent(kind, [*numbers, *(number for row in rows for number in row)], self._tables)
 
@@ -200,32 +209,34 @@ class NalUnits(Syntax):
         return Found(at, begin.sync or recovers, begin.fresh, 0, begin.head)
 
     def _lead(self, window: Window, at: int) -> tuple[int, tuple[int, ...]]:
-        """First bytes of the headers of a sample's first slice, and of the units before it."""
-        places: list[int] = []
-        for _ in range(MOST_UNITS):
+        """The mark of a sample's first slice, and the types of the units before it."""
+        types: list[int] = []
+        for _ in range(MOST_LEAD + 1):
             head = window.take(at, self.length_size + HEADER_BYTES)
             unit = head[self.length_size :]
             if len(unit) < 2:
                 break
             size = int.from_bytes(head[: self.length_size], "big")
-            mark = self.type_of(unit)
             if self.kind_of(unit, size) == SLICE:
-                return mark, tuple(places)
-            places.append(mark)
+                return self.mark_of(unit), tuple(types)
+            types.append(self.type_of(unit))
             at += self.length_size + size
-        return -1, tuple(places)
+        return -1, tuple(types)
 
     def study(self, window: Window, at: int, sample: Found) -> None:
         """Which units stand in front of pictures."""
         slice, lead = self._lead(window, at)
-        self._leads.setdefault(slice, set()).add(lead)
+        known = self._leads.setdefault(slice, set())
+        if slice < 0 or lead in known:
+            return
+        known.add(lead)
+        of_others = {one for one in self._whole if one[0] != slice}
+        self._whole = of_others | {(slice, one) for one in known if not _ends_any(one, known)}
+        self._tables = None
 
     def is_whole(self, window: Window, at: int, sample: Found) -> bool:
         """Whether the units in front of the picture are all that a good file has there."""
-        slice, lead = self._lead(window, at)
-        known = self._leads.get(slice, set())
-        longer = any(len(one) > len(lead) and one[len(one) - len(lead) :] == lead for one in known)
-        return lead in known and not longer
+        return self._lead(window, at) in self._whole
 
     def _unit(
         self, window: Window, at: int, stop: int, last: Slice | None
@@ -281,6 +292,11 @@ class NalUnits(Syntax):
     @abstractmethod
     def first_headers(self) -> Any:
         """Of each byte, whether a unit that begins a sample may begin with it."""
+
+
+def _ends_any(lead: tuple[int, ...], known: Iterable[tuple[int, ...]]) -> bool:
+    """Whether a longer lead ends as this one does."""
+    return any(len(one) > len(lead) and one[len(one) - len(lead) :] == lead for one in known)
 
 
 def high_order(low: int, bits: int, before: tuple[int, int]) -> int:

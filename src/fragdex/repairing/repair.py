@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack
 
+import numpy as np
+
 from fragdex.boxes import Box, find, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, Unprocessable
 from fragdex.formats.clip_movie import traks_of
-from fragdex.fragments.table import SampleTable
+from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.codecs import RATES
 from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
 from fragdex.repairing.between import Between, PacketPace, pace_of
-from fragdex.repairing.film import Recovered, film_view, from_zero, sample_ranges
+from fragdex.repairing.film import Bool, Recovered, film_view, from_zero, sample_ranges
 from fragdex.repairing.fragment_turns import turns_of
 from fragdex.repairing.media_data import (
     Stretch,
@@ -55,6 +57,8 @@ __all__ = ["Repair", "RepairedSpan", "RepairedTrack", "repair"]
 
 Progress: TypeAlias = Callable[[int, int], object] | None
 State: TypeAlias = Literal["proved", "guessed", "lost", "structure"]
+BETWEEN: Final = "samples between others"
+AFTER_SOUND: Final = "samples after sound that does not say where it ends"
 SURE: Final = 0.9
 """Part of the samples that are where the tables say: nothing else is tried."""
 MOST_MOVES: Final = 64
@@ -69,7 +73,8 @@ class RepairedSpan(NamedTuple):
     Attributes:
         start, stop: of them (exclusive).
         state: `proved`: samples by their own syntax, each confirmed by what follows it; `guessed`:
-            samples that only their neighbours delimit; `lost`: in no sample; `structure`: boxes.
+            samples that only their neighbours delimit, at both ends or where they begin; `lost`: in
+            no sample; `structure`: boxes.
         what: in words.
 
     >>> RepairedSpan(0, 32, "structure", "ftyp").stop
@@ -89,7 +94,7 @@ class RepairedTrack:
     Attributes:
         id, kind, codec: as in the file that it is like.
         samples: how many were found.
-        proved: how many of them by their own syntax.
+        proved: how many of them by their own syntax, at both ends.
         seconds: how long they last.
     """
 
@@ -358,11 +363,13 @@ def _by_walk_alone(
 
 
 def _may_hold_moov(source: Source, walked: Repair) -> bool:
-    """Whether there may be a moov after all: it is in no sample that was proved."""
+    """Whether there may be a moov after all: it is in no sample that says where it ends."""
     if len(walked.spans) >= MOST_SPANS:
         return True
     others = (
-        ByteRange(one.start, one.stop) for one in walked.spans if one.state in ("lost", "guessed")
+        ByteRange(one.start, one.stop)
+        for one in walked.spans
+        if one.state == "lost" or one.what == BETWEEN
     )
     return has_moov_in(source, walked.size, others)
 
@@ -402,8 +409,11 @@ def _by_tables(
     tracks = tuple(
         _track(one, proved) for one, proved in zip(recovered, result.proved, strict=True)
     )
-    proofs = [proved > 0 for proved in result.proved]
-    spans = _spans(size, stretches, result.tracks, proofs, result.lost)
+    samples = [
+        _Samples(one.offset, one.size, np.full(len(one.offset), proved > 0), BETWEEN)
+        for one, proved in zip(result.tracks, result.proved, strict=True)
+    ]
+    spans = _spans(size, stretches, samples, result.lost)
     renumbered = [change for moov in _moovs(stretches) for change in unique_ids(source, moov)]
     if renumbered:
         result.findings.append(f"{len(renumbered)} tracks had the track_ID of another, or none")
@@ -602,16 +612,31 @@ def _made(
     moov = find(boxes, "moov")
     assert moov is not None  # without one there is no pattern
     view = film_view(recovered, ftyp, moov, info)
-    proofs = [lanes[n].syntax.delimited for n in present]
+    samples = [_samples_of(one, lanes[n]) for one, n in zip(recovered, present, strict=True)]
     tracks = tuple(
-        _track(one, one.count * proved)
-        for one, proved in sorted(zip(recovered, proofs, strict=True), key=_id)
+        _track(one, int(those.proved.sum()))
+        for one, those in sorted(zip(recovered, samples, strict=True), key=_id)
     )
-    spans = tuple(_spans(size, stretches, recovered, proofs, lost))
+    spans = tuple(_spans(size, stretches, samples, lost))
     return Repair(view, tracks, spans, tuple(findings), size)
 
 
-def _id(pair: tuple[Recovered, bool]) -> int:
+class _Samples(NamedTuple):
+    """Where samples of a track are, which of them are proved, and what the others are."""
+
+    offset: Int64
+    size: Int64
+    proved: Bool
+    guess: str
+
+
+def _samples_of(recovered: Recovered, lane: Lane) -> _Samples:
+    proved = np.frombuffer(bytes(lane.proved), np.bool_)
+    guess = AFTER_SOUND if lane.syntax.delimited else BETWEEN
+    return _Samples(recovered.offset, recovered.size, proved, guess)
+
+
+def _id(pair: tuple[Recovered, _Samples]) -> int:
     return pair[0].pattern.track.id
 
 
@@ -641,8 +666,14 @@ def _doubts(
                 f"{name}: durations vary in the good file, so each sample is assumed to last"
                 f" {one.pattern.duration} ticks"
             )
+        guessed = lane.proved.count(0)
         if not lane.syntax.delimited:
             doubts.append(f"{name}: where its samples lie is taken from those around them")
+        elif guessed:
+            doubts.append(
+                f"{name}: {guessed:,} of its samples follow sound that does not say where it ends,"
+                " and may begin in it"
+            )
     holes = [one for one in lost if one.lasts]
     if holes:
         size = sum(one.stop - one.start for one in holes)
@@ -657,18 +688,18 @@ def _doubts(
 def _spans(
     size: int,
     stretches: Sequence[Stretch],
-    recovered: Sequence[Recovered],
-    proofs: Sequence[bool],
+    samples: Iterable[_Samples],
     lost: Sequence[Lost],
 ) -> list[RepairedSpan]:
     """What became of each byte: what a span says first is not said again."""
     marks: list[RepairedSpan] = []
-    states: tuple[tuple[State, bool], ...] = (("proved", True), ("guessed", False))
-    for state, wanted in states:
-        those = [one for one, proved in zip(recovered, proofs, strict=True) if proved is wanted]
-        start, length = sample_ranges(those)
+    columns: dict[tuple[State, str], list[tuple[Int64, Int64]]] = {}
+    for offset, length, proved, guess in samples:
+        columns.setdefault(("proved", "samples"), []).append((offset[proved], length[proved]))
+        columns.setdefault(("guessed", guess), []).append((offset[~proved], length[~proved]))
+    for (state, what), ranges in columns.items():
+        start, length = sample_ranges(ranges)
         ends = start + length
-        what = "samples" if wanted else "samples between others"
         for low, high in zip(start[:MOST_SPANS].tolist(), ends[:MOST_SPANS].tolist(), strict=True):
             marks.append(RepairedSpan(low, high, state, what))
     marks += [RepairedSpan(one.start, one.stop, "lost", one.why) for one in lost[:MOST_SPANS]]

@@ -281,7 +281,7 @@ class Syntax(ABC):
     holes = False
     """Whether samples of the good file have so many zeros all the same."""
     ends_alike = False
-    """Whether the end of a sample may look like a whole one."""
+    """Whether the end of a sample may look like a whole one, for which `is_whole` is asked."""
     rare = False
     """Whether there are so few samples that the C extension walks without them."""
     most = 1 << 27

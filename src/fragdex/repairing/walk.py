@@ -53,6 +53,7 @@ class Lane:
         syntax: how they are found.
         offset, size, order: int64 of each sample; of even ones, size is that of all in a run.
         sync, fresh: of each sample, or empty: every one is sync.
+        proved: of each sample whether its own syntax says where it begins and ends.
         breaks: numbers of samples before which some are missing, the bytes that are, and how many
             samples of this track; -1: not known.
     """
@@ -63,9 +64,10 @@ class Lane:
     order: array[int] = field(default_factory=lambda: array("q"))
     sync: bytearray = field(default_factory=bytearray)
     fresh: bytearray = field(default_factory=bytearray)
+    proved: bytearray = field(default_factory=bytearray)
     breaks: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def add(self, at: int, sample: Found) -> None:
+    def add(self, at: int, sample: Found, proved: bool) -> None:
         """Keep a sample."""
         sample = self.syntax.accept(sample)
         self.offset.append(at)
@@ -73,14 +75,16 @@ class Lane:
         self.order.append(sample.order)
         self.sync.append(sample.sync)
         self.fresh.append(sample.fresh)
+        self.proved.append(proved)
 
     def extend(self, rows: Int64) -> None:
-        """Keep samples that the C extension has found: offset, size, order, sync, fresh."""
+        """Keep samples that the C extension has found: offset, size, order, sync, fresh, proved."""
         columns = np.ascontiguousarray(rows.T)
         for kept, column in zip((self.offset, self.size, self.order), columns[:3], strict=True):
             kept.frombytes(column.tobytes())
-        self.sync += columns[3].astype(np.uint8).tobytes()
-        self.fresh += columns[4].astype(np.uint8).tobytes()
+        flags = (self.sync, self.fresh, self.proved)
+        for marks, column in zip(flags, columns[3:], strict=True):
+            marks += column.astype(np.uint8).tobytes()
 
 
 class Lost(NamedTuple):
@@ -116,6 +120,7 @@ class Walk:
         self._others = others
         self._pace = pace
         self._unknown = 0
+        self._heard_to = -1  # where sound ends that was passed last
         self.lost: list[Lost] = []
         self._framed = [lane for lane in lanes if lane.syntax.delimited]
         self._loose = next((lane for lane in lanes if not lane.syntax.delimited), None)
@@ -178,11 +183,12 @@ class Walk:
         def read(place: int, tries: int) -> tuple[memoryview, int]:
             return window.hold(place, HELD[min(tries, len(HELD) - 1)])
 
-        reached, _, rows, lost, states, base, self._unknown = compiled.walk_media(
-            read, at, window.stop, window.cut, lanes, pace, self._unknown
+        reached, _, rows, lost, states, base, counts = compiled.walk_media(
+            read, at, window.stop, window.cut, lanes, pace, (self._unknown, self._heard_to)
         )
+        self._unknown, self._heard_to = counts
         for (lane, _), samples, (first, second, spent) in zip(lent, rows, states, strict=True):
-            lane.extend(np.frombuffer(samples, np.int64).reshape(-1, 5))
+            lane.extend(np.frombuffer(samples, np.int64).reshape(-1, 6))
             lane.syntax.resume((first, second), spent)
         for number, start, end, count in np.frombuffer(lost, np.int64).reshape(-1, 4).tolist():
             assert self._loose is not None
@@ -206,7 +212,9 @@ class Walk:
             options = [o for o in options if self._chain(o[1].stop, 2 * DEPTH, steps)] or options
         if options:
             lane, sample = options[0]
-            lane.add(at, sample)
+            # after sound it may be the end of a sample whose beginning was taken for sound
+            ends = at == self._heard_to and lane.syntax.ends_alike
+            lane.add(at, sample, not ends or lane.syntax.is_whole(self._window, at, sample))
             if lane.syntax.remembers:
                 self._known.clear()
             return sample.stop
@@ -244,11 +252,12 @@ class Walk:
                 self.lost.append(Lost(at, stop, SEVERAL_WAYS))
                 lane.breaks.append((len(lane.offset), stop - at, count))
             elif isinstance(syntax, Even):
-                lane.add(at, Found(stop))
+                lane.add(at, Found(stop), False)
             else:
                 for size in sizes:
-                    lane.add(at, syntax.sample(self._window, at, size))
+                    lane.add(at, syntax.sample(self._window, at, size), False)
                     at += size
+            self._heard_to = stop
             return stop
         return None
 

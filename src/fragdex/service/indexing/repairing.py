@@ -229,8 +229,11 @@ def report_of(mended: Repair) -> dict[str, Any]:
 def likeness(head: bytes, good: Source) -> float:
     """The part of the first bytes of a broken file that are samples as a good file has them.
 
-    Bytes of samples that are guessed count half; 0 where a track of the good file is missing.
+    Bytes of samples that say neither where they begin nor where they end count half; 0 where a
+    track of the good file is missing.
     """
+    from fragdex.repairing.repair import BETWEEN
+
     try:
         mended = fragdex.repair(head, good)
         expected = len(fragdex.index(good).tracks)
@@ -242,6 +245,7 @@ def likeness(head: bytes, good: Source) -> float:
         return 0.0
     sizes = Counter[str]()
     for span in mended.spans:
-        sizes[span.state] += span.stop - span.start
+        ends = span.state == "guessed" and span.what != BETWEEN
+        sizes["proved" if ends else span.state] += span.stop - span.start
     media = len(head) - sizes["structure"]
     return (sizes["proved"] + sizes["guessed"] / 2) / media if media else 0.0
