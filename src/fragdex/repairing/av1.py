@@ -182,6 +182,14 @@ class Av1(Syntax):
 
     def find(self, window: Window, at: int, stop: int) -> Found | None:
         """The temporal unit that begins here."""
+        known = self.sequence
+        sample = self._find(window, at, stop)
+        if sample is None and known is None:
+            self.sequence = None  # what looks like a sequence header may be bytes of anything
+            self._raw.clear()
+        return sample
+
+    def _find(self, window: Window, at: int, stop: int) -> Found | None:
         sync = sequenced = open_header = before = False
         start, hint = at, -1
         for _ in range(MOST_UNITS):

@@ -292,6 +292,7 @@ class Avc(NalUnits):
 
     def accept(self, sample: Found) -> Found:
         """With its picture order count (8.2.1)."""
+        self.trust(sample)
         assert sample.head is not None
         owner, frame, referred, low, delta, idr = sample.head
         sps: Sps = self.sets[SPS, owner]

@@ -129,6 +129,8 @@ class NalUnits(Syntax):
         self.length_size = length_size
         self.sets: dict[tuple[int, int], Any] = {}
         self.raw: dict[tuple[int, int], bytes] = {}
+        self._changes: list[tuple[tuple[int, int], Any, bytes | None]] = []
+        self._looking = False
         self._leads: dict[int, set[tuple[int, ...]]] = {}
         self._whole: set[tuple[int, tuple[int, ...]]] = set()
         self._tables: tuple[bytes, ...] | None = None
@@ -161,13 +163,41 @@ class NalUnits(Syntax):
 
     def _keep(self, kind: int, number: int, fields: Any, unit: bytes) -> None:
         """Take a parameter set: what was read of it, and its bytes."""
-        self.sets[kind, number] = fields
         self._keep_raw(kind, number, unit)
+        self.sets[kind, number] = fields
 
     def _keep_raw(self, kind: int, number: int, unit: bytes) -> None:
-        if self.raw.get((kind, number)) != unit:
-            self.raw[kind, number] = unit
+        key = (kind, number)
+        known = self.raw.get(key)
+        if known == unit:
+            return
+        if self._looking:
+            self._changes.append((key, self.sets.get(key), known))
+        self.raw[key] = unit
+        self._tables = None
+
+    def _undo(self, count: int) -> None:
+        """Know what was known before all changes but so many."""
+        while len(self._changes) > count:
+            key, fields, unit = self._changes.pop()
+            for known, one in ((self.sets, fields), (self.raw, unit)):
+                if one is None:
+                    known.pop(key, None)
+                else:
+                    known[key] = one
             self._tables = None
+
+    def forget_ahead(self) -> bool:
+        """As `Syntax.forget_ahead`: what looks like a parameter set may be bytes of anything."""
+        changed = bool(self._changes)
+        self._undo(0)
+        return changed
+
+    def trust(self, sample: Found) -> None:
+        """As `Syntax.trust`: know the parameter sets that are in it."""
+        self.forget_ahead()
+        for unit in sample.sets:
+            self.learn(unit)
 
     def _lent(self, kind: Kind, state: tuple[int, int], rows: Sequence[tuple[int, ...]]) -> Lent:
         """As `lent`, with a row of what slice headers need of each picture parameter set."""
@@ -179,7 +209,23 @@ class NalUnits(Syntax):
         return Lent(kind, [*numbers, *(number for row in rows for number in row)], self._tables)
 
     def find(self, window: Window, at: int, stop: int) -> Found | None:
-        """The access unit that begins here."""
+        """The access unit that begins here.
+
+        Its parameter sets are known from here on, so that what follows it can be read, and until
+        `forget_ahead` where it is not accepted.
+        """
+        count = len(self._changes)
+        self._looking = True
+        try:
+            sample = self._find(window, at, stop)
+        finally:
+            self._looking = False
+        if sample is None:
+            self._undo(count)
+            return None
+        return sample._replace(sets=tuple(self.raw[key] for key, *_ in self._changes[count:]))
+
+    def _find(self, window: Window, at: int, stop: int) -> Found | None:
         begin: Slice | None = None
         last: Slice | None = None
         start, recovers = at, False
@@ -332,6 +378,7 @@ class OrderedByLsb(NalUnits):
 
     def accept(self, sample: Found) -> Found:
         """With its picture order count (8.3.1)."""
+        self.trust(sample)
         assert sample.head is not None
         owner, low, counts, fresh = sample.head
         bits = self.sets[self.sequence_set, owner].order_bits

@@ -204,6 +204,7 @@ class Found(NamedTuple):
         order: number in the order in which pictures are shown, since the last fresh one, or in the
             codec's own terms until it was accepted.
         head: what the codec needs to place it, or None.
+        sets: parameter sets in it that were not known before.
     """
 
     stop: int
@@ -211,6 +212,7 @@ class Found(NamedTuple):
     fresh: bool = False
     order: int = 0
     head: tuple[int, ...] | None = None
+    sets: tuple[bytes, ...] = ()
 
 
 class Kind(IntEnum):
@@ -318,6 +320,14 @@ class Syntax(ABC):
     def accept(self, sample: Found) -> Found:
         """A sample of the file, in its turn: with its place in the order of pictures."""
         return sample
+
+    def trust(self, sample: Found) -> None:
+        """Learn from a sample that is in its place, though it is not accepted."""
+        return  # most codecs have nothing to learn
+
+    def forget_ahead(self) -> bool:
+        """Forget what is known of samples that were looked at and not accepted; whether any was."""
+        return False
 
     def is_whole(self, window: Window, at: int, sample: Found) -> bool:
         """Whether a sample that was found after a loss cannot have begun before it."""

@@ -136,6 +136,7 @@ class Walk:
     def over(self, window: Window, start: int) -> Iterator[int]:
         """Find the samples of a stretch of media data; gives the place reached, now and then."""
         self._known.clear()
+        self._forget_ahead()
         self._window = window
         at = start
         while at < window.stop:
@@ -145,8 +146,10 @@ class Walk:
                 yield at
                 continue
             following = self._step(at)
+            self._forget_ahead()
             if following is None:
                 following = self._resume(at)
+                self._forget_ahead()
                 self._lose(at, following)
             at = following
             yield at
@@ -210,12 +213,13 @@ class Walk:
         if len(options) > 1:
             steps = [MOST_STEPS]
             options = [o for o in options if self._chain(o[1].stop, 2 * DEPTH, steps)] or options
+        self._forget_ahead()
         if options:
             lane, sample = options[0]
             # after sound it may be the end of a sample whose beginning was taken for sound
             ends = at == self._heard_to and lane.syntax.ends_alike
             lane.add(at, sample, not ends or lane.syntax.is_whole(self._window, at, sample))
-            if lane.syntax.remembers:
+            if lane.syntax.remembers or sample.sets:
                 self._known.clear()
             return sample.stop
         if self._loose is None:
@@ -229,6 +233,7 @@ class Walk:
             return None
         left = FEW * MOST_STEPS
         for stop in self._gaps(at, syntax):
+            self._forget_ahead()
             following = self._options(stop)
             if following and not any(o.syntax.may_follow(sample) for o, sample in following):
                 continue
@@ -380,17 +385,24 @@ class Walk:
                 where = at + place
                 if where > begin and self._chain(where, DEPTH, [MOST_STEPS], framed=True):
                     return self._first_whole(where)
+                self._forget_ahead()
             at += len(data)
         return window.stop
 
     def _first_whole(self, at: int) -> int:
         """Where the first sample begins of which nothing can be in the lost bytes before it."""
-        whole = [
-            sample.stop
-            for lane, sample in self._options(at)
-            if not lane.syntax.is_whole(self._window, at, sample)
-        ]
-        return whole[0] if whole else at
+        for lane, sample in self._options(at):
+            if not lane.syntax.is_whole(self._window, at, sample):
+                lane.syntax.trust(sample)
+                self._known.clear()
+                return sample.stop
+        return at
+
+    def _forget_ahead(self) -> None:
+        """Forget what was learned of samples that were only looked at."""
+        forgotten = [lane.syntax.forget_ahead() for lane in self._framed]
+        if any(forgotten):
+            self._known.clear()
 
     def _places(self, data: bytes) -> list[int]:
         """Where samples may begin, of tracks that may still be looked for at every byte."""
