@@ -216,12 +216,14 @@ static int chain(walk_t *w, int64_t at, int depth, int *steps, int framed)
     return 0;
 }
 
-static int goes_on(walk_t *w, int64_t at, const lane_t *lane)
+static int goes_on(walk_t *w, int64_t at)
 {
     option_t out[MOST_LANES];
     int steps = MOST_STEPS;
+    if (at == w->window.stop && w->window.cut)
+        w->window.leaves = OTHER; /* may a sample of another track begin where it does? */
     if (at == w->window.stop)
-        return !w->window.cut || (lane->kind != AVC && lane->kind != HEVC);
+        return 1;
     if (options(w, at, out))
         return 1;
     if (w->window.leaves)
@@ -482,7 +484,7 @@ static int64_t pass_loose(walk_t *w, int64_t at)
         int usual = 1;
         if (loose->kind == OPUS && !split.count)
             usual = stop - at <= loose->copied[LARGEST_CHUNK];
-        if (!usual && !begins(following, count))
+        if (!usual && (!count || !begins(following, count)))
             continue;
         if (w->window.leaves)
             return -1;
@@ -499,7 +501,7 @@ static int64_t step(walk_t *w, int64_t at)
     for (int i = 0; i < count; i++) {
         const lane_t *lane = w->lanes + found[i].lane;
         int follows = lane->kind != AV1 || follows_obus(lane, &found[i].found);
-        if (follows && goes_on(w, found[i].found.stop, lane))
+        if (follows && goes_on(w, found[i].found.stop))
             found[left++] = found[i];
         if (w->window.leaves)
             return -1;

@@ -285,6 +285,11 @@ class Av1(Syntax):
             return not self._has_delimiters
         return kind == DELIMITER or not self._may_have_fronts
 
+    def may_begin(self, window: Window, at: int) -> bool:
+        """As `Syntax.may_begin`: the header of an OBU."""
+        obu = _obu(window, at, at + MOST_UNIT_BYTES)
+        return obu is not None and obu.kind != TILES and obu.stop > window.stop
+
     @property
     def _may_have_fronts(self) -> bool:
         """Whether the first frame of a sample may be another than the one that is shown."""

@@ -311,18 +311,24 @@ class NalUnits(Syntax):
             return None
         return kind, slice, end
 
+    def may_begin(self, window: Window, at: int) -> bool:
+        """As `Syntax.may_begin`: the length and header of a unit."""
+        head = window.take(at, self.length_size + HEADER_BYTES)
+        size = int.from_bytes(head[: self.length_size], "big")
+        unit = head[self.length_size :]
+        if size > MOST_UNIT_BYTES or at + self.length_size + size <= window.stop or len(unit) < 2:
+            return False
+        return self.kind_of(unit, size) in (BEFORE, SLICE)
+
     def begins(self, window: Window, at: int) -> bool:
         """A unit that could begin a sample, but for its length."""
         head = window.take(at, self.length_size + HEADER_BYTES)
         size = int.from_bytes(head[: self.length_size], "big")
         unit = head[self.length_size :]
-        if size > MOST_UNIT_BYTES or at + self.length_size + size <= window.stop:
+        if not self.may_begin(window, at) or len(unit) < HEADER_BYTES // 2:
             return False
-        if len(unit) < HEADER_BYTES // 2:
-            return False
-        kind = self.kind_of(unit, size)
-        if kind != SLICE:
-            return kind == BEFORE
+        if self.kind_of(unit, size) != SLICE:
+            return True
         slice = self.slice_of(unit)
         return slice is not None and slice.first
 

@@ -337,6 +337,10 @@ class Syntax(ABC):
         """Learn from a sample of a good file."""
         return  # most codecs have nothing to learn
 
+    def may_begin(self, window: Window, at: int) -> bool:
+        """Whether what is here may be the beginning of a sample that ends after the last byte."""
+        return False
+
     def begins(self, window: Window, at: int) -> bool:
         """Whether a sample begins here that ends after the last byte that is there."""
         return False

@@ -208,7 +208,7 @@ class Walk:
         options = [
             (lane, sample)
             for lane, sample in self._options(at)
-            if lane.syntax.may_follow(sample) and self._goes_on(sample.stop, lane)
+            if lane.syntax.may_follow(sample) and self._goes_on(at, lane, sample)
         ]
         if len(options) > 1:
             steps = [MOST_STEPS]
@@ -245,7 +245,9 @@ class Walk:
             sizes = syntax.split(self._window, at, stop, self._fits)
             if sizes is None:
                 continue
-            if not (syntax.is_usual(sizes, stop - at) or self._begins(following, stop)):
+            if not syntax.is_usual(sizes, stop - at) and not (
+                (sizes or following) and self._begins(following, stop)
+            ):
                 continue
             count = self._counted(sizes, syntax)
             if self._pace is not None and count > 0:
@@ -311,15 +313,21 @@ class Walk:
             self._known[at] = known
         return known
 
-    def _goes_on(self, at: int, lane: Lane) -> bool:
-        """Whether media data ends here, or a sample begins."""
-        if at == self._window.stop:
-            return not self._window.cut or not isinstance(lane.syntax, NalUnits)
-        if self._options(at):
+    def _goes_on(self, at: int, lane: Lane, sample: Found) -> bool:
+        """Whether media data ends after a sample, or another one begins."""
+        window, stop = self._window, sample.stop
+        if stop == window.stop:
+            if not window.cut:
+                return True
+            # where the file was cut off, a picture may continue that begins here
+            others = (other.syntax for other in self._framed if other is not lane)
+            is_other = any(syntax.may_begin(window, at) for syntax in others)
+            return not is_other and not isinstance(lane.syntax, NalUnits)
+        if self._options(stop):
             return True
         if self._loose is not None:
-            return self._chain(at, 1, [MOST_STEPS])
-        return any(other.syntax.begins(self._window, at) for other in self._framed)
+            return self._chain(stop, 1, [MOST_STEPS])
+        return any(other.syntax.begins(window, stop) for other in self._framed)
 
     def _chain(self, at: int, depth: int, steps: list[int], framed: bool = False) -> bool:
         """Whether so many samples follow one another from here on, or all to the end.
