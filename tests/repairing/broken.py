@@ -14,7 +14,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.repairing.repair import Repair
+from fragdex.repairing.repair import Repair, RepairedTrack
+from fragdex.repairing.syntax import HOLE
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 DAMAGE = (
@@ -24,6 +25,12 @@ DAMAGE = (
     st.integers(0, 1 << 32),
 )
 """What becomes of some bytes, where in the media data, of how many, and a seed for it."""
+
+
+def changed_by(kind: str, start: int, size: int) -> tuple[int, int] | None:
+    """The bytes that damage has made others; None: they are gone, or a hole that is seen."""
+    seen = kind == "cut" or (kind == "zeros" and size >= 2 * len(HOLE))
+    return None if seen else (start, start + size)
 
 
 def boxes_of(data: bytes) -> list[tuple[bytes, int, int]]:
@@ -131,6 +138,34 @@ def proved_samples_of(repair: Repair) -> dict[int, dict[int, int]]:
         }
         for number, samples in samples_of(repair).items()
     }
+
+
+def check_samples(
+    repair: Repair,
+    track: RepairedTrack,
+    samples: dict[int, int],
+    truths: dict[int, dict[int, int]],
+    changed: tuple[int, int] | None,
+) -> None:
+    """Samples of a track are those of the film, but where changed bytes are in them.
+
+    Such a slice may be taken for another one of the picture before it. The last bit of a frame of
+    AAC is found by reading all of it: such a one may end with a later sample, or early, and then
+    the bytes after it are lost.
+
+    Args:
+        changed: start and stop of bytes that are others, and no zeros that are seen as a hole.
+    """
+    starts = {at for one in truths.values() for at in one}
+    ends = {at + size for one in truths.values() for at, size in one.items()}
+    if track.codec == "mp4a.40.2":
+        ends |= {span.start for span in repair.spans if span.state == "lost"}
+    for at, size in samples.items() - truths[track.id].items():
+        assert changed is not None, (track.id, at, size)
+        assert at in starts
+        assert at < changed[1]
+        assert at + size > changed[0]
+        assert at + size in ends
 
 
 def check_no_invention(good: Film, broken: bytes, repair: Repair, shift: int = 0) -> None:

@@ -17,7 +17,7 @@ from fragdex.repairing.av1 import Av1
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import NalUnits
-from fragdex.repairing.syntax import Window
+from fragdex.repairing.syntax import Syntax, Window
 from fragdex.repairing.vvc import Vvc
 from fragdex.sources import open_source
 
@@ -72,6 +72,22 @@ def test_a_sequence_header_is_known_once_a_picture_with_it_is() -> None:
     sample = syntax.find(Window(open_source(data), size), 0, size)
     assert sample is not None
     assert syntax.sequence is not None
+
+
+@pytest.mark.parametrize("kind", [Avc, Hevc, Vvc, Av1])
+def test_where_a_file_was_cut_any_bytes_may_begin_a_sample_or_not(kind: type[Syntax]) -> None:
+    """Headers of all types, after lengths up to more than there is, cut off anywhere."""
+    headers = {bytes((one, 16)) for one in range(256)}
+    headers |= {bytes((one << 1, 1)) for one in range(64)} | {
+        bytes((0, one << 3 | 1)) for one in range(32)
+    }
+    syntax = kind()
+    for header in headers:
+        for size in range(7):
+            source = open_source(size.to_bytes(4, "big") + header + b"\x50")
+            for stop in range(8):
+                window = Window(source, stop, cut=True)
+                assert syntax.begins(window, 0) <= syntax.may_begin(window, 0)
 
 
 NOISE = bytes.fromhex("4755ce21b72809119f7223280494fc9969d01b60")

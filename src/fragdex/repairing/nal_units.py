@@ -316,8 +316,10 @@ class NalUnits(Syntax):
         head = window.take(at, self.length_size + HEADER_BYTES)
         size = int.from_bytes(head[: self.length_size], "big")
         unit = head[self.length_size :]
-        if size > MOST_UNIT_BYTES or at + self.length_size + size <= window.stop or len(unit) < 2:
+        if size > MOST_UNIT_BYTES or at + self.length_size + size <= window.stop:
             return False
+        if len(unit) < 3:
+            return False  # what follows the header tells a delimiter
         return self.kind_of(unit, size) in (BEFORE, SLICE)
 
     def begins(self, window: Window, at: int) -> bool:

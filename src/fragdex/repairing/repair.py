@@ -530,6 +530,11 @@ def _by_stream(
     others = stream.sound is None
     lost = _walk(source, size, stretches, lanes, None, progress, others=others)
     pictures, payloads, *sound = lanes
+    if not stream.pictures.sets:
+        raise Unprocessable(
+            "no picture is whole, so nothing says which codecs the tracks have",
+            advice="give a good file from the same camera: like=",
+        )
     unknown = sum(one.stop - one.start for one in lost if not one.lasts)
     given = [] if rate is None else [Rate(rate, "the arguments")]
     rates = rates_in(source, stream, lanes, lost)

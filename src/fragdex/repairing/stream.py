@@ -145,8 +145,9 @@ def _sound_at(stream: Stream, window: Window, at: int) -> Sound | None:
                 continue
             sound = Sound(Aac(rate_index, configuration), rate_index, configuration)
             sound.syntax.leads = {ELEMENTS[configuration][0], DSE, FIL}
-            if sound.syntax.find(window, at, window.stop) is None:
-                continue
+            frame = sound.syntax.find(window, at, window.stop)
+            if frame is None or (window.cut and frame.stop == window.stop):
+                continue  # nothing follows a frame that ends where the file was cut off
             trial = Stream(stream.pictures, sound, stream.telemetry)
             if Walk(trial.lanes()).follows(window, at, FRAMES_IN_A_ROW):
                 return sound

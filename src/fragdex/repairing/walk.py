@@ -319,9 +319,10 @@ class Walk:
         if stop == window.stop:
             if not window.cut:
                 return True
-            # where the file was cut off, a picture may continue that begins here
-            others = (other.syntax for other in self._framed if other is not lane)
-            is_other = any(syntax.may_begin(window, at) for syntax in others)
+            # where the file was cut off, nothing follows, and it may be a sample of another track
+            others = [other for other in self._framed if other is not lane]
+            is_other = any(other.syntax.may_begin(window, at) for other in others)
+            is_other = is_other or any(other is not lane for other, _ in self._options(at))
             return not is_other and not isinstance(lane.syntax, NalUnits)
         if self._options(stop):
             return True
