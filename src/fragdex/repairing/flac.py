@@ -136,6 +136,7 @@ class Flac(Syntax):
     """
 
     holes = True  # a checksum is over all of it
+    open_ended = True  # a checksum with 0 at its end is one without it, too
     remembers = True
 
     def __init__(self, info: StreamInfo) -> None:

@@ -115,6 +115,7 @@ class NalUnits(Syntax):
     """
 
     holes = True  # what a unit may not have is looked for in any case
+    open_ended = True  # further slices
     ends_alike = True  # messages and parameter sets are in front of some pictures
     open_sync = False
     """Whether the file marks pictures sync that others only recover at."""

@@ -284,6 +284,8 @@ class Syntax(ABC):
     """Whether samples of the good file have so many zeros all the same."""
     ends_alike = False
     """Whether the end of a sample may look like a whole one, for which `is_whole` is asked."""
+    open_ended = False
+    """Whether more may belong to a sample that seems to end where the file was cut off."""
     rare = False
     """Whether there are so few samples that the C extension walks without them."""
     most = 1 << 27

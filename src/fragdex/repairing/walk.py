@@ -14,7 +14,6 @@ from fragdex.fragments.table import Int64
 from fragdex.indexing.native import compiled
 from fragdex.repairing.between import Between, Even, PacketPace
 from fragdex.repairing.film import Recovered
-from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
 from fragdex.repairing.syntax import BLOCK, HOLE, Found, Lent, Syntax, Window
 from fragdex.sources.base import PIECE_SIZE
@@ -323,7 +322,7 @@ class Walk:
             others = [other for other in self._framed if other is not lane]
             is_other = any(other.syntax.may_begin(window, at) for other in others)
             is_other = is_other or any(other is not lane for other, _ in self._options(at))
-            return not is_other and not isinstance(lane.syntax, NalUnits)
+            return not is_other and not lane.syntax.open_ended
         if self._options(stop):
             return True
         if self._loose is not None:
