@@ -260,7 +260,7 @@ def trees(draw: st.DrawFn) -> tuple[Box, ...]:
     """Top-level boxes with children as the tree nests them, unknown ones among them.
 
     >>> from hypothesis import Phase, find, settings
-    >>> drawn = settings(phases=[Phase.generate])
+    >>> drawn = settings(max_examples=2000, phases=[Phase.generate])
     >>> found = find(trees(), lambda found: found[0].children, settings=drawn)
     >>> found[0].children != ()
     True

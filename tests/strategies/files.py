@@ -209,7 +209,7 @@ def files(*, several: bool = True) -> st.SearchStrategy[Made]:
         several: also files with two moovs, one period behind the other.
 
     >>> from hypothesis import Phase, find, settings
-    >>> drawn = settings(phases=[Phase.generate])
+    >>> drawn = settings(max_examples=2000, phases=[Phase.generate])
     >>> made = find(files(several=False), lambda made: made.truth.samples.get(1), settings=drawn)
     >>> bool(made.truth.samples[1])
     True

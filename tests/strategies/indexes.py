@@ -87,7 +87,7 @@ def sample_tables(draw: st.DrawFn, *, most: int = 24) -> SampleTable:
     """Samples in decode order: reordered pictures, gaps between them, any of them sync.
 
     >>> from hypothesis import Phase, find, settings
-    >>> drawn = settings(phases=[Phase.generate])
+    >>> drawn = settings(max_examples=2000, phases=[Phase.generate])
     >>> len(find(sample_tables(), lambda table: len(table) == 2, settings=drawn))
     2
     """
