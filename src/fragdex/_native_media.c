@@ -370,11 +370,11 @@ static int split_even(walk_t *w, int64_t start, int64_t stop, split_t *split)
     return fits(w, split->count);
 }
 
-/* Whether what is found here cannot be the end of a sample. */
-static int begins(const option_t *following, int count)
+/* Whether what is found here cannot be the end of a sample with much in front of it. */
+static int begins(const walk_t *w, const option_t *following, int count)
 {
     for (int i = 0; i < count; i++)
-        if (!following[i].found.whole)
+        if (w->lanes[following[i].lane].kind == AV1 && !following[i].found.whole)
             return 0;
     return 1;
 }
@@ -484,7 +484,7 @@ static int64_t pass_loose(walk_t *w, int64_t at)
         int usual = 1;
         if (loose->kind == OPUS && !split.count)
             usual = stop - at <= loose->copied[LARGEST_CHUNK];
-        if (!usual && (!count || !begins(following, count)))
+        if (!usual && (!count || !begins(w, following, count)))
             continue;
         if (w->window.leaves)
             return -1;

@@ -130,7 +130,7 @@ class Av1(Syntax):
     """
 
     remembers = True
-    ends_alike = True  # frames that are not shown are in front of the one that is
+    ends_alike = large_fronts = True  # frames that are not shown are in front of the one that is
 
     def __init__(self, config: bytes = b"") -> None:
         self.sequence: Sequence | None = None

@@ -268,11 +268,11 @@ class Walk:
         return None
 
     def _begins(self, options: list[tuple[Lane, Found]], at: int) -> bool:
-        """Whether what is found here cannot be the end of a sample."""
+        """Whether what is found here cannot be the end of a sample with much in front of it."""
         return all(
             lane.syntax.is_whole(self._window, at, sample)
             for lane, sample in options
-            if lane.syntax.ends_alike
+            if lane.syntax.large_fronts
         )
 
     def _counted(self, sizes: list[int], syntax: Between) -> int:
