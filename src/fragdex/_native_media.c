@@ -220,10 +220,11 @@ static int goes_on(walk_t *w, int64_t at)
 {
     option_t out[MOST_LANES];
     int steps = MOST_STEPS;
-    if (at == w->window.stop && w->window.cut)
-        w->window.leaves = OTHER; /* may a sample of another track begin where it does? */
-    if (at == w->window.stop)
+    if (at == w->window.stop) {
+        if (w->window.cut)
+            w->window.leaves = OTHER; /* may a sample of another track begin where it does? */
         return 1;
+    }
     if (options(w, at, out))
         return 1;
     if (w->window.leaves)

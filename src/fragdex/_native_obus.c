@@ -9,7 +9,7 @@ enum { KEY = 0, SWITCH = 3, SELECT = 2, NEAR = 8, FAR = 64 };
 enum { MOST_UNITS = 256, HEAD_BYTES = 64, MOST_UNIT_BYTES = 1 << 27, MOST_SEQUENCE = 4096 };
 /* Of `numbers`. */
 enum { SHOWN = 1, COMING, EVEN_STEPS, LEARNED, AHEAD, REDUCED, ID_BITS, TOOLS, MOTION, ORDER, TIMED,
-       FRONTS, DELIMITERS, ALL };
+       LEADS, DELIMITERS, ALL };
 
 typedef struct {
     int kind;
@@ -108,7 +108,7 @@ static int is_near(const lane_t *lane, const frame_t *frame)
 
 static int is_found(lane_t *lane, found_t *found, int64_t at, int sync, int64_t hint, int first)
 {
-    int whole = first == DELIMITER || !lane->copied[FRONTS];
+    int whole = first == DELIMITER || !lane->copied[LEADS];
     if (sync)
         lane->state[1] = hint;
     if (first == SEQUENCE)

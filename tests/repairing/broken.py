@@ -156,12 +156,15 @@ def check_samples(
     Args:
         changed: start and stop of bytes that are others, and no zeros that are seen as a hole.
     """
-    starts = {at for one in truths.values() for at in one}
-    ends = {at + size for one in truths.values() for at, size in one.items()}
-    if track.codec == "mp4a.40.2":
+    codec = (track.codec or "").split(".")[0]
+    known = list(truths.values()) if codec == "mp4a" else [truths[track.id]]
+    starts = {at for one in known for at in one}
+    ends = {at + size for one in known for at, size in one.items()}
+    if codec == "mp4a":
         ends |= {span.start for span in repair.spans if span.state == "lost"}
     for at, size in samples.items() - truths[track.id].items():
         assert changed is not None, (track.id, at, size)
+        assert codec in ("mp4a", "avc1", "avc3", "hev1", "hvc1", "vvc1", "vvi1")
         assert at in starts
         assert at < changed[1]
         assert at + size > changed[0]

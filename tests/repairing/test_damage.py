@@ -26,7 +26,7 @@ from fragdex.repairing.repair import Repair
 NAMES = (
     *("moov-last.mp4", "hevc-aac.mp4", "av1-opus.mp4", "vp9-flac.mp4", "pcm.mov", "avc3.mp4"),
     "aac.m4a",
-    # Pictures with and without others or messages in front of them, behind sound without ends.
+    # Pictures with and without others or messages in front of them, after sound without ends.
     *("open-gop.mp4 + av1-opus.mp4", "intra-refresh.mp4 + av1-opus.mp4"),
     *("all-intra.mp4 + av1-opus.mp4", "hevc-aac.mp4 + av1-opus.mp4"),
 )
@@ -104,7 +104,10 @@ def test_nothing_is_invented(name: str, kind: str, where: float, size: int, seed
         if changed is None:
             assert not invented
         if track.proved:
+            # a guessed picture that is none is the end of one
             assert len(invented) <= 1
+            ends = {at + length: at for at, length in truth.items()}
+            assert all(ends[at + length] < at for at, length in invented - proved[track.id].items())
         if kind == "zeros" and changed is None:
             for at, length in proved[track.id].items():
                 assert broken[at : at + length] == good.data[at : at + length]

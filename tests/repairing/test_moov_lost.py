@@ -73,9 +73,9 @@ def test_pictures_that_may_begin_in_the_sound_before_them_are_guessed(
     assert samples_of(repair)[pictures.id] == good.truth[pictures.id]
     assert pictures.proved == len(proved_samples_of(repair)[pictures.id]) == proved
     guesses = {span.what for span in repair.spans if span.state == "guessed"}
-    said = [line for line in repair.findings if "may begin in it" in line]
-    assert ("samples after sound that does not say where it ends" in guesses) == bool(said)
-    assert bool(said) == (proved < pictures.samples)
+    doubts = [line for line in repair.findings if "may begin in it" in line]
+    assert ("samples after sound that does not say where it ends" in guesses) == bool(doubts)
+    assert bool(doubts) == (proved < pictures.samples)
 
 
 @pytest.mark.parametrize("name", ["no-edit-list.mp4", "three-audio.mp4", "tags.mp4", "cover.mp4"])

@@ -130,7 +130,7 @@ class Av1(Syntax):
     """
 
     remembers = True
-    ends_alike = large_fronts = True  # frames that are not shown are in front of the one that is
+    ends_alike = large_leads = True  # frames that are not shown are in front of the one that is
 
     def __init__(self, config: bytes = b"") -> None:
         self.sequence: Sequence | None = None
@@ -139,7 +139,7 @@ class Av1(Syntax):
         self._is_even = True
         self._kinds: set[int] = set()
         self._far = 0
-        self._has_fronts = self._has_delimiters = False  # as the good file has them
+        self._has_leads = self._has_delimiters = False  # as the good file has them
         self._raw: dict[bytes, None] = {}
         if len(config) > 2 and config[0] >> 3 & 15 == SEQUENCE:
             size, used = _leb128(config[1:9])
@@ -172,9 +172,9 @@ class Av1(Syntax):
         marks = (self.holes, shown, coming, self._is_even)
         learned = (self.learned, self._far, sequence.reduced, sequence.frame_id_bits)
         tools = (sequence.tools, sequence.integer_motion, sequence.order_bits, sequence.timed)
-        fronts = (self._may_have_fronts, self._has_delimiters)
+        leads = (self._may_have_leads, self._has_delimiters)
         tables = (units_table(self._raw), flags_table(self._kinds, 9), flags_table(_FIRST))
-        return Lent(Kind.AV1, [*map(int, marks + learned + tools + fronts)], tables)
+        return Lent(Kind.AV1, [*map(int, marks + learned + tools + leads)], tables)
 
     def resume(self, state: tuple[int, int], spent: int) -> None:
         """As `Syntax.resume`."""
@@ -247,7 +247,7 @@ class Av1(Syntax):
             self._has_delimiters = self._has_delimiters or obu.kind == DELIMITER
             frame = self._frame(head) if obu.kind in (HEADER, FRAME, COPY) else None
             if at == begin and not sample.sync:
-                self._has_fronts = self._has_fronts or frame is None or not frame.shown
+                self._has_leads = self._has_leads or frame is None or not frame.shown
             if obu.kind in (HEADER, FRAME) and frame is not None:
                 self._kinds.add(_kind_of(head))
                 if not frame.shown and frame.hint >= 0 and self._shown is not None:
@@ -283,7 +283,7 @@ class Av1(Syntax):
         kind = head[0] >> 3 & 15 if head else 0
         if kind == SEQUENCE:
             return not self._has_delimiters
-        return kind == DELIMITER or not self._may_have_fronts
+        return kind == DELIMITER or not self._may_have_leads
 
     def may_begin(self, window: Window, at: int) -> bool:
         """As `Syntax.may_begin`: the header of an OBU."""
@@ -291,9 +291,9 @@ class Av1(Syntax):
         return obu is not None and obu.kind != TILES and obu.stop > window.stop
 
     @property
-    def _may_have_fronts(self) -> bool:
+    def _may_have_leads(self) -> bool:
         """Whether the first frame of a sample may be another than the one that is shown."""
-        return self._has_fronts or not self.learned
+        return self._has_leads or not self.learned
 
     def interrupted(self) -> None:
         """The next picture may be any."""

@@ -133,7 +133,6 @@ class NalUnits(Syntax):
         self._changes: list[tuple[tuple[int, int], Any, bytes | None]] = []
         self._looking = False
         self._leads: dict[int, set[tuple[int, ...]]] = {}
-        self._whole: set[tuple[int, tuple[int, ...]]] = set()
         self._tables: tuple[bytes, ...] | None = None
 
     @classmethod
@@ -204,7 +203,12 @@ class NalUnits(Syntax):
         """As `lent`, with a row of what slice headers need of each picture parameter set."""
         if self._tables is None:
             first = self.first_headers().astype(np.uint8).tobytes()
-            leads = (bytes((slice, *lead)) for slice, lead in self._whole)
+            leads = (
+                bytes((slice, *lead))
+                for slice, known in self._leads.items()
+                for lead in known
+                if not _ends_any(lead, known)
+            )
             self._tables = (units_table(self.raw.values()), first, units_table(leads))
         numbers = [int(self.holes), self.length_size, *state, int(self.open_sync), len(rows)]
         return Lent(kind, [*numbers, *(number for row in rows for number in row)], self._tables)
@@ -273,17 +277,15 @@ class NalUnits(Syntax):
     def study(self, window: Window, at: int, sample: Found) -> None:
         """Which units stand in front of pictures."""
         slice, lead = self._lead(window, at)
-        known = self._leads.setdefault(slice, set())
-        if slice < 0 or lead in known:
-            return
-        known.add(lead)
-        of_others = {one for one in self._whole if one[0] != slice}
-        self._whole = of_others | {(slice, one) for one in known if not _ends_any(one, known)}
-        self._tables = None
+        if slice >= 0:
+            self._leads.setdefault(slice, set()).add(lead)
+            self._tables = None
 
     def is_whole(self, window: Window, at: int, sample: Found) -> bool:
         """Whether the units in front of the picture are all that a good file has there."""
-        return self._lead(window, at) in self._whole
+        slice, lead = self._lead(window, at)
+        known = self._leads.get(slice, set())
+        return lead in known and not _ends_any(lead, known)
 
     def _unit(
         self, window: Window, at: int, stop: int, last: Slice | None

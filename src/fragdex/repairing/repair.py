@@ -86,6 +86,11 @@ class RepairedSpan(NamedTuple):
     state: State
     what: str
 
+    @property
+    def says_end(self) -> bool:
+        """Whether its samples say where they end: all but those that only lie between others."""
+        return self.state == "proved" or (self.state == "guessed" and self.what != BETWEEN)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepairedTrack:
@@ -369,7 +374,7 @@ def _may_hold_moov(source: Source, walked: Repair) -> bool:
     others = (
         ByteRange(one.start, one.stop)
         for one in walked.spans
-        if one.state == "lost" or one.what == BETWEEN
+        if one.state in ("lost", "guessed") and not one.says_end
     )
     return has_moov_in(source, walked.size, others)
 

@@ -284,7 +284,7 @@ class Syntax(ABC):
     """Whether samples of the good file have so many zeros all the same."""
     ends_alike = False
     """Whether the end of a sample may look like a whole one, for which `is_whole` is asked."""
-    large_fronts = False
+    large_leads = False
     """Whether what may be in front of such an end is large, and so is the sound it is taken for."""
     open_ended = False
     """Whether more may belong to a sample that seems to end where the file was cut off."""

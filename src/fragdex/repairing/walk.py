@@ -135,20 +135,18 @@ class Walk:
     def over(self, window: Window, start: int) -> Iterator[int]:
         """Find the samples of a stretch of media data; gives the place reached, now and then."""
         self._known.clear()
-        self._forget_ahead()
         self._window = window
         at = start
         while at < window.stop:
+            self._forget_ahead()
             reached = self._pass_in_c(at)
             if reached > at:
                 at = reached
                 yield at
                 continue
             following = self._step(at)
-            self._forget_ahead()
             if following is None:
                 following = self._resume(at)
-                self._forget_ahead()
                 self._lose(at, following)
             at = following
             yield at
@@ -272,7 +270,7 @@ class Walk:
         return all(
             lane.syntax.is_whole(self._window, at, sample)
             for lane, sample in options
-            if lane.syntax.large_fronts
+            if lane.syntax.large_leads
         )
 
     def _counted(self, sizes: list[int], syntax: Between) -> int:
@@ -380,6 +378,7 @@ class Walk:
     def _resume(self, at: int) -> int:
         """The next place from which samples follow one another; the end where there is none."""
         window, begin = self._window, at
+        self._forget_ahead()
         while at < window.stop:
             zeros = window.skip_zeros(at)
             if zeros - at >= len(HOLE):

@@ -232,8 +232,6 @@ def likeness(head: bytes, good: Source) -> float:
     Bytes of samples that say neither where they begin nor where they end count half; 0 where a
     track of the good file is missing.
     """
-    from fragdex.repairing.repair import BETWEEN
-
     try:
         mended = fragdex.repair(head, good)
         expected = len(fragdex.index(good).tracks)
@@ -245,7 +243,6 @@ def likeness(head: bytes, good: Source) -> float:
         return 0.0
     sizes = Counter[str]()
     for span in mended.spans:
-        ends = span.state == "guessed" and span.what != BETWEEN
-        sizes["proved" if ends else span.state] += span.stop - span.start
+        sizes["whole" if span.says_end else span.state] += span.stop - span.start
     media = len(head) - sizes["structure"]
-    return (sizes["proved"] + sizes["guessed"] / 2) / media if media else 0.0
+    return (sizes["whole"] + sizes["guessed"] / 2) / media if media else 0.0
