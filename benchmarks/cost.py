@@ -42,9 +42,9 @@ import fragdex
 import fragdex.testing
 from fragdex.boxes import parse
 from fragdex.cli.inputs import bytes_of_view
+from fragdex.muxing.copies import ClipRequest, clip_view
 from fragdex.seeking.forms import FORMS
 from fragdex.testing import RangeServer
-from fragdex.views.copies import ClipRequest, clip_view
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 

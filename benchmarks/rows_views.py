@@ -23,7 +23,7 @@ from clock import Contender
 from rows import ProgramMissing, Row, Setting, Want, median, ratio, run
 
 import fragdex
-from fragdex.views.segments import Fragments
+from fragdex.muxing.segments import Fragments
 
 SEGMENT_SECONDS, SEGMENT_BYTES = 4, 449 << 10
 FILM_SECONDS = 1800
@@ -187,9 +187,9 @@ def origin_segments(setting: Setting) -> Row:
 
 def origin_s3(setting: Setting) -> Row:
     """What a segment asks of an object store, cold: counted, on the wire."""
+    from fragdex.muxing.view import Sources
     from fragdex.origin.titles import Titles
     from fragdex.testing import RangeServer
-    from fragdex.views.view import Sources
 
     facts: dict[str, Any] = {}
     reads: list[float] = []

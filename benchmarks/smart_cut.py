@@ -108,7 +108,7 @@ def again(path: Path, start: float, codec: str) -> int:
 
 def smart(index: Path, path: Path, start: float) -> tuple[int, int]:
     """The same as a smart cut, from a saved index; bytes, and pictures that were encoded."""
-    from fragdex.views.copies import ClipRequest, clip_view
+    from fragdex.muxing.copies import ClipRequest, clip_view
 
     with fragdex.open_source(str(path)) as source:
         view, clip = clip_view(

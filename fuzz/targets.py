@@ -16,8 +16,8 @@ import fragdex
 from fragdex.boxes import build
 from fragdex.digest import parse_digest
 from fragdex.formats import fidx, wire
-from fragdex.formats.clip import clip
-from fragdex.formats.embed import embed as embedded
+from fragdex.muxing.clip import clip
+from fragdex.muxing.embed import embed as embedded
 from fragdex.seeking.forms import FORMS as ALL_FORMS
 from fragdex.sources import open_source
 

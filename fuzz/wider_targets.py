@@ -175,7 +175,7 @@ def _good() -> bytes:
 
 def captions(data: bytes) -> None:
     """Captions of every form."""
-    from fragdex.formats.captions import parse_json, parse_srt, parse_webvtt
+    from fragdex.muxing.captions import parse_json, parse_srt, parse_webvtt
 
     for read in (parse_webvtt, parse_srt, parse_json):
         try:

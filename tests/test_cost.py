@@ -26,11 +26,11 @@ from fragdex.boxes import build, limits, parse
 from fragdex.cli import info
 from fragdex.cli.box_tree import box_lines, box_pieces
 from fragdex.formats import fidx
-from fragdex.formats.clip import clip
 from fragdex.indexing import embedded_index, scan
+from fragdex.muxing.clip import clip
+from fragdex.muxing.mixed_files import muxed
+from fragdex.packaging.subtitles import Captions, captions_of
 from fragdex.testing import movie
-from fragdex.views.muxing import muxed
-from fragdex.views.subtitles import Captions, captions_of
 from repeats import CLAIMED, DIMENSIONS, repeated, repeated_to
 
 LINE = 256

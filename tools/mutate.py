@@ -50,9 +50,11 @@ TESTS = {
         *("tests/indexing/test_facts.py", "tests/laws/test_seeking.py"),
     ],
     "formats": [
-        *("tests/formats", "tests/clips", "tests/test_ready_indexes.py"),
+        *("tests/formats", "tests/test_ready_indexes.py"),
         "tests/cli/test_stale_indexes.py",
     ],
+    "muxing": ["tests/muxing"],
+    "packaging": ["tests/packaging"],
 }
 CHANGED = {
     "boxes": ["src/fragdex/boxes/*", "src/fragdex/box_header.py"],

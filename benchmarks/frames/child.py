@@ -38,7 +38,7 @@ def _warm(who: str) -> None:
         import obstore  # noqa: F401
         import torchcodec.decoders  # noqa: F401
 
-        import fragdex.formats.window  # noqa: F401
+        import fragdex.muxing.window  # noqa: F401
     elif who == "decord":
         import decord  # noqa: F401
     else:

@@ -90,7 +90,7 @@ class WindowsAhead(ByWindows):
         """Pixels and times of several windows."""
         from torchcodec.decoders import VideoDecoder
 
-        from fragdex.formats.window import read_ahead
+        from fragdex.muxing.window import read_ahead
 
         chosen = (self.index.window(self.video, start, start + count) for start in starts)
         for window, data in read_ahead(chosen, self.source):

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from fragdex import formats as formats
     from fragdex import frames as frames
     from fragdex import media as media
+    from fragdex import muxing as muxing
+    from fragdex import packaging as packaging
     from fragdex import seeking as seeking
     from fragdex import sources as sources
     from fragdex import tables as tables
-    from fragdex import views as views
     from fragdex.byterange import ByteRange
     from fragdex.errors import FragdexError
     from fragdex.formats.fidx import open_index
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from fragdex.frames.frames import Frames
     from fragdex.indexing.growing import Indexer
     from fragdex.indexing.making import index
+    from fragdex.muxing.kinds import clip, join, view
+    from fragdex.muxing.view import View
+    from fragdex.packaging.package import Package, package
     from fragdex.repairing.repair import Repair, repair
     from fragdex.seeking.model import Index, Track
     from fragdex.seeking.plan import Plan, Span
@@ -43,9 +47,6 @@ if TYPE_CHECKING:
     from fragdex.seeking.times import Time, TimeLike
     from fragdex.seeking.window import Window
     from fragdex.sources import Source, SourceLike, open_source
-    from fragdex.views.kinds import clip, join, view
-    from fragdex.views.package import Package, package
-    from fragdex.views.view import View
 
 __version__ = "0.1.0"
 
@@ -58,7 +59,7 @@ _HOMES = {
     "Hits": "seeking.seek",
     "Index": "seeking.model",
     "Indexer": "indexing.growing",
-    "Package": "views.package",
+    "Package": "packaging.package",
     "Plan": "seeking.plan",
     "Repair": "repairing.repair",
     "Source": "sources",
@@ -67,17 +68,17 @@ _HOMES = {
     "Time": "seeking.times",
     "TimeLike": "seeking.times",
     "Track": "seeking.model",
-    "View": "views.view",
+    "View": "muxing.view",
     "Window": "seeking.window",
-    "clip": "views.kinds",
+    "clip": "muxing.kinds",
     "index": "indexing.making",
-    "join": "views.kinds",
+    "join": "muxing.kinds",
     "open_index": "formats.fidx",
     "open_source": "sources",
-    "package": "views.package",
+    "package": "packaging.package",
     "repair": "repairing.repair",
     "verify": "formats.media_or_index",
-    "view": "views.kinds",
+    "view": "muxing.kinds",
 }
 _MODULES = frozenset(
     {
@@ -101,7 +102,8 @@ _MODULES = frozenset(
         "tables",
         "testing",
         "transcode",
-        "views",
+        "muxing",
+        "packaging",
     }
 )
 """Imported when they are first named: `fragdex.errors`, `fragdex.boxes` and so on."""

@@ -8,11 +8,11 @@ import pytest
 
 import fragdex
 from fragdex.boxes import build, make_box, parse
-from fragdex.formats.clip import clip
+from fragdex.muxing.clip import clip
+from fragdex.muxing.copies import captioned, embedded
+from fragdex.muxing.kinds import described
 from fragdex.sources import open_source
 from fragdex.testing import check_bmff, movie
-from fragdex.views.copies import captioned, embedded
-from fragdex.views.kinds import described
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SOURCE = (FIXTURES / "faststart.mp4").read_bytes()

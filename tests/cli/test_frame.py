@@ -19,7 +19,7 @@ from fragdex.cli.pictures_and_sound import PictureKind
 from fragdex.cli.view import ViewKind
 from fragdex.decoding import picture_files
 from fragdex.errors import FragdexError
-from fragdex.views import kinds
+from fragdex.muxing import kinds
 
 pytestmark = pytest.mark.true_start
 

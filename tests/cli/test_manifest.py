@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from fragdex.cli import manifest
-from fragdex.formats import c2pa
+from fragdex.muxing import c2pa
 
 KIND = "http://cv.iptc.org/newscodes/digitalsourcetype/digitalCapture"
 

@@ -9,7 +9,7 @@ import pytest
 import fragdex
 from fragdex.boxes import build, make_box
 from fragdex.errors import printable
-from fragdex.formats import dash, hls
+from fragdex.packaging import dash, hls
 from fragdex.testing import movie
 
 EVIL = "a\x1b[31m\x9b\u202egpj\r\n[red]b"

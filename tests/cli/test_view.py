@@ -6,8 +6,8 @@ import os
 import pytest
 
 import fragdex
+from fragdex.muxing.kinds import described
 from fragdex.testing import movie
-from fragdex.views.kinds import described
 
 ASKED = {
     "fragmented": ([], {}),

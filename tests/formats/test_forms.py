@@ -34,7 +34,7 @@ def test_every_form_has_a_signature() -> None:
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_has_a_writer_with_its_options(name: str) -> None:
     form = FORMS[name]
-    writer = getattr(import_module(f"fragdex.formats.{form.module}"), form.function)
+    writer = getattr(import_module(f"fragdex.{form.module}"), form.function)
     assert tuple(signature(writer).parameters)[1:] == form.options
     assert tuple(SIGNATURES[name].parameters)[2:] == form.options
     assert writer.__doc__

@@ -14,8 +14,8 @@ from fragdex.errors import BuildError, InexactIndex, TrackNotFound
 from fragdex.formats import torchcodec
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
+from fragdex.muxing.kinds import clip
 from fragdex.seeking.model import FileInfo, How, Index, Period, Track
-from fragdex.views.kinds import clip
 from strategies.indexes import indexes, tables_from_samples
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

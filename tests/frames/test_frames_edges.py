@@ -18,8 +18,8 @@ from decoding.filming import MATRICES, number_in, numbered, shown_by, with_sever
 from fragdex.boxes import build, make_box, parse
 from fragdex.decoding.pictures import PictureReader
 from fragdex.errors import FragdexError, SourceChanged, TrackNotFound, UndecodableMedia
-from fragdex.formats.clip import clip
 from fragdex.frames import decode_runs
+from fragdex.muxing.clip import clip
 from fragdex.testing import Faults, RangeServer
 from frames.linear import linear, planes, same
 

@@ -7,8 +7,8 @@ import pytest
 import fragdex
 from fragdex.errors import FormatError, NotISOBMFF
 from fragdex.indexing import scan
+from fragdex.muxing.kinds import described
 from fragdex.testing import movie
-from fragdex.views.kinds import described
 from laws import brute
 
 

@@ -5,9 +5,9 @@ import re
 import pytest
 
 import fragdex
+from fragdex.muxing.kinds import described
 from fragdex.seeking import plan
 from fragdex.testing import made_movie
-from fragdex.views.kinds import described
 
 MADE = made_movie(4)
 PIECES = [MADE.data[start:stop] for start, stop in MADE.spans]

@@ -3,8 +3,8 @@
 import pytest
 
 import fragdex
+from fragdex.muxing.kinds import described
 from fragdex.testing import movie
-from fragdex.views.kinds import described
 from laws import brute
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 import pytest
 
 import fragdex
-from fragdex.views.kinds import described
+from fragdex.muxing.kinds import described
 
 httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
@@ -22,12 +22,12 @@ uvicorn = pytest.importorskip("uvicorn")
 from starlette.datastructures import Headers  # noqa: E402
 from starlette.testclient import TestClient  # noqa: E402
 
+from fragdex.muxing.view import View  # noqa: E402
 from fragdex.origin.addresses import signed  # noqa: E402
 from fragdex.origin.application import Origin, OriginSettings  # noqa: E402
 from fragdex.origin.titles import IndexFiles, Titles  # noqa: E402
 from fragdex.serving.answers import answer  # noqa: E402
 from fragdex.testing import RangeServer, movie  # noqa: E402
-from fragdex.views.view import View  # noqa: E402
 from object_store import environment_of, object_store  # noqa: E402
 from origin.serving import serving  # noqa: E402
 

@@ -10,8 +10,8 @@ from tests.repairing.broken import film, samples_of
 
 import fragdex
 from fragdex.boxes import find, parse
-from fragdex.formats.elementary_stream import parameter_sets
 from fragdex.indexing.access import family_of
+from fragdex.muxing.elementary_stream import parameter_sets
 from fragdex.repairing import walk
 from fragdex.repairing.av1 import Av1
 from fragdex.repairing.avc import Avc

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import fragdex
-from fragdex.formats.captions import with_captions
+from fragdex.muxing.captions import with_captions
 from fragdex.service.indexing.isolated import IN_THREAD, exact_index, run_in_child, run_isolated
 from fragdex.speech.captions import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.testing import movie

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.formats.captions import parse_json, parse_srt, parse_webvtt
+from fragdex.muxing.captions import parse_json, parse_srt, parse_webvtt
 from fragdex.speech.captions import (
     USUAL,
     CaptionLayout,

@@ -23,8 +23,8 @@ import numpy as np
 import fragdex
 from fragdex.errors import BuildError, FragdexError
 from fragdex.fragments.table import SampleTable
+from fragdex.muxing.copies import ClipRequest, clip_view
 from fragdex.transcode.seams import LEAST_PSNR, psnr
-from fragdex.views.copies import ClipRequest, clip_view
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 

@@ -24,11 +24,11 @@ from fragdex.byterange import ByteRange
 from fragdex.decoding.audio import AudioReader
 from fragdex.decoding.open_track import stretches
 from fragdex.errors import BuildError, DamagedIndex, SourceChanged, UndecodableMedia
-from fragdex.formats.elementary_stream import annexb, obu
 from fragdex.formats.fidx import read
-from fragdex.formats.window import can_start
 from fragdex.frames import Frames
 from fragdex.indexing.access import family_of
+from fragdex.muxing.elementary_stream import annexb, obu
+from fragdex.muxing.window import can_start
 from fragdex.sources import Source
 
 LARGEST = 256 << 20

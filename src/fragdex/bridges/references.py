@@ -27,11 +27,11 @@ from fragdex.decoding.audio import AudioReader
 from fragdex.decoding.open_track import fetched, stretches
 from fragdex.errors import BuildError
 from fragdex.formats.fidx import open_index, write
-from fragdex.formats.window import can_start
 from fragdex.fragments.table import SampleTable
 from fragdex.frames import Frames
 from fragdex.indexing.making import index_source
 from fragdex.indexing.reading import Head
+from fragdex.muxing.window import can_start
 from fragdex.seeking.model import Index
 from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, open_source

@@ -344,7 +344,7 @@ def _media(name: str, index: Any, form: str) -> Iterator[dict[str, Any]]:
 
 def _embed(name: str, index: Any, job: _Job) -> tuple[bytes | None, str]:
     from fragdex import open_source
-    from fragdex.views.copies import embedded
+    from fragdex.muxing.copies import embedded
 
     target = job.targets[name]
     budget = {key: job.opening[key] for key in ("max_bytes", "max_requests")}
@@ -387,7 +387,7 @@ def _seen_from(target: str, path: str) -> str:
 
 
 def _escaped(path: str, safe: str) -> str:
-    from fragdex.formats.hls import bytes_of_name
+    from fragdex.packaging.hls import bytes_of_name
 
     return quote(bytes_of_name(path), safe=safe)
 
@@ -396,7 +396,8 @@ def playlists(
     name: str, index: Any, target: str | None, exporting: Mapping[str, Any]
 ) -> list[tuple[str | None, bytes]]:
     """The master playlist and, where all are requested, those that it names: (place, text)."""
-    from fragdex.formats import export, hls
+    from fragdex.formats import export
+    from fragdex.packaging import hls
 
     common = {key: exporting[key] for key in ("track", "segment_duration") if key in exporting}
     track = exporting.get("track")
@@ -418,7 +419,7 @@ def playlists(
 
 def playback_notes(index: Any) -> list[str]:
     """What keeps players from playing it, except the findings of every index."""
-    from fragdex.formats.hls import playback_findings
+    from fragdex.packaging.hls import playback_findings
 
     known = {finding.code for finding in index.findings}
     return [str(finding) for finding in playback_findings(index) if finding.code not in known]

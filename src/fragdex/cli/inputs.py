@@ -362,9 +362,9 @@ def exact_again(
     """
     import fragdex
     from fragdex.errors import InexactIndex
-    from fragdex.formats.clip import clip_range
     from fragdex.fragments.table import FragmentFlags
     from fragdex.indexing.growing import exact_part
+    from fragdex.muxing.clip import clip_range
 
     how = _how(opening)
     virtual = any((t.fragments.flags & FragmentFlags.VIRTUAL).any() for t in index.tracks)
@@ -433,7 +433,7 @@ def bytes_of_view(view: Any, source: Any, known: Any = None) -> Iterator[bytes]:
         source: that of its one file, open, or one for each.
         known: what the sources must be; None: what the view says.
     """
-    from fragdex.views.view import Sources
+    from fragdex.muxing.view import Sources
 
     with Sources(known or view.sources, source) as sources:
         yield from sources.bytes_of(view.blocks())

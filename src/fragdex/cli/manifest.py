@@ -87,7 +87,7 @@ def manifest(
         return 0
     if certificates is None or source_type is None:
         raise typer.BadParameter(f"--sign needs {' and '.join(_SIGNED)}")
-    from fragdex.formats import c2pa
+    from fragdex.muxing import c2pa
 
     command = shlex.split(sign)
     if not command:
@@ -110,7 +110,7 @@ def manifest(
 
 
 def _assertion(file: str) -> dict[str, Any]:
-    from fragdex.formats.c2pa import hash_assertion
+    from fragdex.muxing.c2pa import hash_assertion
 
     return hash_assertion(file)
 

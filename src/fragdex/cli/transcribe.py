@@ -323,8 +323,8 @@ def _write(
         # Captions have an escaping of their own.
         emit([write(transcript, layout).encode()], output)
         return
+    from fragdex.muxing.copies import captioned
     from fragdex.speech.captions import cues_of
-    from fragdex.views.copies import captioned
 
     cues = cues_of(transcript.words, layout)
     view = captioned(index, source, cues, transcript.language)

@@ -159,7 +159,7 @@ def _proof(name: str) -> Any:
         return None
     import json
 
-    from fragdex.views.proof import Proof
+    from fragdex.muxing.proof import Proof
 
     with open(name, encoding="utf-8") as file:
         try:

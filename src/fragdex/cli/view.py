@@ -203,7 +203,7 @@ def _view(
 ) -> tuple[dict[str, Any], Sequence[str]]:
     import fragdex
     from fragdex.errors import FragdexError, InexactIndex
-    from fragdex.views.kinds import described
+    from fragdex.muxing.kinds import described
 
     indexes: list[Any] = []
     sources: list[Any] = []
@@ -260,7 +260,7 @@ def _check_proof(path: str | None, names: Sequence[str]) -> None:
 
 def _proved(view: Any, index: Any, path: str) -> dict[str, Any]:
     """Write the proof of a view; gives how many of its bytes are proved."""
-    from fragdex.views.proof import proof_of
+    from fragdex.muxing.proof import proof_of
 
     proof = proof_of(view, index)
     emit([json_line(proof.to_json())], path)
@@ -384,8 +384,8 @@ def _extract(
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex.errors import InexactIndex
+    from fragdex.muxing.copies import ClipRequest, clip_view
     from fragdex.seeking.origin import FileInfo
-    from fragdex.views.copies import ClipRequest, clip_view
 
     with opened_media(name, opening) as (index, source, init):
         cut = ClipRequest(start, stop, tracks, fragmented, keep_times, init, smart=smart)
@@ -507,7 +507,7 @@ def package(
 
 def _captions(given: str) -> Any:
     """A caption file, its language by `LANG=` or by its name."""
-    from fragdex.views.subtitles import read_captions
+    from fragdex.packaging.subtitles import read_captions
 
     language, mark, path = given.partition("=")
     if mark and re.fullmatch(r"[a-zA-Z]{2,3}(-[a-zA-Z0-9]{2,8})*", language):

@@ -26,13 +26,13 @@ from fragdex.data.set_names import Known, Named, SetNames
 from fragdex.decoding.open_track import TrackSetup
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import BuildError, FragdexError, SourceError, UndecodableMedia
-from fragdex.formats.clip_movie import clip_init, traks_of
 from fragdex.formats.fidx import write
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.making import index_source
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head
 from fragdex.lru_cache import LRUCache
+from fragdex.muxing.clip_movie import clip_init, traks_of
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.track import Track

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
-from fragdex.formats.clip_movie import clip_init
+from fragdex.muxing.clip_movie import clip_init
 
 MOST_PIXELS: Final = 8192 * 8192
 """Larger pictures would take the memory of a whole machine to decode."""

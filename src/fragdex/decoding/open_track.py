@@ -16,11 +16,11 @@ from fragdex.boxes import Box, build, find, find_all, parse
 from fragdex.byterange import ByteRange, Fetched, coalesce
 from fragdex.decoding.codec import TrackCodec
 from fragdex.errors import InexactIndex, TruncatedInput, UndecodableMedia
-from fragdex.formats.clip_samples import described
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.indexing.making import index as index_of
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.samples import RowSamples, read_moof
+from fragdex.muxing.clip_samples import described
 from fragdex.seeking.model import Index, Track
 from fragdex.sources import Source, SourceLike, open_source
 

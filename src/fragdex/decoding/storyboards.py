@@ -27,8 +27,8 @@ from fragdex.decoding.picture_files import (
 from fragdex.decoding.pictures import KeyFrameReader, nearest_sync, shown_size, upright
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import InexactIndex, LimitExceeded, UndecodableMedia
-from fragdex.formats.captions import timing
-from fragdex.formats.hls import address, target_duration
+from fragdex.muxing.captions import timing
+from fragdex.packaging.hls import address, target_duration
 from fragdex.seeking.model import Index, Track
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time

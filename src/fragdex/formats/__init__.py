@@ -38,7 +38,7 @@ def export(index: Index, form: str, **options: object) -> bytes:
         near = did_you_mean(str(form), FORMS)
         raise ValueError(f"there is no form {form!r}: expected one of {', '.join(FORMS)}{near}")
     refuse_unknown(f"the form {form}", options, FORMS[form].options)
-    module = import_module(f"fragdex.formats.{FORMS[form].module}")
+    module = import_module(f"fragdex.{FORMS[form].module}")
     written: bytes = getattr(module, FORMS[form].function)(index, **options)
     return written
 

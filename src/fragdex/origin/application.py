@@ -36,6 +36,7 @@ from fragdex.errors import (
     TruncatedInput,
 )
 from fragdex.lru_cache import LRUCache
+from fragdex.muxing.view import View
 from fragdex.origin.addresses import (
     PREVIEW,
     Address,
@@ -50,7 +51,6 @@ from fragdex.origin.previews import PreviewMaker, TooManyWaiting, package_file, 
 from fragdex.origin.titles import NotYet, ServedFilm, Titles
 from fragdex.responses import has_already
 from fragdex.serving.answers import LARGEST, PREPARED, PreparedSegment, answer, decides
-from fragdex.views.view import View
 
 CORS: Final = {
     "Access-Control-Allow-Origin": "*",

@@ -21,13 +21,13 @@ from fragdex.decoding.picture_files import thumbnail
 from fragdex.decoding.storyboards import SheetLayout, storyboard, storyboard_layout
 from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.lru_cache import LRUCache
+from fragdex.muxing.view import Sources, View
 from fragdex.origin.addresses import PREVIEW, Query, flag, number, seconds
+from fragdex.packaging.package import MANIFEST, MULTIVARIANT, Package
 from fragdex.seeking.model import Index, Track
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import exact_time
 from fragdex.sources import Source, open_source
-from fragdex.views.package import MANIFEST, MULTIVARIANT, Package
-from fragdex.views.view import Sources, View
 
 SHEETS: Final = "storyboard-{}.jpg"
 """Name of a sheet of the storyboard that is requested without a query."""

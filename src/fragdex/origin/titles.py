@@ -31,14 +31,14 @@ from fragdex.errors import (
     TruncatedInput,
 )
 from fragdex.fragments.table import NULL, FragmentFlags
+from fragdex.muxing.kinds import described
+from fragdex.muxing.view import View
 from fragdex.origin.film_list import FilmList, film_list, is_name
+from fragdex.packaging.package import Package, package
+from fragdex.packaging.subtitles import Captions, read_captions
 from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Index
 from fragdex.sources import Source, open_source
-from fragdex.views.kinds import described
-from fragdex.views.package import Package, package
-from fragdex.views.subtitles import Captions, read_captions
-from fragdex.views.view import View
 
 SUFFIX = ".fidx"
 

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from fragdex.boxes import Box, build, make_box
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
-from fragdex.formats.clip_movie import movie_brands, references, track_id, with_next_id
-from fragdex.formats.clip_tables import (
+from fragdex.fragments.table import Int64, SampleTable
+from fragdex.muxing.clip_movie import movie_brands, references, track_id, with_next_id
+from fragdex.muxing.clip_tables import (
     WIDE,
     rows_of,
     runs_of,
@@ -24,11 +25,10 @@ from fragdex.formats.clip_tables import (
     with_duration,
     with_tables,
 )
-from fragdex.fragments.table import Int64, SampleTable
+from fragdex.muxing.media import media_type
+from fragdex.muxing.view import Block, Scattered, SourceRange, View
 from fragdex.repairing.pattern import Pattern
 from fragdex.seeking.origin import FileInfo
-from fragdex.views.media import media_type
-from fragdex.views.view import Block, Scattered, SourceRange, View
 
 TOGETHER: Final = 1024
 """Ranges of the source that are one block of the view."""

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from fragdex.box_header import BoxHeader, read_header
 from fragdex.byterange import ByteRange
+from fragdex.muxing.view import Part, SourceRange, View, size_of
 from fragdex.repairing.syntax import Window
 from fragdex.seeking.origin import FileInfo
 from fragdex.sources import Source
-from fragdex.views.view import Part, SourceRange, View, size_of
 
 TOP_LEVEL: Final = frozenset(
     b"ftyp styp moov moof mdat free skip wide udta meta uuid sidx ssix emsg prft mfra pnot pdin"

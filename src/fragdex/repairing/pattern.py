@@ -10,10 +10,10 @@ import numpy as np
 
 from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
-from fragdex.formats.elementary_stream import parameter_sets
 from fragdex.fragments.table import SampleTable
 from fragdex.indexing.access import family_of
 from fragdex.indexing.codecs import RATES, Missing, aac_config, body, decoder_config
+from fragdex.muxing.elementary_stream import parameter_sets
 from fragdex.repairing.av1 import Av1
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.between import MOST_PACKET, Even, Opus, first_samples

@@ -13,11 +13,12 @@ import numpy as np
 from fragdex.boxes import Box, find, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, Unprocessable
-from fragdex.formats.clip_movie import traks_of
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.codecs import RATES
 from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
+from fragdex.muxing.clip_movie import traks_of
+from fragdex.muxing.view import View
 from fragdex.repairing.between import Between, PacketPace, pace_of
 from fragdex.repairing.film import Bool, Recovered, film_view, from_zero, sample_ranges
 from fragdex.repairing.fragment_turns import turns_of
@@ -51,7 +52,6 @@ from fragdex.seeking.model import Index
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
-from fragdex.views.view import View
 
 __all__ = ["Repair", "RepairedSpan", "RepairedTrack", "repair"]
 

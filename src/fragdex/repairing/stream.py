@@ -11,10 +11,10 @@ import numpy as np
 
 from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.byterange import ByteRange
-from fragdex.formats.clip_movie import traks_of
 from fragdex.fragments.table import Int64
 from fragdex.indexing.codecs import CHANNELS, RATES
 from fragdex.indexing.making import index
+from fragdex.muxing.clip_movie import traks_of
 from fragdex.repairing import avc, hevc, vvc
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.hevc import Hevc

@@ -1,8 +1,8 @@
 """What lower rooms do for an index: the forms in which it is written, and functions by name.
 
 One entry and one signature a form stand here and nowhere else; the writers are in
-`fragdex.formats`, which imports a form's module when it is used. The command line reads this table
-for every `--help`, so this file imports nothing that takes time.
+`fragdex.formats` and `fragdex.packaging`; a form's module is imported when it is used. The command
+line reads this table for every `--help`, so this file imports nothing that takes time.
 
 `index.save`, `index.export`, `index.extend` and seeks that look at pictures are done by rooms below
 this one (indexing, formats), which this room must not know: their functions stand here by name, and
@@ -33,7 +33,7 @@ _FUNCTIONS = {
     "save": "fragdex.formats.fidx:save",
     "seamed": "fragdex.transcode.smart_cut:seamed",
     "verifier": "fragdex.indexing.verified:verifier",
-    "window_form": "fragdex.formats.window:window_form",
+    "window_form": "fragdex.muxing.window:window_form",
 }
 
 
@@ -54,7 +54,7 @@ class Form:
     """One form of an index.
 
     Attributes:
-        module: where it is written, in `fragdex.formats`.
+        module: where it is written, in `fragdex`.
         media_type: what a server calls it.
         suffix: what its files are called, with the dot.
         description: one line for people.
@@ -80,14 +80,14 @@ class Form:
 _FRAME_OPTIONS = ("track", "order", "hidden")
 FORMS: dict[str, Form] = {
     "fidx": Form(
-        "fidx",
+        "formats.fidx",
         "application/vnd.fragdex.index",
         ".fidx",
         "binary index, opened by one mmap",
         options=("samples",),
     ),
     "json": Form(
-        "wire",
+        "formats.wire",
         "application/json",
         ".json",
         "media segments of each track, for players and services",
@@ -96,14 +96,14 @@ FORMS: dict[str, Form] = {
         is_text=True,
     ),
     "sidx": Form(
-        "sidx",
+        "formats.sidx",
         "application/octet-stream",
         ".sidx",
         "segment index box (ISO/IEC 14496-12, 8.16.3)",
         options=("track", "period", "first_offset", "segment_duration"),
     ),
     "mfra": Form(
-        "mfra",
+        "formats.mfra",
         "application/octet-stream",
         ".mfra",
         "movie fragment random access box (ISO/IEC 14496-12, 8.8.9)",
@@ -111,7 +111,7 @@ FORMS: dict[str, Form] = {
         needs_samples=True,
     ),
     "hls": Form(
-        "hls",
+        "packaging.hls",
         "application/vnd.apple.mpegurl",
         ".m3u8",
         "HLS media playlist with byte ranges",
@@ -122,7 +122,7 @@ FORMS: dict[str, Form] = {
         is_text=True,
     ),
     "dash": Form(
-        "dash",
+        "packaging.dash",
         "application/dash+xml",
         ".mpd",
         "DASH manifest",
@@ -130,14 +130,14 @@ FORMS: dict[str, Form] = {
         is_text=True,
     ),
     "arrow": Form(
-        "arrow",
+        "formats.arrow",
         "application/vnd.apache.arrow.stream",
         ".arrows",
         "fragment or sample table as an Arrow stream",
         options=("of", "tracks", "container"),
     ),
     "parquet": Form(
-        "arrow",
+        "formats.arrow",
         "application/vnd.apache.parquet",
         ".parquet",
         "fragment or sample table as a Parquet file",
@@ -145,7 +145,7 @@ FORMS: dict[str, Form] = {
         function="write_parquet",
     ),
     "torchcodec": Form(
-        "torchcodec",
+        "formats.torchcodec",
         "application/json",
         ".json",
         "frame mappings for torchcodec's VideoDecoder",
@@ -154,7 +154,7 @@ FORMS: dict[str, Form] = {
         is_text=True,
     ),
     "csv": Form(
-        "sample_csv",
+        "formats.sample_csv",
         "text/csv; charset=utf-8",
         ".csv",
         "one line a sample, in decode order",
@@ -163,7 +163,7 @@ FORMS: dict[str, Form] = {
         is_text=True,
     ),
     "frames": Form(
-        "sample_csv",
+        "formats.sample_csv",
         "text/csv; charset=utf-8",
         ".frames.csv",
         "one line a frame: number, time, bytes",
@@ -173,7 +173,7 @@ FORMS: dict[str, Form] = {
         is_text=True,
     ),
     "frames-json": Form(
-        "sample_csv",
+        "formats.sample_csv",
         "application/json",
         ".frames.json",
         "the same as JSON",

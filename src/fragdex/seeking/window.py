@@ -1,6 +1,6 @@
 """A window of frames: the samples that decode them, where these lie, which pictures are wanted.
 
-The bytes themselves are made in `fragdex.formats.window`, for the decoder of anyone.
+The bytes themselves are made in `fragdex.muxing.window`, for the decoder of anyone.
 """
 
 from __future__ import annotations

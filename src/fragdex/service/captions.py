@@ -12,7 +12,7 @@ from pydantic import Field
 
 from fragdex import ByteRange
 from fragdex.errors import InvalidRequest, MalformedCaptions, Unprocessable
-from fragdex.formats.captions import CaptionCue, parse_json, parse_srt, parse_webvtt
+from fragdex.muxing.captions import CaptionCue, parse_json, parse_srt, parse_webvtt
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import md5_bytes

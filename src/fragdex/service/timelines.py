@@ -23,6 +23,8 @@ import fragdex
 from fragdex import ByteRange, Index, Source
 from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, TrackNotFound
 from fragdex.lru_cache import SingleFlightCache
+from fragdex.muxing.view import SourceRange, View
+from fragdex.packaging.package import Package
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.seeking.model import FileInfo
 from fragdex.service.context import ServiceContext
@@ -48,8 +50,6 @@ from fragdex.service.uploads.repository import Repository
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import NO_NUL, ApiModel, Cursor, Instant, Limit, Listed, record_id
 from fragdex.service.web.routing import api_router
-from fragdex.views.package import Package
-from fragdex.views.view import SourceRange, View
 
 Gaps = TypeAliasType("Gaps", Literal["keep", "close"])
 MOST_FILES = 100

@@ -21,11 +21,11 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import FragdexError
 from fragdex.fragments.table import Int64
 from fragdex.indexing import native
+from fragdex.muxing.view import Scattered, SourceRange, View, check_same
 from fragdex.responses import respond
 from fragdex.seeking.origin import FileInfo
 from fragdex.serving.connection import SEND_FILE, is_resident
 from fragdex.sources import Source
-from fragdex.views.view import Scattered, SourceRange, View, check_same
 
 _AT_ONCE: Final = 4 << 20
 """Bytes of an answer that are read at once; larger ones go out piece by piece."""

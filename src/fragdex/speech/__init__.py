@@ -11,7 +11,7 @@ alignment   when each word of a text is said
 process     an engine as a process of its own
 transcribe  a whole file, slice by slice, in several processes
 
-A track of captions in a copy of an MP4 is `fragdex.formats.captions`.
+A track of captions in a copy of an MP4 is `fragdex.muxing.captions`.
 
 Times are milliseconds of the file's presentation, but in the JSON that published players read.
 Engines and decoders read hostile bytes with native code: they run in processes of their own.

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex import Source, index
-from fragdex.formats.captions import CaptionCue, timing, with_captions
+from fragdex.muxing.captions import CaptionCue, timing, with_captions
 from fragdex.speech.words import Transcript, Word
 
 PAUSE_MS: Final = 700

@@ -26,7 +26,6 @@ from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
 from fragdex.decoding.codec import TrackCodec, hold_back, packet_of
 from fragdex.errors import BuildError, UndecodableMedia
-from fragdex.formats.clip_spans import ClipPart, Reader, last_until
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.access import (
     Access,
@@ -36,6 +35,7 @@ from fragdex.indexing.access import (
     every_sample,
     family_of,
 )
+from fragdex.muxing.clip_spans import ClipPart, Reader, last_until
 from fragdex.seeking.numbering import reorder_depth
 from fragdex.transcode.seams import CODECS, MOST_SETS, Seam, SeamSettings, encoded
 

@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from formats.test_captions_text import SRT, VTT
 from fragdex.service.records.identifiers import md5_text
+from muxing.test_captions_text import SRT, VTT
 
 FILES = "/api/v1/caption_files"
 JSON = '{"segments": [{"start": 0, "end": 1, "text": "Grüße"}], "word_segments": []}'

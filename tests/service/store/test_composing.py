@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from fragdex import ByteRange
 from fragdex.errors import InvalidRange, SourceChanged, SourceError, SourceNotFound
+from fragdex.muxing.view import Scattered
 from fragdex.service.store import open_store
 from fragdex.service.store.composing import ComposingStore, Composition
 from fragdex.service.store.disk import DiskStore
-from fragdex.views.view import Scattered
 
 WHOLE = bytes(range(256)) * 40
 KEY = "composed/t/one"

@@ -16,12 +16,12 @@ import fragdex
 from fragdex import ByteRange, Source, open_source
 from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.fragments.table import Int64
+from fragdex.muxing.view import Scattered, SourceRange
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.child import ChildProcess, Failures, ParentSource, reads
 from fragdex.sandbox.folders import OwnFolder, take_file
 from fragdex.sandbox.walls import Walls
 from fragdex.service.context import ServiceContext
-from fragdex.views.view import Scattered, SourceRange
 
 if TYPE_CHECKING:
     from fragdex.repairing.repair import Repair

@@ -15,9 +15,9 @@ from typing_extensions import TypeAliasType
 from fragdex import ByteRange, Index, Track, open_index
 from fragdex.errors import RecordNotFound, TrackNotFound
 from fragdex.formats import export as written
-from fragdex.formats import hls
 from fragdex.formats.subsegments import init_place
 from fragdex.lru_cache import LRUCache
+from fragdex.packaging import hls
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.seeking.model import FileInfo, How, Period
 from fragdex.service.context import ServiceContext

@@ -28,9 +28,9 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import InvalidRange, SourceError
 from fragdex.fragments.table import Int64
 from fragdex.lru_cache import LRUCache
+from fragdex.muxing.view import Block, Scattered, SourceRange, Sources, View
 from fragdex.seeking.origin import FileInfo
 from fragdex.service.store.contract import PIECE_BYTES, DirectParts, Draft, Store, local_copy
-from fragdex.views.view import Block, Scattered, SourceRange, Sources, View
 
 COMPOSED: Final = "composed/"
 """What the keys of composed objects begin with."""

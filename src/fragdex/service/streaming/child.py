@@ -11,9 +11,9 @@ from typing import Any
 
 import fragdex
 from fragdex import ByteRange, Source
+from fragdex.muxing.view import SourceRange, View
 from fragdex.sandbox.channel import opened
 from fragdex.seeking.model import FileInfo
-from fragdex.views.view import SourceRange, View
 
 
 def picture(source: Source, known: int, *, time: str, exact: bool, **how: Any) -> dict[str, Any]:

@@ -33,6 +33,9 @@ from fragdex.errors import (
     UndecodableMedia,
     Unprocessable,
 )
+from fragdex.muxing.view import View
+from fragdex.packaging.package import MANIFEST
+from fragdex.packaging.renditions import Rendition
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.records.blobs import StoredBytes, used_by
@@ -57,9 +60,6 @@ from fragdex.service.web.problems import HTTP, answers, problem
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, FastPath, api_router, with_fast_path
 from fragdex.serving.answers import answer, decides
-from fragdex.views.package import MANIFEST
-from fragdex.views.renditions import Rendition
-from fragdex.views.view import View
 
 BYTES: Final = "private, max-age=3600"
 LISTS: Final = "private, no-cache"

@@ -28,6 +28,12 @@ from fragdex.errors import (
     Unprocessable,
 )
 from fragdex.lru_cache import LRUCache, SingleFlightCache
+from fragdex.muxing.media import Media
+from fragdex.muxing.mixed_files import clip_of_several, muxed
+from fragdex.muxing.segmentation import cut
+from fragdex.muxing.view import Scattered, View
+from fragdex.packaging.package import Package
+from fragdex.packaging.renditions import Rendition
 from fragdex.rendering.page_media.opening import OutsideSource
 from fragdex.rendering.site import Blocked
 from fragdex.rendering.web import AllowedHosts
@@ -47,12 +53,6 @@ from fragdex.serving.answers import (
     PreparedSegment,
     SegmentResponse,
 )
-from fragdex.views.media import Media
-from fragdex.views.muxing import clip_of_several, muxed
-from fragdex.views.package import Package
-from fragdex.views.renditions import Rendition
-from fragdex.views.segmentation import cut
-from fragdex.views.view import Scattered, View
 
 _SAMPLES_IN_MEMORY: Final = 4_000_000
 """Of all packages that a process keeps: about 100 bytes each."""

@@ -10,7 +10,7 @@ from fractions import Fraction
 from urllib.parse import urljoin
 
 from fragdex.errors import MalformedCaptions
-from fragdex.formats.captions import parse_webvtt
+from fragdex.muxing.captions import parse_webvtt
 from fragdex.testing.checks.samples import (
     InitTrack,
     SegmentSample,

@@ -1,0 +1,216 @@
+"""Copies of a file as views: clips, some tracks, the moov or an index in front, captions in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError
+from fragdex.muxing.captions import Cues, with_captions
+from fragdex.muxing.clip import Clip, Read, clip
+from fragdex.muxing.clip_samples import Ranges
+from fragdex.muxing.embed import MENDING, Shifts, embed, joined, mended_box, walked, whole
+from fragdex.muxing.media import media_type
+from fragdex.muxing.view import Block, Scattered, SourceRange, View, size_of
+from fragdex.seeking.model import Index
+from fragdex.seeking.times import TimeLike, exact_time
+from fragdex.sources import Source
+
+_MOST_WALKED: Final = 4096
+"""Boxes at the top level that are looked at for what must be repaired."""
+_TOGETHER: Final = 1024
+"""Ranges that are one block: a range of the view looks at no more than it needs."""
+_AHEAD: Final = 16 << 10
+"""Bytes of a remote source that are read at once: a moof comes with its header."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRequest:
+    """What a clip is to show.
+
+    Attributes:
+        start, stop: presentation times; stop is exclusive.
+        tracks: track ids; None: all.
+        fragmented: begin at the sync sample at or before `start`, in fragments.
+        keep_times: keep the decode times of the source, in fragments.
+        init: the initialization segment, for segments that have none.
+        period: number of the period; None: the one that shows this span, if one alone does.
+        smart: re-encode the pictures next to the cuts, so that none is hidden.
+    """
+
+    start: TimeLike
+    stop: TimeLike
+    tracks: Collection[int] | None = None
+    fragmented: bool = False
+    keep_times: bool = False
+    init: bytes | None = None
+    period: int | None = None
+    smart: bool = False
+
+
+def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Clip]:
+    """A clip, and what it really shows; the clip's blocks are used up.
+
+    Raises: as `fragdex.muxing.clip.clip`.
+    """
+    cut_clip = clip(
+        index,
+        _ahead(source),
+        cut.start,
+        cut.stop,
+        tracks=cut.tracks,
+        keep_times=cut.keep_times,
+        init=cut.init,
+        remote=source.remote,
+        fragmented=cut.fragmented,
+        period=cut.period,
+        smart=cut.smart,
+    )
+    span = [*map(str, map(exact_time, (cut.start, cut.stop))), sorted(cut_clip.tracks), cut.period]
+    init = None if cut.init is None else hashlib.md5(cut.init, usedforsecurity=False).hexdigest()
+    recipe = ["clip", *span, cut.fragmented, cut.keep_times, init]
+    blocks = cut_clip.blocks
+    if cut.smart:
+        # Another encoder gives other bytes.
+        parts = [*blocks]
+        blocks = iter(parts)
+        head = b"".join(block for block in parts if isinstance(block, bytes))
+        recipe.append(hashlib.md5(head, usedforsecurity=False).hexdigest())
+    return copied(index, blocks, recipe, cut_clip.tracks, cut_clip.left_out), cut_clip
+
+
+def embedded(index: Index, source: Source, **options: Any) -> View:
+    """A fragmented file with a segment index in front of its fragments.
+
+    Args:
+        index, source: of the file.
+        options: those of `fragdex.muxing.embed.embed`.
+
+    Raises: as that.
+    """
+    recipe = ["embedded", sorted(options.items())]
+    return copied(index, embed(index, source.read, **options), recipe)
+
+
+def captioned(index: Index, source: Source, cues: Cues, language: str | None) -> View:
+    """A file with a track of captions.
+
+    Args: as those of `fragdex.muxing.captions.with_captions`.
+
+    Raises: as that.
+    """
+    pieces = with_captions(index, source.read, cues, language=language)
+    return copied(index, pieces, ["captioned", [list(cue) for cue in cues], language])
+
+
+def copied(
+    index: Index,
+    blocks: Iterable[bytes | ByteRange | Ranges],
+    recipe: Any,
+    tracks: Collection[int] | None = None,
+    findings: Iterable[str] = (),
+) -> View:
+    """A view of bytes and ranges of one file.
+
+    Args:
+        index: of the file.
+        blocks: in their order.
+        recipe: what decides them besides the file.
+        tracks: track ids that are in it; None: all.
+        findings: of the view.
+    """
+    scattered: list[Block] = []
+    for block in blocks:
+        if isinstance(block, bytes):
+            scattered.append(block)
+        elif isinstance(block, ByteRange):
+            scattered.append(SourceRange(0, block))
+        else:
+            scattered += _scattered(block)
+    shown = [t for p in index.periods for t in p.tracks if tracks is None or t.id in tracks]
+    sizes = np.fromiter(map(size_of, scattered), np.int64, len(scattered))
+    media = media_type(shown)
+    return View(media, [index.file], recipe, sizes, lambda n: scattered[n : n + 1], findings)
+
+
+def _scattered(ranges: Ranges) -> Iterator[Block]:
+    for low in range(0, len(ranges.start), _TOGETHER):
+        part = slice(low, low + _TOGETHER)
+        yield Scattered(0, ranges.start[part], ranges.size[part])
+
+
+def _ahead(source: Source) -> Read:
+    """Reads of a source; of a remote one, small ones that follow each other at one go."""
+    if not source.remote:
+        return source.read
+    buffered = ByteRange(0, 0)
+    data = b""
+
+    def read(range: ByteRange) -> bytes:
+        nonlocal buffered, data
+        if range.size >= _AHEAD:
+            return source.read(range)
+        if not (buffered.start <= range.start and range.stop <= buffered.stop):
+            data = source.read_up_to(ByteRange.of(range.start, _AHEAD))
+            buffered = ByteRange.of(range.start, len(data))
+        if range.stop > buffered.stop:
+            return source.read(range)  # says where it ends
+        return data[range.start - buffered.start : range.stop - buffered.start]
+
+    return read
+
+
+def faststart(index: Index, source: Source) -> View:
+    """The file with its moov in front of the media.
+
+    Raises:
+        BuildError: there is no moov, or it stands after fragments.
+    """
+    size = source.size if index.file.size is None else index.file.size
+    if size is None:
+        raise BuildError("the size of the source is not known")
+    return copied(index, joined(_moov_in_front(source, size), size), ["faststart"])
+
+
+def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
+    """The edits that put the moov in front of the media; none where it stands there."""
+    boxes = list(islice(walked(source.read, 0, size), _MOST_WALKED))
+    types = [code for code, _ in boxes]
+    if "moov" not in types:
+        raise BuildError("there is no moov, so that it could not be put in front", path="moov")
+    moov = types.index("moov")
+    if not {"mdat", "moof"} & set(types[:moov]):
+        return []
+    if "moof" in types:
+        raise BuildError(
+            "the moov comes after fragments; only a progressive file can be reordered",
+            path="moov",
+            offset=boxes[moov][1].start,
+            advice="make a fragmented view instead",
+        )
+    part = boxes[moov][1]
+    place = boxes[0][1].stop if types[0] == "ftyp" else 0
+    others = [
+        (MENDING[code], where, whole(source.read, where))
+        for number, (code, where) in enumerate(boxes)
+        if code in MENDING and number != moov
+    ]
+    given = whole(source.read, part)
+    rebuilt, made_others = given, [data for _, _, data in others]
+    while True:
+        edits = [(ByteRange(place, place), rebuilt), (part, b"")]
+        edits += [(where, data) for (_, where, _), data in zip(others, made_others, strict=True)]
+        shifts = Shifts((where, len(data)) for where, data in edits)
+        before = [len(rebuilt), *map(len, made_others)]
+        rebuilt = mended_box(given, part.start, shifts)
+        made_others = [mend(data, where.start, shifts) for mend, where, data in others]
+        if [len(rebuilt), *map(len, made_others)] == before:
+            edits[0] = (edits[0][0], rebuilt)
+            edits[2:] = [(w, d) for (_, w, _), d in zip(others, made_others, strict=True)]
+            return edits

@@ -1,0 +1,365 @@
+"""The kinds of views of one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import inf
+from typing import Any, Final, Literal, TypeAlias
+
+from fragdex.boxes import parse
+from fragdex.errors import NoSyncSample
+from fragdex.formats.media_or_index import MediaOrIndex, index_and_media, is_one, lasting
+from fragdex.formats.subsegments import period_of
+from fragdex.fragments.table import FragmentFlags
+from fragdex.indexing.moov import plain_init
+from fragdex.muxing.clip_movie import traks_of
+from fragdex.muxing.copies import ClipRequest, clip_view, faststart
+from fragdex.muxing.joined_files import Piece, Starts, segments_of
+from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_type
+from fragdex.muxing.protection import protected
+from fragdex.muxing.segments import STYP, Segments, descriptions_of, seconds_of
+from fragdex.muxing.view import Sources, View, one_for_each
+from fragdex.renamed import old_arguments, old_calls
+from fragdex.seeking.model import Index, Period, Track
+from fragdex.seeking.times import TimeLike, exact_time
+from fragdex.sources import SourceLike, SourcesLike
+
+__all__ = ["AnyKind", "Kind", "clip", "described", "join", "view"]
+
+Kind: TypeAlias = Literal["fragmented", "faststart", "tracks"]
+AnyKind: TypeAlias = Literal[
+    "faststart", "fragmented", "clip", "tracks", "init", "segment", "timeline"
+]
+_FOUR_SECONDS: Final = Fraction(4)
+
+
+@old_calls(lambda: described)
+@old_arguments(index=None, seconds=None)
+def view(
+    what: MediaOrIndex,
+    kind: Kind = "fragmented",
+    *,
+    tracks: Iterable[int] | None = None,
+    segment_duration: TimeLike | None = _FOUR_SECONDS,
+    period: int | None = None,
+    source: SourceLike | None = None,
+) -> View:
+    """The same media as another file, which is described and never stored.
+
+    Args:
+        what: media (path, URL, bytes, file), or an index of them.
+        kind: what it is:
+
+            - `fragmented`: its samples in fragments that begin with a sync sample, with a sidx;
+            - `faststart`: the file with its moov in front, so that players begin at once; of a
+              fragmented file a progressive one, which has no fragments;
+            - `tracks`: a choice of tracks as a progressive file.
+
+        tracks: track ids; None: all, of fragments those of video, audio and text.
+        segment_duration: wanted length of fragments; None: one for each sync sample.
+        period: number of the period; needed where there are several.
+        source: the media of an index, in any form that `fragdex.open_source` takes; None: where
+            the index says. Only moovs are read here.
+
+    Raises:
+        ValueError: there is no such kind, or a time is invalid.
+        TypeError: an option does not apply.
+        TrackNotFound, NoSyncSample: there is no such track, or no sample to begin with.
+        BuildError: the view cannot say what the source does; the message says what and why.
+        InexactIndex: the index does not know the samples, and the media are not at hand.
+        SourceError: the media cannot be read, or changed since they were indexed.
+
+    >>> from fragdex.testing import movie
+    >>> made = view(movie(8, samples=5, fps=5))
+    >>> made.media_type, made.read()[4:8]
+    ('video/mp4; codecs="avc1.42000A"', b'ftyp')
+    """
+    if kind != "fragmented" and segment_duration is not _FOUR_SECONDS:
+        raise TypeError(f"segment_duration does not apply to a {kind} view: it has no fragments")
+    if kind == "faststart" and tracks is not None:
+        raise TypeError("tracks does not apply to a faststart view: ask for kind 'tracks'")
+    if kind not in Kind.__args__:  # type: ignore[attr-defined]
+        raise ValueError(f"no kind {kind!r}: expected one of {', '.join(Kind.__args__)}")  # type: ignore[attr-defined]
+    index, media = index_and_media(what, source, "view")
+    view = described(
+        index,
+        kind,
+        source=media,
+        tracks=tracks,
+        segment_duration=segment_duration,
+        period=period,
+    )
+    return view.with_media(lasting(what, media))
+
+
+def clip(
+    what: MediaOrIndex,
+    start: TimeLike = 0,
+    stop: TimeLike = inf,
+    *,
+    tracks: Iterable[int] | None = None,
+    at_key_frame: bool = False,
+    smart: bool = False,
+    period: int | None = None,
+    source: SourceLike | None = None,
+) -> View:
+    """A span of time as a file of its own, cut and not encoded again.
+
+    Args:
+        what: media (path, URL, bytes, file), or an index of them.
+        start: first moment, inclusive, a time as `Track.seek` takes it.
+        stop: likewise, exclusive; infinity: to the end.
+        tracks: track ids; None: all.
+        at_key_frame: begin at the sync sample at or before `start`, in fragments, for readers that
+            do not know edit lists; False: exactly the span is shown, by an edit list.
+        smart: re-encode the pictures next to the cuts, so that it hides none (AVC, HEVC, AV1 and
+            VP9; needs the extra `media`); all others stay bit for bit.
+        period: number of the period; needed where there are several.
+        source: the media of an index; None: where the index says.
+
+    Raises: as `view`; ValueError: `stop` is not after `start`; TypeError: a smart cut begins at no
+        key frame; BuildError: the pictures cannot be re-encoded.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> made = clip(movie(8, samples=5, fps=5), 1.5, "0:03")
+    >>> fragdex.index(made).duration
+    1.5
+    """
+    if smart and at_key_frame:
+        raise TypeError("smart cuts hide no pictures: at_key_frame does not apply")
+    index, media = index_and_media(what, source, "clip")
+    view = described(
+        index,
+        "clip",
+        smart=smart,
+        source=media,
+        tracks=tracks,
+        start=start,
+        stop=stop,
+        exact=not at_key_frame,
+        period=period,
+    )
+    return view.with_media(lasting(what, media))
+
+
+def join(
+    whats: MediaOrIndex | Iterable[MediaOrIndex],
+    *,
+    starts: Starts = None,
+    tracks: Iterable[int] | None = None,
+    segment_duration: TimeLike | None = 4,
+    source: SourcesLike | None = None,
+) -> View:
+    """Several files one after the other as one file, in fragments; or the periods of one.
+
+    Tracks of one kind (and language, where they have it) are joined; what an edit list hides in
+    between is cut at access units or shown for a tick.
+
+    Args:
+        whats: media or indexes, in their order.
+        starts: where each begins: None: where the one before ends, so that gaps close; "source":
+            at its own presentation time, less that of the first, so that gaps stay; or a time for
+            each.
+        tracks: track ids; None: those of video, audio and text.
+        segment_duration: wanted length of fragments; None: one for each sync sample.
+        source: the media of indexes, one for each; None: where the indexes say.
+
+    Raises: as `view`.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> part = movie(2, samples=5, fps=5)
+    >>> fragdex.index(join([part, part])).duration
+    4.0
+    """
+    several: list[Any] = [whats] if is_one(whats) else [*whats]  # type: ignore[misc]
+    given = one_for_each(source, len(several))
+    known = [
+        index_and_media(what, media, "join") for what, media in zip(several, given, strict=True)
+    ]
+    media = [place for _, place in known]
+    view = described(
+        [index for index, _ in known],
+        "timeline",
+        source=media,
+        tracks=tracks,
+        segment_duration=segment_duration,
+        starts=starts,
+    )
+    return view.with_media(
+        [lasting(what, place) for what, place in zip(several, media, strict=True)]
+    )
+
+
+def described(
+    index: Index | Sequence[Index],
+    kind: AnyKind = "fragmented",
+    *,
+    source: SourcesLike | None = None,
+    tracks: Iterable[int] | None = None,
+    start: TimeLike = 0,
+    stop: TimeLike = float("inf"),
+    exact: bool = True,
+    smart: bool = False,
+    segment_duration: TimeLike | None = 4,
+    number: int = 0,
+    period: int | None = None,
+    starts: Starts = None,
+) -> View:
+    """A view of any kind; `view`, `clip`, `join` and `Package` are what users call.
+
+    Args:
+        index: of the source; for a timeline those of several, in their order.
+        kind: what it is:
+
+            - `faststart`: the file with its moov first, so that players begin at once; a
+              fragmented file becomes progressive;
+            - `fragmented`: its samples in fragments that begin with a sync sample, with a sidx;
+            - `clip`: from `start` to `stop` (exclusive), as `fragdex extract` makes it;
+            - `tracks`: a choice of tracks as a progressive file;
+            - `init`, `segment`: what a playlist names: the initialization segment and one media
+              segment;
+            - `timeline`: several files one after the other, or the periods of one, as a
+              fragmented file. Tracks of the same kind and language are joined; content that
+              an edit list hides in between is cut at access units, or shown for a tick.
+
+        source: the media in any form that `fragdex.open_source` takes, for a timeline one per
+            index; None: the files that the indexes were made from. Only moovs are read here.
+        tracks: track ids; None: all, of fragments those of video, audio and text.
+        start, stop: of a clip, presentation times as `Track.seek` takes them.
+        exact: a clip shows exactly its span, by an edit list; False: it begins at the sync sample
+            at or before `start`, in fragments, for readers that do not know edit lists.
+        smart: of a clip, re-encode the pictures next to the cuts, so that it hides none (AVC and
+            HEVC; extra `media`).
+        segment_duration: wanted length of fragments and segments; None: one for each sync sample.
+        number: of the segment, from 0.
+        period: number of the period; needed where there are several, but for a timeline.
+        starts: where files begin on a timeline: None: each after the previous one, without gaps;
+            "source": at their own presentation times, relative to the first, with gaps; or a
+            time for each.
+
+    Raises:
+        ValueError: an unknown kind, an invalid time, or several indexes for a kind of one.
+        TrackNotFound, NoSyncSample: there is no such track, no sample to show or to begin with.
+        BuildError: the view cannot say what the source does; the message says what and why.
+        InexactIndex: the index does not know the samples.
+        IndexError: there is no such segment.
+        SourceError: the source cannot be read, or changed since it was indexed.
+
+    >>> from fragdex.indexing.making import index
+    >>> from fragdex.testing import movie
+    >>> data = movie(8, samples=5, fps=5)
+    >>> described(index(data), source=data).media_type
+    'video/mp4; codecs="avc1.42000A"'
+    """
+    if kind not in AnyKind.__args__:  # type: ignore[attr-defined]
+        raise ValueError(f"no kind {kind!r}: expected one of {', '.join(AnyKind.__args__)}")  # type: ignore[attr-defined]
+    ids = None if tracks is None else list(dict.fromkeys(tracks))
+    if kind == "timeline":
+        many = [index] if isinstance(index, Index) else list(index)
+        return _timeline(many, source, ids, segment_duration, starts)
+    if not isinstance(index, Index):
+        raise ValueError(f"a view of kind {kind} has one index: give several for a timeline")
+    with Sources([index.file], source) as sources:
+        opened = sources.source(0)
+        if kind == "faststart" and not _has_fragments(index):
+            return faststart(index, opened)
+        if kind == "faststart":
+            kind, ids = "tracks", None
+        if kind in ("clip", "tracks"):
+            if kind == "tracks":
+                start, stop, exact = -float("inf"), float("inf"), True
+            shown = ClipRequest(
+                start,
+                stop,
+                tracks=ids,
+                fragmented=not exact,
+                period=period,
+                smart=smart and kind == "clip",
+            )
+            return clip_view(index, opened, shown)[0]
+        governing = period_of(index, period)
+        chosen = _chosen(governing, ids)
+        init = plain_init(b"".join(opened.read(part) for part in governing.init))
+        traks = traks_of(parse(init))
+        media = [media_of(t, size=index.file.size) for t in chosen]
+        described = [descriptions_of(traks.get(one.track.id), one) for one in media]
+        keys = [
+            protected(traks[one.track.id], one, numbers, opened.read)
+            for one, numbers in zip(media, described, strict=True)
+        ]
+    parts = Segments(
+        init,
+        media,
+        seconds_of(segment_duration),
+        descriptions=described,
+        protection=keys,
+        head=b"" if kind == "fragmented" else STYP,
+    )
+    recipe = [kind, [t.id for t in chosen], governing.number, _text(segment_duration)]
+    if kind == "fragmented":
+        left_out = left_out_of_fragments(governing) if ids is None else ()
+        return parts.whole([index.file], recipe, findings=left_out)
+    if kind == "init":
+        return View(
+            parts.media_type, [index.file], recipe, [len(parts.init)], lambda _: [parts.init]
+        )
+    if not 0 <= number < len(parts):
+        raise IndexError(f"there is no segment {number}: there are {len(parts)}, from 0")
+    return parts.view(number, index.file, recipe)
+
+
+def _has_fragments(index: Index) -> bool:
+    """Whether samples lie in moofs; those of a moov have virtual fragments."""
+    return any(not (t.fragments.flags & FragmentFlags.VIRTUAL).all() for t in index.tracks)
+
+
+def _chosen(period: Period, ids: Sequence[int] | None) -> list[Track]:
+    if ids is not None:
+        return [period.track(track) for track in ids]
+    played = [t for t in period.tracks if t.kind in KEPT and t.timescale and t.sample_count != 0]
+    if not played:
+        raise NoSyncSample("the file has no samples of video, audio or text")
+    return played
+
+
+def _text(seconds: TimeLike | None) -> str:
+    return "all" if seconds is None else str(seconds_of(seconds))
+
+
+def _timeline(
+    indexes: Sequence[Index],
+    given: Any,
+    ids: Sequence[int] | None,
+    seconds: TimeLike | None,
+    starts: Starts,
+) -> View:
+    several = given if isinstance(given, (list, tuple)) or given is None else [given]
+    pieces: list[Piece] = []
+    left_out: list[str] = []
+    with Sources([index.file for index in indexes], several) as sources:
+        for number, index in enumerate(indexes):
+            size = index.file.size
+            for period in index.periods:
+                init = plain_init(
+                    b"".join(sources.source(number).read(part) for part in period.init)
+                )
+                chosen = _chosen(period, ids)
+                media = [media_of(t, size=size, source=number, grouping=False) for t in chosen]
+                name = index.file.name
+                name = name if name[:1] not in ("", "<") else f"file {number + 1}"
+                name += f", period {period.number}" if len(index.periods) > 1 else ""
+                if ids is None:
+                    left_out += (
+                        f"{name}: {sentence}" for sentence in left_out_of_fragments(period)
+                    )
+                pieces.append(Piece(len(pieces), name, number, init, tuple(media)))
+    if not pieces:
+        raise ValueError("a timeline needs at least one index")
+    joined = segments_of(pieces, starts, seconds_of(seconds))
+    begin = starts if isinstance(starts, str) else [str(exact_time(at)) for at in starts or ()]
+    recipe = ["timeline", [[m.track.id for m in p.media] for p in pieces], begin, _text(seconds)]
+    kind = media_type(media.track for piece in pieces for media in piece.media)
+    return joined.whole([index.file for index in indexes], recipe, kind, left_out)

@@ -1,0 +1,396 @@
+"""The samples of a track on the timeline of fragments, where the edit list is in the times.
+
+Players of fragments agree on one edit list only: none, or one entry that takes off a time at the
+start (ISO/IEC 23000-19, 7.5.13). So a track that begins late has late decode times. The one entry
+takes off what the edit list hides before time 0, and the time that pictures wait because others are
+decoded before them: composition offsets stay at 0 or above, since players disagree about negative
+ones.
+
+A sample lasts until the next one in presentation order is due, and decode times are the sums of
+these durations. Browsers show a picture for as long as its sample lasts, which the decode times of
+a variable frame rate do not say; and each segment has the decode time at which it is presented,
+which is where players put it that read nothing else (decision 0038).
+
+Browsers drop pictures before time 0, and all up to the next key frame with them. For players,
+pictures that the edit list hides and that others need are therefore shown for an instant from time
+0 on, all of them within half a millisecond (decision 0047).
+
+Of sound that is not coded an hour has 170 million samples of a few bytes, and all are alike: a
+group stands for neighbours that lie one after the other, so that tables have a row for a fiftieth
+of a second and not for each sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.boxes.limits import MAX_MADE_SAMPLES
+from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
+from fragdex.fragments.table import FAR, NULL, FragmentFlags, Int64, SampleTable
+from fragdex.muxing.clip import track_left_out
+from fragdex.muxing.clip_samples import with_bytes
+from fragdex.seeking.model import Period, Track
+
+KEPT: Final = ("video", "audio", "text")
+"""Kinds of tracks that players of fragments know; others are left out unless they are named."""
+
+
+def media_type(tracks: Iterable[Track]) -> str:
+    """The media type of an MP4 with some tracks, with their codecs where all are known.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> media_type(fragdex.index(movie(tracks=2)).tracks)
+    'video/mp4; codecs="avc1.42000A,Opus"'
+    """
+    chosen = list(tracks)
+    kinds = {track.kind for track in chosen}
+    kind = next((k for k in ("video", "audio") if k in kinds), "application")
+    codecs = list(dict.fromkeys(track.codec for track in chosen if track.kind in KEPT))
+    if not codecs or None in codecs:
+        return f"{kind}/mp4"
+    return f'{kind}/mp4; codecs="{",".join(map(str, codecs))}"'
+
+
+def left_out_of_fragments(period: Period) -> Iterator[str]:
+    """A sentence on each track of a kind that fragments do not keep."""
+    for track in period.tracks:
+        if track.kind not in KEPT and track.sample_count:
+            yield track_left_out(track, "players of fragments do not know this kind")
+
+
+GROUPED_FROM: Final = 1 << 20
+"""Samples of a track from which on they are grouped: 22 s at 48 kHz."""
+_EACH: Final = 1024
+"""Samples of a group at most, as many as of a packet of coded sound."""
+_MOST_AT_ONCE: Final = 1 << 20
+"""Samples that are written out at once."""
+
+
+def grouped(track: Track) -> tuple[SampleTable, int] | None:
+    """Groups of a track's samples, and bytes of each sample; None where samples are not alike.
+
+    Each row has the place, size and duration of its samples together, and the times of its first.
+    Groups end where the next sample lies elsewhere.
+
+    Raises:
+        InexactIndex: the index does not know the track's samples.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> grouped(fragdex.index(movie()).track(1)) is None
+    True
+    """
+    table = track.fragments
+    count = track.sample_count
+    alike = track.kind == "audio" and track.info.encryption is None
+    if not alike or count is None or count < GROUPED_FROM:
+        return None
+    virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
+    if not virtual.all() or int(table.sample_count.max()) > _MOST_AT_ONCE:
+        return None
+    first = track.samples_of(0, 1).rows(slice(0, 1))
+    unit, ticks = int(first.size[0]), int(first.duration[0])
+    if not unit or not ticks:
+        return None
+    starts = table.sample_start
+    uneven = (table.duration != table.sample_count * ticks) | (table.cts_min != table.dts)
+    if uneven.any() or (table.cts_min == NULL).any():
+        return None
+    places: list[Int64] = []
+    counts: list[Int64] = []
+    for low, high in _batches(table.sample_count):
+        samples = track.samples_of(low, high)
+        if not (
+            (samples.size == unit).all()
+            and (samples.duration == ticks).all()
+            and (samples.cts == samples.dts).all()
+            and samples.sync.all()
+        ):
+            return None
+        heads = np.append(0, np.flatnonzero(np.diff(samples.offset) != unit) + 1)
+        lengths = np.diff(heads, append=len(samples))
+        parts = -(-lengths // _EACH)
+        before = np.repeat(np.cumsum(parts) - parts, parts)
+        number = (np.arange(int(parts.sum())) - before) * _EACH
+        places.append(np.repeat(samples.offset[heads], parts) + number * unit)
+        counts.append(np.minimum(np.repeat(lengths, parts) - number, _EACH))
+    offset, each = np.concatenate(places), np.concatenate(counts)
+    dts = int(first.dts[0]) + (np.cumsum(each) - each) * ticks
+    assert int(each.sum()) == count == int(starts[-1] + table.sample_count[-1])
+    sync = np.ones(len(each), np.bool_)
+    return SampleTable(offset, each * unit, dts, dts, each * ticks, sync), unit
+
+
+def _batches(counts: Int64) -> list[tuple[int, int]]:
+    """Rows of fragments, as many together as may be written out at once."""
+    batches = []
+    low = size = 0
+    for row, count in enumerate(counts.tolist()):
+        if size and size + count > _MOST_AT_ONCE:
+            batches.append((low, row))
+            low, size = row, 0
+        size += count
+    return [*batches, (low, len(counts))]
+
+
+_INSTANT: Final = 2000
+"""Part of a second in which all pictures that need to be hidden are shown."""
+_FINEST: Final = 10_000_000
+"""Ticks a second: browsers count microseconds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Media:
+    """Samples of a track, and their times in fragments.
+
+    Attributes:
+        track: where they come from.
+        source: int64 number of the source that holds each sample.
+        samples: in decode order, with the times of the source.
+        presentation: int64 presentation time of each, in ticks; below 0: hidden.
+        decode: int64 decode time of each in fragments, in ticks; never below 0, nor after the
+            composition time.
+        durations: int64 ticks of each to the next one in presentation order, the last one's own;
+            and to the next one's decode time.
+        media_time: ticks that the edit list of the fragments takes off; 0: they have none.
+        end: presentation time in ticks at which the last sample ends.
+        settled: whether `media_time` and `decode` stay what they are when samples follow.
+        finer: ticks here in one of the track.
+        hidden: pictures at time 0 that are there for others alone, a tick each.
+        unit: bytes of a sample, where a row stands for several that are alike; 0: for one.
+        kept: int64 numbers of the samples that are here; None: all from the first one on.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> media = media_of(fragdex.index(movie(2, samples=3)).track(1))
+    >>> media.presentation.tolist() == media.decode.tolist(), media.media_time
+    (True, 0)
+    """
+
+    track: Track
+    source: Int64
+    samples: SampleTable
+    presentation: Int64
+    decode: Int64
+    durations: Int64
+    media_time: int
+    end: int
+    settled: bool = True
+    finer: int = 1
+    hidden: int = 0
+    unit: int = 0
+    kept: Int64 | None = None
+
+    @property
+    def timescale(self) -> int:
+        """Ticks a second."""
+        return self.track.timescale * self.finer
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    @property
+    def numbers(self) -> Int64:
+        """int64 number of the first sample of each row, from 0."""
+        if not self.unit:
+            return np.arange(len(self)) if self.kept is None else self.kept
+        each = self.samples.size // self.unit
+        numbers: Int64 = np.cumsum(each) - each
+        return numbers
+
+    @property
+    def count(self) -> int:
+        """Samples of all rows."""
+        return int(self.samples.size.sum()) // self.unit if self.unit else len(self)
+
+    @property
+    def offsets(self) -> Int64:
+        """int64 composition offset of each sample in fragments, in ticks."""
+        return self.offsets_of(0, len(self))
+
+    def offsets_of(self, low: int, high: int) -> Int64:
+        """Those of some samples, up to and without `high`."""
+        offsets = self.presentation[low:high] - self.decode[low:high]
+        offsets += self.media_time
+        return offsets
+
+
+def media_of(
+    track: Track,
+    *,
+    size: int | None = None,
+    source: int = 0,
+    growing: bool = False,
+    from_zero: bool = False,
+    grouping: bool = True,
+) -> Media:
+    """A track's samples on the timeline of fragments.
+
+    Samples that the edit list hides at the end are left out, where nothing shown follows them; and
+    those that a file which was cut off no longer has.
+
+    Args:
+        track: of an index that knows its samples.
+        size: bytes of the source; None: not known.
+        source: its number.
+        growing: whether what follows must not change the known times: how long
+            pictures wait because others are decoded before them is that of the first second.
+        from_zero: whether pictures that the edit list hides at the beginning have a tick each from
+            time 0 on, for players that drop what is before it.
+        grouping: whether a row may stand for many samples of raw sound.
+
+    Raises:
+        InexactIndex: the index does not know the track's samples.
+        NoSyncSample: the track has no samples that are shown.
+        BuildError: its edit list has several parts, or another rate than 1.
+        LimitExceeded: it has more samples than `MAX_MADE_SAMPLES`.
+    """
+    shown = [segment for segment in track.segments if segment.media_time >= 0]
+    if len(shown) > 1 or any(segment.rate != 1 for segment in shown):
+        raise BuildError(
+            f"the edit list of track {track.id} shows several parts of its media, or not at their "
+            "own rate, and fragments cannot say that",
+            path="moov/trak/edts/elst",
+            expected="one part, at rate 1",
+            found=f"{len(shown)} parts",
+            advice="make a clip of the whole file instead: it keeps the edit list",
+        )
+    groups = grouped(track) if grouping and not growing else None
+    unit = 0 if groups is None else groups[1]
+    if groups is None:
+        _refuse_many(track.sample_count, track.id)
+    samples = track.samples if groups is None else groups[0]
+    if shown and track.stop is not None:
+        stop = track.stop.fraction * track.timescale - track.shift
+        samples = _until(samples, stop, track, unit)
+    outside = np.flatnonzero(samples.offset + samples.size > (FAR if size is None else size))
+    if len(outside):
+        last = int(outside[0])
+        room = (int(size or 0) - int(samples.offset[last])) // unit if unit else 0
+        samples = _cut(samples, last, room, unit)
+    samples_kept = None if unit else with_bytes(track, samples)
+    if samples_kept is not None:
+        samples = samples.rows(samples_kept)
+    if not len(samples):
+        raise NoSyncSample(f"track {track.id} has no samples that are shown")
+    _refuse_many(len(samples), track.id)
+    presentation = samples.cts + round(track.shift)
+    # most tracks are in order, and those with the most samples
+    rises = bool((presentation[1:] >= presentation[:-1]).all())
+    order: Int64 | slice = slice(None) if rises else np.argsort(presentation, kind="stable")
+    latest = len(samples) - 1 if isinstance(order, slice) else int(order[-1])
+    last = int(samples.duration[latest])
+    if int(presentation[latest]) + last <= 0:
+        raise NoSyncSample(_why_hidden(track, last))
+    finer, hidden = 1, 0
+    if from_zero and track.kind == "video" and int(presentation.min()) < 0:
+        presentation, finer, hidden = _from_zero(presentation, order, last, track.timescale)
+        last *= finer
+    waits: int | None
+    if isinstance(order, slice):
+        # each is decoded when it is presented, or as much later as the first one is hidden
+        durations = np.diff(presentation, append=presentation[-1] + last)
+        waits = max(-int(presentation[0]), 0)
+        decode = presentation + waits if waits else presentation
+    else:
+        durations = np.empty(len(samples), np.int64)
+        durations[order] = np.diff(presentation[order], append=presentation[latest] + last)
+        decode = np.cumsum(durations)
+        decode -= durations
+        decode += max(int(presentation[order[0]]), 0)
+        waits = None
+    first = len(samples)
+    if growing:
+        first = _first_second(samples.sync, presentation, track.timescale * finer)
+    media_time = max(0, int((decode - presentation)[:first].max())) if waits is None else waits
+    end = int(presentation[latest]) + last
+    settled = not growing or first < len(samples)
+    sources: Int64 = np.broadcast_to(np.int64(source), len(samples))
+    times = presentation, decode, durations, media_time, end
+    return Media(track, sources, samples, *times, settled, finer, hidden, unit, samples_kept)
+
+
+def _refuse_many(count: int | None, track: int) -> None:
+    if count is not None and count > MAX_MADE_SAMPLES:
+        raise LimitExceeded(
+            f"track {track} has more samples than are made into fragments",
+            expected=f"at most {MAX_MADE_SAMPLES}",
+            found=count,
+            advice="leave it out with tracks=, or take a clip",
+        )
+
+
+def _cut(samples: SampleTable, row: int, more: int, unit: int) -> SampleTable:
+    """The rows before `row`, and so many samples of that one."""
+    if more <= 0:
+        return samples.rows(slice(0, row))
+    columns = {name: column[: row + 1].copy() for name, column in samples.columns().items()}
+    ticks = int(samples.duration[row]) // (int(samples.size[row]) // unit)
+    columns["size"][row], columns["duration"][row] = more * unit, more * ticks
+    return SampleTable.of(columns)
+
+
+def _from_zero(
+    presentation: Int64, order: Int64 | slice, last: int, timescale: int
+) -> tuple[Int64, int, int]:
+    """Times with a tick each for hidden pictures from 0 on, before what is on show at 0.
+
+    Args:
+        presentation: times in ticks of the track.
+        order: what puts them in their order.
+        last: duration of the last one.
+        timescale: ticks a second of the track.
+
+    Returns: the times, how many ticks of them are one of the track, and how many are hidden.
+    """
+    rising = presentation[order]
+    hidden = int(np.searchsorted(rising, 0, side="right")) - 1
+    ends = int(rising[hidden + 1]) if hidden + 1 < len(rising) else int(rising[-1]) + last
+    wanted = max(ceil(Fraction(hidden * _INSTANT, timescale)), hidden // ends + 1)
+    finer = max(1, min(wanted, _FINEST // timescale))
+    if hidden >= ends * finer:
+        return presentation, 1, 0  # they have no place
+    times = presentation * finer
+    times[np.arange(len(times))[order][: hidden + 1]] = np.arange(hidden + 1)
+    return times, finer, hidden
+
+
+def _first_second(sync: npt.NDArray[np.bool_], presentation: Int64, timescale: int) -> int:
+    """Samples before the first sync sample that is presented a second after the first sample.
+
+    Something later is presented after it, so that all is known that is presented before it.
+    """
+    latest = np.maximum.accumulate(presentation[::-1])[::-1]
+    later = sync & (presentation >= presentation[0] + timescale) & (latest > presentation)
+    return int(later.argmax()) if later.any() else len(presentation)
+
+
+def _why_hidden(track: Track, last: int) -> str:
+    """Why nothing of a track is shown after time 0, where its last sample has this duration."""
+    if track.info.edits:
+        return f"the edit list hides all of track {track.id}"
+    if not last:
+        return f"track {track.id} lasts no time: the duration of its last sample is 0"
+    return f"all of track {track.id} lies before time 0, by its composition offsets"
+
+
+def _until(samples: SampleTable, stop: Fraction, track: Track, unit: int) -> SampleTable:
+    """Without samples at the end that begin at `stop` or later, a composition time in ticks."""
+    # The edit list counts in the movie's timescale: a tick of it is rounding.
+    stop += Fraction(track.timescale, track.movie_timescale or track.timescale)
+    inside = np.flatnonzero(samples.cts < ceil(stop))
+    last = int(inside[-1]) if len(inside) else -1
+    if last >= 0 and unit:
+        many = int(samples.size[last]) // unit
+        ticks = int(samples.duration[last]) // many
+        shown = -(-(ceil(stop) - int(samples.cts[last])) // ticks)
+        return _cut(samples, last, min(many, shown), unit)
+    return samples.rows(slice(0, last + 1))

@@ -1,0 +1,398 @@
+"""HLS and DASH from the indexes of files, made when they are requested; nothing is stored.
+
+Each track of video, audio and subtitles is a rendition whose segments stand on their own.
+Playlists, manifest and segments come from one table, so that what they say of each other is true
+to the tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from hashlib import md5
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from fragdex.boxes import Box, parse
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, NoSyncSample
+from fragdex.formats.media_or_index import MediaOrIndex, index_and_media, is_one, lasting
+from fragdex.formats.subsegments import period_of
+from fragdex.fragments.table import FragmentFlags
+from fragdex.indexing.moov import plain_init
+from fragdex.lru_cache import LRUCache
+from fragdex.muxing.clip import track_left_out
+from fragdex.muxing.clip_movie import init_of_track, traks_of
+from fragdex.muxing.media import media_of
+from fragdex.muxing.protection import keys_of, protected
+from fragdex.muxing.segments import descriptions_of, seconds_of
+from fragdex.muxing.view import Sources, View, one_for_each
+from fragdex.packaging import playlists
+from fragdex.packaging.renditions import Rendition
+from fragdex.packaging.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
+from fragdex.packaging.titling import PACKAGED, Chosen, Title, creation, growth, titled, uneven
+from fragdex.renamed import old_arguments
+from fragdex.seeking.model import Period
+from fragdex.seeking.origin import FileInfo
+from fragdex.seeking.times import TimeLike
+from fragdex.sources import SourceLike, SourcesLike
+
+__all__ = ["MANIFEST", "MULTIVARIANT", "Package", "package"]
+
+MULTIVARIANT: Final = "master.m3u8"
+MANIFEST: Final = "manifest.mpd"
+HLS: Final = "application/vnd.apple.mpegurl"
+DASH: Final = "application/dash+xml"
+
+
+_KEPT: Final = 8 << 20
+"""Bytes of playlists and manifests that a package keeps."""
+
+
+class Package(Mapping[str, View]):
+    """The files of a title in HLS and DASH, by their names; made by `package`.
+
+    Names are `master.m3u8`, `manifest.mpd`, and for each rendition `NAME.m3u8`, `NAME/init.mp4`,
+    `NAME/TIME.m4s` for the segment that begins at TIME ticks, and for video
+    `NAME-iframes.m3u8`. Where each rendition is a single file, that is `NAME.mp4` instead of
+    initialization segment and segments. Subtitles have `NAME/TIME.vtt`, and `NAME.vtt` where they
+    have no fragments.
+
+    Attributes:
+        title: the renditions.
+        sources: the files, as their indexes know them; of growing ones only the names, since
+            their sizes and times change.
+        findings: why players cannot switch between renditions, and omitted content, as
+            sentences.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> data = movie(8, samples=5, fps=5)
+    >>> made = package(fragdex.index(data), source=data)
+    >>> list(made)[:4]
+    ['master.m3u8', 'manifest.mpd', 'v1.m3u8', 'v1-iframes.m3u8']
+    >>> made["v1/init.mp4"].read()[4:8]
+    b'ftyp'
+    """
+
+    def __init__(
+        self,
+        title: Title,
+        sources: Sequence[FileInfo],
+        recipe: object,
+        left_out: Sequence[str] = (),
+        media: Sequence[SourceLike | None] | None = None,
+    ) -> None:
+        self.title, self.sources, self._recipe = title, tuple(sources), recipe
+        self._given = None if media is None or all(m is None for m in media) else [*media]
+        self._left_out = tuple(left_out)
+        self._kept: LRUCache[View] = LRUCache(_KEPT)
+
+    @cached_property
+    def findings(self) -> tuple[str, ...]:
+        """Why players cannot switch between renditions, and omitted content."""
+        return (*uneven(self.title.of("video")), *self._left_out)
+
+    @cached_property
+    def _renditions(self) -> dict[str, Rendition]:
+        text = (one.rendition for one in self.title.subtitles)
+        return {one.name: one for one in (*self.title.renditions, *text) if one is not None}
+
+    @cached_property
+    def _subtitles(self) -> dict[str, Subtitles]:
+        return {one.name: one for one in self.title.subtitles}
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all files: first those that players ask for first."""
+        yield from (MULTIVARIANT, MANIFEST)
+        for one in self.title.renditions:
+            yield f"{one.name}.m3u8"
+            if playlists.has_iframes(one):
+                yield f"{one.name}-iframes.m3u8"
+            yield from _fragments(one)
+        for text in self.title.subtitles:
+            yield f"{text.name}.m3u8"
+            if text.cues is not None:
+                yield from (f"{text.name}/{time}.vtt" for time in text.times)
+            if text.rendition is not None:
+                yield from _fragments(text.rendition)
+            else:
+                yield f"{text.name}.vtt"
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        renditions = ", ".join(self._renditions)
+        return f"<Package: {renditions} of {', '.join(one.name for one in self.sources)}>"
+
+    def save(self, folder: str | PathLike[str], *, source: SourcesLike | None = None) -> None:
+        """Write all files into a folder, each atomically; the playlists last.
+
+        Args:
+            folder: made where it is not there; what else is in it stays.
+            source: the media, as of `View.read`; of several files, one for each of `sources`.
+
+        Raises: as `View.save`.
+        """
+        if source is None:
+            source = self._given
+        given = one_for_each(source, len(self.sources))
+        for name in sorted(self, key=lambda name: name.endswith((".m3u8", ".mpd"))):
+            view = self[name]
+            path = Path(folder, *name.split("/"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            view.save(path, source=[given[self._number(one)] for one in view.sources])
+
+    def _number(self, file: FileInfo) -> int:
+        if file in self.sources:
+            return self.sources.index(file)
+        return [one.name for one in self.sources].index(file.name)  # it grows
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other  # a mapping would make every file of both
+
+    def cached(self, name: str, make: Callable[[], View]) -> View:
+        """A text that is made once, and then kept while there is room; of a growing title never.
+
+        Args:
+            name: of the file.
+            make: makes it.
+        """
+        if self.title.growth is not None:
+            return make()
+        return self._kept.get_or_make(name, _KEPT, make, weight=lambda view: view.size)
+
+    def __getitem__(self, name: str) -> View:
+        """A file as a view.
+
+        Raises:
+            KeyError: the title has no such file.
+        """
+        view = self._file(name)
+        if self._given is None:
+            return view
+        return view.with_media([self._given[self._number(one)] for one in view.sources])
+
+    def _file(self, name: str) -> View:
+        if name == MULTIVARIANT:
+            return self._text(HLS, name, lambda: playlists.multivariant(self.title))
+        if name == MANIFEST:
+            return self._text(DASH, name, lambda: playlists.write(self.title))
+        head, _, tail = name.partition("/")
+        if tail:
+            return self._media(head, tail)
+        stem, dot, suffix = head.rpartition(".")
+        text = self._subtitles.get(stem)
+        if dot and suffix == "m3u8":
+            if text is not None:
+                return self._text(HLS, name, lambda: playlists.subtitles(text, self.title))
+            one = self._renditions.get(stem.removesuffix("-iframes"))
+            if one is not None and one.name == stem:
+                return self._text(HLS, name, lambda: playlists.media(one, self.title))
+            if one is not None and playlists.has_iframes(one):
+                return self._text(HLS, name, lambda: playlists.iframes(one, self.title))
+        whole = self._renditions.get(stem)
+        if suffix == "mp4" and whole is not None and whole.single_file:
+            return whole.file([self._recipe, name])
+        if suffix == "vtt" and text is not None and text.rendition is None:
+            return _existing(text.whole([self._recipe, stem]), name)
+        raise KeyError(name)
+
+    def _media(self, rendition: str, name: str) -> View:
+        recipe = [self._recipe, rendition]
+        whole, one = f"{rendition}/{name}", self._renditions.get(rendition)
+        if one is not None and one.single_file:
+            one = None
+        if name == "init.mp4" and one is not None:
+            init = one.made.init
+            return View(one.made.media_type, [one.source], [recipe, name], [len(init)], _only(init))
+        stem, _, suffix = name.rpartition(".")
+        if not (stem.isascii() and stem.isdigit() and str(int(stem)) == stem):
+            raise KeyError(whole)
+        if suffix == "vtt" and rendition in self._subtitles:
+            return _existing(self._subtitles[rendition].segment(int(stem), recipe), whole)
+        segment = one.at(int(stem)) if one is not None and suffix == "m4s" else None
+        if one is None or segment is None:
+            raise KeyError(whole)
+        return one.made.view(segment.number, one.source, recipe)
+
+    def _text(self, media_type: str, name: str, write: Callable[[], bytes]) -> View:
+        def make() -> View:
+            text = write()
+            recipe = [self._recipe, name]
+            if self.title.growth is not None:
+                recipe.append(md5(text, usedforsecurity=False).hexdigest())
+            return View(media_type, self.sources, recipe, [len(text)], _only(text))
+
+        return self.cached(name, make)
+
+
+def _fragments(one: Rendition) -> Iterator[str]:
+    if one.single_file:
+        yield f"{one.name}.mp4"
+        return
+    yield f"{one.name}/init.mp4"
+    yield from (f"{one.name}/{time}.m4s" for time in one.made.time.tolist())
+
+
+def _existing(view: View | None, name: str) -> View:
+    if view is None:
+        raise KeyError(name)
+    return view
+
+
+@old_arguments(indexes=None, seconds=None)
+def package(
+    what: MediaOrIndex | Iterable[MediaOrIndex],
+    *,
+    source: SourcesLike | None = None,
+    segment_duration: TimeLike | None = 4,
+    tracks: Iterable[int] | None = None,
+    captions: Iterable[Captions | str | PathLike[str]] = (),
+    single_file: bool = False,
+    growing: bool | Literal["ended"] = False,
+    began: datetime | None = None,
+    period: int | None = None,
+) -> Package:
+    """A title in HLS (RFC 8216) and DASH (ISO/IEC 23009-1), with nothing stored.
+
+    Args:
+        what: media (path, URL, bytes, file) or an index of them, or several that are renditions of
+            one title. Each track of video, audio and subtitles (wvtt, tx3g, stpp) is a rendition.
+        source: the media of indexes, in any form that `fragdex.open_source` takes, one for each;
+            None: where the indexes say. Only their moovs are read here.
+        segment_duration: approximate seconds of a segment; None: one per sync sample. Segments
+            begin at sync samples of the video, audio is cut at the nearest access unit.
+        tracks: track ids; None: all of video, audio and subtitles.
+        captions: caption files: paths or URLs of WebVTT, SubRip or JSON with the language in the
+            name, as in `film.fr.vtt` and `film.fr.forced.srt`; or
+            `fragdex.packaging.subtitles.Captions`.
+        single_file: whether each rendition is one file, whose segments are ranges of it: then
+            the playlists have EXT-X-BYTERANGE, and the MPD is of DASH's on-demand profile.
+        growing: whether the files still grow: then only segments that can no longer change are
+            listed, the HLS playlists have the type EVENT, and the MPD is dynamic. Make another
+            package after each `index.extend`, and pass "ended" for the last one. Only fragmented
+            files can grow.
+        began: the time of day at time 0 of a growing title; None: the creation time in its moov,
+            or else 1970.
+        period: number of the period of files with several; None: there is only one.
+
+    Raises:
+        ValueError: an invalid length, or single files for a growing title.
+        BuildError: there is no video and no audio, a track cannot be made into fragments, or of a
+            growing file no segment is complete yet; the message says which.
+        NoSyncSample: a track has no sync sample.
+        InexactIndex: an index does not know its samples.
+        MalformedCaptions: captions cannot be read.
+        SourceError: a source cannot be read, or changed since it was indexed.
+
+    >>> from fragdex.testing import movie
+    >>> made = package(movie(4, tracks=2))
+    >>> [one.name for one in made.title.renditions]
+    ['v1', 'a1']
+    """
+    named: list[Any] = [what] if is_one(what) else [*what]  # type: ignore[misc]
+    places = one_for_each(source, len(named))
+    both = [
+        index_and_media(one, place, "package") for one, place in zip(named, places, strict=True)
+    ]
+    given, several = [index for index, _ in both], [place for _, place in both]
+    kept = [lasting(one, place) for one, (_, place) in zip(named, both, strict=True)]
+    length = seconds_of(segment_duration)
+    if single_file and growing:
+        raise ValueError("a title that grows has a file for each segment, not one for all")
+    wanted = None if tracks is None else set(tracks)
+    texts = [one if isinstance(one, Captions) else read_captions(one) for one in captions]
+    listed: list[Chosen] = []
+    known: list[FileInfo] = []
+    left_out: list[str] = []
+    made_at: datetime | None = None
+    with Sources([index.file for index in given], several) as sources:
+        for number, index in enumerate(given):
+            chosen = period_of(index, None if len(index.periods) == 1 else period)
+            init = plain_init(b"".join(sources.source(number).read(part) for part in chosen.init))
+            moov = parse(init)
+            made_at = made_at or creation(moov)
+            info = FileInfo(index.file.name) if growing else index.file
+            known.append(info)
+            about = chosen, init, moov, index.file.size
+            listed += _chosen(*about, info, sources.source(number).read, wanted, left_out)
+    if not any(one.media.track.kind in PACKAGED for one in listed):
+        raise BuildError("there are no samples of video or audio to package")
+    title = titled(listed, length, texts, growing)
+    if growing:
+        title = replace(title, growth=growth(title, length, growing, began or made_at, given))
+    if single_file:
+        title = title.in_single_files()
+    ids = [one.media.track.id for one in listed]
+    recipe: list[Any] = ["package", "all" if length is None else str(length), ids]
+    if single_file:
+        recipe.append("single files")
+    if growing:
+        # what is announced stays, however large the file is by now
+        recipe.append([_beginning(one) for one in listed])
+    return Package(title, known, recipe, left_out, kept)
+
+
+def _chosen(
+    period: Period,
+    init: bytes,
+    moov: Sequence[Box],
+    size: int | None,
+    info: FileInfo,
+    read: Callable[[ByteRange], bytes],
+    wanted: set[int] | None,
+    left_out: list[str],
+) -> Iterator[Chosen]:
+    """The tracks that become renditions."""
+    traks = traks_of(moov)
+    chapters = {number for track in period.tracks for number in track.info.chapter_tracks}
+    for track in period.tracks:
+        if not track.timescale or track.sample_count == 0:
+            continue
+        if track.id in chapters if wanted is None else track.id not in wanted:
+            if wanted is None:
+                left_out.append(
+                    track_left_out(track, "it names chapters, which HLS and DASH do not show")
+                )
+            continue
+        if track.kind == "text" and track.info.format not in (*CUES, *FRAGMENTS):
+            known = ", ".join(dict.fromkeys((*CUES, *FRAGMENTS)))
+            why = f"its format {track.info.format} is none of {known}"
+            left_out.append(track_left_out(track, why))
+        elif track.kind in (*PACKAGED, "text"):
+            may_grow = bool(((track.fragments.flags & FragmentFlags.VIRTUAL) == 0).any())
+            try:
+                media = media_of(track, size=size, growing=may_grow, from_zero=True)
+                described = descriptions_of(traks.get(track.id), media)
+            except (BuildError, NoSyncSample) as error:
+                if track.kind != "text":
+                    raise
+                left_out.append(track_left_out(track, str(error)))
+                continue
+            trak = traks[track.id]
+            keys = protected(trak, media, described, read), keys_of(moov, trak)
+            if track.kind == "text" and keys[1] is not None:
+                left_out.append(track_left_out(track, "it is encrypted"))
+                continue
+            own = init_of_track(init, moov, trak)
+            yield Chosen(media, own, info, described, trak, *keys)
+        else:
+            left_out.append(track_left_out(track, "players of HLS and DASH do not know this kind"))
+
+
+def _beginning(one: Chosen) -> str:
+    """What tells a track that grows from another of this name: its moov and first sizes."""
+    first = int(one.media.track.fragments.sample_count[0])
+    known = one.init + one.media.samples.size[:first].tobytes()
+    return md5(known, usedforsecurity=False).hexdigest()
+
+
+def _only(data: bytes) -> Callable[[int], list[bytes]]:
+    return lambda _: [data]

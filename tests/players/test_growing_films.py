@@ -1,0 +1,44 @@
+"""Players play a film while it is written, to its end."""
+
+import time
+
+import pytest
+
+import fragdex
+
+pytest.importorskip("av", reason="PyAV is not installed: it makes the films")
+
+from players.conftest import LENGTH, Page, browser, serving  # noqa: F401
+from players.test_players import ADDRESS
+
+PLAYERS = [("hls.js", "hls"), ("shaka", "hls"), ("shaka", "dash")]
+FOR_EVER = 1e6
+
+
+def test_they_reach_the_end_of_a_film_that_is_written(browser, folder, tmp_path):  # noqa: F811
+    whole = (folder / "written" / "fragmented.mp4").read_bytes()
+    index = fragdex.index(whole, exact=True)
+    starts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    growing = tmp_path / "live.mp4"
+    growing.write_bytes(whole[: starts[3]])
+    with serving(tmp_path, LENGTH, growing=FOR_EVER) as origin, browser.new_context() as context:
+        asked = []
+        for player, kind in PLAYERS:
+            asked.append(Page(context.new_page(), origin, player))
+            asked[-1]("start", player, f"{origin}/live.mp4/{ADDRESS[kind]}")
+            asked[-1].page.evaluate("() => { window.played = patient('play', [2]); }")
+        before = [ask.page.evaluate("video.currentTime") for ask in asked]
+        rest = whole[starts[3] :]
+        for part in (rest[: len(rest) // 3], rest[len(rest) // 3 :], index.export("mfra")):
+            time.sleep(0.5)
+            with growing.open("ab") as file:
+                file.write(part)
+        for ask, at in zip(asked, before, strict=True):
+            _, ranges = ask.page.evaluate("() => window.played")
+            state = ask.state()
+            assert state["wrong"] == []
+            # what came later was played, without a hole
+            assert at < 3 * LENGTH < state["time"]
+            ((_, end),) = ranges
+            assert end == pytest.approx(float(max(t.stop for t in index.tracks)), abs=0.03)
+            assert state["time"] == pytest.approx(end, abs=0.03)
