@@ -41,6 +41,11 @@ def loaded_after(program):
     return set(done.stdout.splitlines()[-1].split())
 
 
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'seeek'"):
+        fragdex.seeek  # noqa: B018
+
+
 def test_all_is_sorted_and_complete():
     # Constants first, then classes, then functions, each in order: as ruff sorts it.
     names = fragdex.__all__
@@ -237,7 +242,7 @@ def test_opening_a_saved_index_needs_no_boxes(root, tmp_path):
 
 
 def test_byte_ranges_and_errors_need_no_numpy():
-    after = loaded_after("from fragdex import ByteRange, FragdexError, parse_range, coalesce")
+    after = loaded_after("from fragdex import ByteRange, FragdexError, byterange, errors")
     assert "numpy" not in after
     assert "construct" not in after
 

@@ -23,7 +23,6 @@ DECISIONS = ROOT / "docs" / "decisions"
 # the library knows nothing of it, what stands on the library may use it like any user.
 ROOMS = (
     "errors",
-    "renamed",
     "_native",
     "byterange",
     "responses",

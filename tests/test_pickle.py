@@ -153,7 +153,7 @@ def test_a_process_that_only_unpickles_can_do_everything(root, tmp_path):
     (tmp_path / "a.pickle").write_bytes(pickle.dumps(index))
     index.save(tmp_path / "a.fidx")
     opening = ["pickle.load(open('a.pickle', 'rb'))", "fragdex.open_index('a.fidx')"]
-    doing = ["save('b.fidx')", "export('hls')", f"extend({str(path)!r})", "ranges(0, 1)"]
+    doing = ["save('b.fidx')", "export('hls')", f"extend({str(path)!r})", "span(0, 1)"]
     for how in opening:
         for what in doing:
             program = f"import fragdex, pickle; {how}.{what}"

@@ -146,7 +146,7 @@ if not TYPE_CHECKING:  # to type checkers, every name would be there
         if name in _MODULES:
             return importlib.import_module(f"fragdex.{name}")
         if name not in _HOMES:
-            return importlib.import_module("fragdex.renamed").old_name(name)
+            raise AttributeError(f"module 'fragdex' has no attribute {name!r}")
         value = getattr(importlib.import_module(f"fragdex.{_HOMES[name]}"), name)
         globals()[name] = value
         return value

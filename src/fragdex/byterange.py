@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from itertools import pairwise
 from operator import index
 from typing import Literal
@@ -25,13 +24,11 @@ __all__ = [
     "ContentRange",
     "Fetched",
     "RangeAnswer",
-    "RangeVerdict",
     "coalesce",
     "content_range",
     "parse_content_range",
     "parse_range",
     "plan_reads",
-    "range_or_verdict",
 ]
 
 
@@ -311,20 +308,6 @@ MAX_POSITION_DIGITS = 39
 """Digits of a position in Content-Range: 39 hold 128 bits; more is an attack, not a file."""
 
 
-class RangeVerdict(Enum):
-    """What to do with a Range field that names no bytes to send.
-
-    >>> range_or_verdict("bytes=900-", 500) is RangeVerdict.UNSATISFIABLE
-    True
-    """
-
-    IGNORE = "ignore"
-    """Answer 200 with everything: no field, another unit, no valid syntax (RFC 9110, 14.2)."""
-
-    UNSATISFIABLE = "unsatisfiable"
-    """Answer 416: valid, but no range-spec meets the content (RFC 9110, 14.1.2 and 15.5.17)."""
-
-
 # RFC 9110, 14.1.1: int-range or suffix-range. The list rule (5.6.1.2) allows OWS around each.
 _RANGE_SPEC = re.compile(r"([0-9]*)-([0-9]*)", re.ASCII)
 _OWS = " \t"
@@ -397,27 +380,17 @@ def parse_range(header: str | None, size: int, *, max_ranges: int = MAX_RANGES) 
     >>> parse_range("bytes=10000-", 10_000).status, parse_range("lines=1-2", 10_000).status
     (416, 200)
     """
-    verdict = range_or_verdict(header, size, max_ranges=max_ranges)
-    if verdict is RangeVerdict.IGNORE:
+    ranges = None if header is None else _ranges(header, size, max_ranges)
+    if ranges is None:
         return RangeAnswer(200, (ByteRange(0, size),), size)
-    if verdict is RangeVerdict.UNSATISFIABLE:
-        return RangeAnswer(416, (), size)
-    return RangeAnswer(206, verdict, size)
+    return RangeAnswer(206 if ranges else 416, ranges, size)
 
 
-def range_or_verdict(
-    header: str | None, size: int, *, max_ranges: int = MAX_RANGES
-) -> tuple[ByteRange, ...] | Literal[RangeVerdict.IGNORE] | Literal[RangeVerdict.UNSATISFIABLE]:
-    """The ranges of `parse_range`, or why there are none; `fragdex.parse_range` was this.
-
-    >>> range_or_verdict("bytes=0-9", 100), range_or_verdict(None, 100)
-    ((ByteRange(start=0, stop=10),), <RangeVerdict.IGNORE: 'ignore'>)
-    """
-    if header is None:
-        return RangeVerdict.IGNORE
+def _ranges(header: str, size: int, max_ranges: int) -> tuple[ByteRange, ...] | None:
+    """The ranges that a field requests; None: it is ignored, as are other units and bad syntax."""
     unit, equals, range_set = header.strip(_OWS).partition("=")
     if not equals or unit.lower() != "bytes":
-        return RangeVerdict.IGNORE
+        return None
     ranges: list[ByteRange] = []
     specs = 0
     for element in range_set.split(","):
@@ -427,25 +400,25 @@ def range_or_verdict(
         specs += 1
         match = _RANGE_SPEC.fullmatch(spec)
         if match is None or specs > max_ranges:
-            return RangeVerdict.IGNORE
+            return None
         first, last = match[1].lstrip("0") or match[1][:1], match[2].lstrip("0") or match[2][:1]
         if not first and not last:
-            return RangeVerdict.IGNORE
+            return None
         # compared as text: numbers of any length, no conversion of a million digits
         if first and last and (len(last), last) < (len(first), first):
-            return RangeVerdict.IGNORE
+            return None
         if first:
             start = _clamped(first, size)
             stop = min(_clamped(last, size) + 1, size) if last else size
         else:
             start, stop = size - _clamped(last, size), size
             if size == 0 and last != "0":
-                return RangeVerdict.IGNORE
+                return None
         if start < stop:
             ranges.append(ByteRange(start, stop))
     if specs == 0 or _overlapping(ranges) > MAX_OVERLAPPING:
-        return RangeVerdict.IGNORE
-    return tuple(ranges) or RangeVerdict.UNSATISFIABLE
+        return None
+    return tuple(ranges)
 
 
 def _clamped(digits: str, size: int) -> int:

@@ -32,7 +32,7 @@ def test_a_kind(call, files, tmp_path, kind, name):
 
 
 def test_a_clip_from_its_sync_sample(call, files, tmp_path):
-    options = ["--kind", "clip", "--start", "0.25", "--inexact"]
+    options = ["--kind", "clip", "--start", "0.25", "--at-key-frame"]
     assert call("view", "progressive.mp4", *options, "-o", "made.mp4").code == 0
     index = fragdex.index(tmp_path / "made.mp4")
     assert index.how.method == "boxes"

@@ -16,7 +16,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from fragdex.cli.output import complain, exit_code, system_message
 from fragdex.errors import FragdexError
-from fragdex.renamed import renewed_options
 
 
 class Command(NamedTuple):
@@ -313,9 +312,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
     FRAGDEX_TRACEBACK=1 in the environment shows where a fault came from.
     """
-    given, advice = renewed_options(sys.argv[1:] if arguments is None else arguments)
-    for sentence in advice:
-        print(f"fragdex: {sentence}", file=sys.stderr)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     first = given[0] if given else ""
     command = typer.main.get_command(app_of(first, named_only=_lists(first)))
     try:

@@ -17,7 +17,6 @@ from fragdex.decoding.codec import MOST_PIXELS
 from fragdex.decoding.pictures import KeyFrameReader, PictureReader, shown_size, upright
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import LimitExceeded, MissingExtra
-from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike
 from fragdex.sources import SourceLike
@@ -169,7 +168,6 @@ class Thumbnail:
 At: TypeAlias = Literal["key_frame", "frame"]
 
 
-@old_arguments(exact={False: "key_frame", True: "frame"}.get)
 def thumbnail(
     index: Index,
     source: SourceLike,

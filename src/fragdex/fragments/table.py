@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntFlag
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments import FAR, FARTHEST, NULL
-from fragdex.renamed import OldName
 
 __all__ = [
     "FAR",
@@ -373,9 +372,6 @@ class FragmentTable(Table):
         stored="sync",
     )
     flags: UInt32 = column("u4", "bits", "FragmentFlags")
-
-    if not TYPE_CHECKING:
-        sync = OldName()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -32,7 +32,6 @@ from fragdex.frames.frame_batch import Frame, FrameBatch, LazyArray, PixelArray
 from fragdex.frames.frame_reader import FrameReader
 from fragdex.frames.frame_track import FrameTrack
 from fragdex.frames.pixels import Converter, Crops, Gathering, PixelFormat, Rows
-from fragdex.renamed import OldName
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Order
 from fragdex.seeking.seek import Selection
@@ -109,10 +108,6 @@ class Frames(LazyArray):
     >>> batch.data.shape, batch.numbers.tolist(), batch.times.tolist()
     ((3, 48, 64, 3), [37, 6, 37], [1.48, 0.24, 1.48])
     """
-
-    if not TYPE_CHECKING:
-        sync = OldName()
-        closest_sync = OldName()
 
     def __init__(
         self,

@@ -20,7 +20,6 @@ from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_ty
 from fragdex.muxing.protection import protected
 from fragdex.muxing.segments import STYP, Segments, descriptions_of, seconds_of
 from fragdex.muxing.view import Sources, View, one_for_each
-from fragdex.renamed import old_arguments, old_calls
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import SourceLike, SourcesLike
@@ -34,8 +33,6 @@ AnyKind: TypeAlias = Literal[
 _FOUR_SECONDS: Final = Fraction(4)
 
 
-@old_calls(lambda: described)
-@old_arguments(index=None, seconds=None)
 def view(
     what: MediaOrIndex,
     kind: Kind = "fragmented",

@@ -36,7 +36,6 @@ from fragdex.muxing.view import View
 from fragdex.origin.film_list import FilmList, film_list, is_name
 from fragdex.packaging.package import Package, package
 from fragdex.packaging.subtitles import Captions, read_captions
-from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Index
 from fragdex.sources import Source, open_source
 
@@ -237,7 +236,6 @@ class Titles:
     For several threads at a time.
     """
 
-    @old_arguments(seconds=None)
     def __init__(
         self,
         root: str | os.PathLike[str],

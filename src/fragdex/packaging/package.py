@@ -34,7 +34,6 @@ from fragdex.packaging import playlists
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
 from fragdex.packaging.titling import PACKAGED, Chosen, Title, creation, growth, titled, uneven
-from fragdex.renamed import old_arguments
 from fragdex.seeking.model import Period
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike
@@ -247,7 +246,6 @@ def _existing(view: View | None, name: str) -> View:
     return view
 
 
-@old_arguments(indexes=None, seconds=None)
 def package(
     what: MediaOrIndex | Iterable[MediaOrIndex],
     *,

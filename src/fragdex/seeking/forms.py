@@ -17,8 +17,6 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from fragdex.renamed import old_arguments
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -306,6 +304,3 @@ class Exporting:
         """
         exported: bytes = offered("export")(self, form, **options)
         return exported
-
-    if not TYPE_CHECKING:
-        export = old_arguments(min_segment_ms=lambda milliseconds: milliseconds / 1000)(export)

@@ -13,7 +13,6 @@ from fragdex.errors import InexactIndex, NoSyncSample, TrackNotFound
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.pieces import PieceDigests
 from fragdex.fragments.track_info import KINDS, Movie, SampleGroup, TrackKind
-from fragdex.renamed import OldName
 from fragdex.seeking.forms import Exporting, offered
 from fragdex.seeking.origin import CheckedSource, FileInfo, Home, How
 from fragdex.seeking.seek import Hit
@@ -119,10 +118,6 @@ class Index(Exporting):
         "periods",
         "resume_offset",
     )
-
-    if not TYPE_CHECKING:
-        source = OldName()
-        ranges = OldName()
 
     def __init__(
         self,

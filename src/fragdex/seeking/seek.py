@@ -19,7 +19,6 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SyncTable
-from fragdex.renamed import OldTuple
 from fragdex.seeking.finding import ROW_COLUMNS, SYNC_COLUMNS, Place, PlainSeeker, damaged
 from fragdex.seeking.times import NO_SHIFT, Time, presentation
 
@@ -27,7 +26,7 @@ __all__ = ["Extent", "Hit", "Hits", "Seeker", "Selection"]
 
 
 @dataclass(slots=True, unsafe_hash=True, repr=False)
-class Hit(OldTuple):
+class Hit:
     """Where decoding starts for one time in one track.
 
     Attributes:

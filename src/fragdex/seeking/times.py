@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 from functools import total_ordering
-from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeAlias, overload
+from typing import Any, Final, Protocol, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.renamed import OldName
 from fragdex.seeking.finding import last_tick
 from fragdex.seeking.time_texts import parse_time
 
@@ -68,9 +67,6 @@ class Time:
 
     ticks: int | Fraction
     timescale: int
-
-    if not TYPE_CHECKING:
-        exact = OldName()
 
     @classmethod
     def parse(cls, text: str) -> Time:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from fragdex.errors import InexactIndex, LimitExceeded
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import SampleGroup, Segment, TrackInfo
-from fragdex.renamed import OldName
 from fragdex.seeking.forms import offered
 from fragdex.seeking.seek import Extent, Finder, Hit, Hits, Seeker
 from fragdex.seeking.times import Time, TimeLike, floor_ticks, presentation, ticks_of_many
@@ -189,10 +188,6 @@ class Track:
         "shift",
         "sync_samples",
     )
-
-    if not TYPE_CHECKING:
-        end = OldName()
-        sync = OldName()
 
     def __init__(
         self,
