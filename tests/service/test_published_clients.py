@@ -147,6 +147,26 @@ def test_an_upload_broken_off_begins_again_from_byte_0(published, made):
     assert statuses == [202] * (len(statuses) - 1) + [201]
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/files/{file}/tracks", {"track_id": 1, "type": "audio", "byte_size": 9, "file_id": "x"}),
+        ("/renders", {"html": "<p>", "backend": "gpu"}),
+        ("/unprocessed_files", {"filename": "a.mp4", "byte_size": 9, "processes": ["isobmff"]}),
+    ],
+    ids=["file_id", "backend", "processes"],
+)
+def test_fields_that_only_they_know_are_tolerated(published, path, body):
+    """All others are refused, as everyone's."""
+    new = {"filename": "a.mp4", "type": "video", "byte_size": 9, "md5": str(uuid.uuid4())}
+    if "{file}" not in path and path != "/renders":
+        body = {**body, "md5": str(uuid.uuid4())}
+    path = path.format(file=published.post("/files", new)["id"])
+    published.post(path, body)
+    refused = published.http.post(path, content=json.dumps({**body, "other": 1}))
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "#/other")
+
+
 @uploads
 def test_the_last_chunk_may_come_twice(published, made):
     data, path = made(published)

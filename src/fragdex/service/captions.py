@@ -19,7 +19,15 @@ from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import FileType
 from fragdex.service.uploads.model import Arrived
 from fragdex.service.uploads.repository import FileRepository, FileStatus, facts
-from fragdex.service.web.fields import ApiModel, ByteSize, FileName, Listed, Md5Text, media_type_of
+from fragdex.service.web.fields import (
+    ApiModel,
+    ByteSize,
+    FileName,
+    Listed,
+    Md5Text,
+    RequestBody,
+    media_type_of,
+)
 
 
 class CaptionType(StrEnum):
@@ -49,7 +57,7 @@ DECLARED = {
 _DECLARED = media_type_of("a type of captions", *DECLARED)
 
 
-class CaptionFacts(ApiModel):
+class CaptionFacts(RequestBody):
     """The announcement of a caption file."""
 
     filename: FileName

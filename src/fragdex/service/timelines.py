@@ -48,7 +48,16 @@ from fragdex.service.streaming.titles import (
 from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.fields import NO_NUL, ApiModel, Cursor, Instant, Limit, Listed, record_id
+from fragdex.service.web.fields import (
+    NO_NUL,
+    ApiModel,
+    Cursor,
+    Instant,
+    Limit,
+    Listed,
+    RequestBody,
+    record_id,
+)
 from fragdex.service.web.routing import api_router
 
 Gaps = TypeAliasType("Gaps", Literal["keep", "close"])
@@ -58,7 +67,7 @@ MOST_FILES = 100
 FileId = Annotated[str, Field(min_length=1, max_length=36), NO_NUL]
 
 
-class NewTimeline(ApiModel):
+class NewTimeline(RequestBody):
     """Files to be played one after the other."""
 
     files: list[FileId] = Field(

@@ -59,7 +59,7 @@ def token_for(server, url):
     return answer.json()["token"]
 
 
-@pytest.mark.parametrize("lower", ["", "?a=b", "#x", "/"])
+@pytest.mark.parametrize("lower", ["", "?", "/"])
 def test_a_token_opens_GET_and_HEAD_of_its_URL(server, lower):
     token = token_for(server, f"{server.url}{BYTES}{lower}")
     with client_of(server.url, token) as client:
@@ -106,9 +106,31 @@ def test_a_token_for_parameters_opens_requests_that_have_them(server):
         assert client.get(f"{BYTES}?{right}").status_code == 422
         for wrong in ("", "a=x+y%26z", f"{right}&a=other", f"a=other&{right}", "a=x%20y&b="):
             assert client.get(f"{BYTES}?{wrong}").status_code == 403, wrong
+    narrow = token_for(server, f"{BYTES}?a=x+y%26z&b=")
+    with client_of(server.url, narrow) as client:
+        assert client.get(f"{BYTES}?{right}").status_code == 422
+        assert client.get(BYTES).status_code == 403
     long = {"url": BYTES, "params": {f"p{n}": "x" * 2000 for n in range(2)}}
     refused = server.client.post("/api/v1/url-token", json=long)
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "#/params")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pointer"),
+    [
+        ({"url": f"{BYTES}#x"}, "#/url"),
+        ({"url": f"{BYTES}?a=1#x"}, "#/url"),
+        ({"url": f"{BYTES}?a=1&a=2"}, "#/url"),
+        ({"url": f"{BYTES}?a=1", "params": {"a": "2"}}, "#/url"),
+        ({"url": BYTES + "?" + "&".join(f"p{n}=" for n in range(21))}, "#/url"),
+        ({"url": BYTES, "params": {}}, "#/params"),
+        ({"url": BYTES, "parmas": {"a": "1"}}, "#/parmas"),
+    ],
+    ids=str,
+)
+def test_what_seems_to_narrow_a_token_is_never_passed_over(server, wanted, pointer):
+    answer = server.client.post("/api/v1/url-token", json=wanted)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
 
 
 def test_a_token_of_another_origin_is_403(server):

@@ -141,6 +141,59 @@ def test_what_may_be_left_out_is_never_null(document):
             assert "null" not in json.dumps(parameter["schema"]), (path, parameter["name"])
 
 
+FREE = {"Index"}
+"""Bodies whose unknown members are kept: whatever a player writes into its index."""
+
+
+def test_a_field_that_nobody_knows_is_refused_by_its_name(server, document):
+    """Skipped, `scop` would make a key that writes, and `events` a webhook of all."""
+    schemas, tried = document["components"]["schemas"], 0
+    for path, method, operation in operations(document):
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+        if not name or name in FREE:
+            continue
+        place = re.sub(r"\{\w+\}", UNKNOWN, path)
+        for known in schemas[name]["properties"]:
+            wrong = f"{known}~/x" if len(known) < 4 else known[:-1]
+            if wrong in schemas[name]["properties"]:
+                continue
+            answer = server.client.request(method, place, json={wrong: None})
+            problem = answer.json()
+            assert answer.status_code == 422, (path, wrong, problem)
+            (one,) = problem["errors"]
+            assert one["pointer"] == "#/" + wrong.replace("~", "~0").replace("/", "~1")
+            assert "no such field; " in one["detail"] or len(schemas[name]["properties"]) > 12
+        assert f"did you mean {known}?" in problem["detail"] or len(known) < 4, path
+        tried += 1
+    assert tried > 20
+
+
+def test_every_object_of_a_request_is_closed(document):
+    """Those within it too, but maps, whose names are their sender's."""
+    schemas = document["components"]["schemas"]
+    bodies = [operation.get("requestBody", {}) for _, _, operation in operations(document)]
+    names = {node["$ref"] for _, node in schemas_in(bodies) if "$ref" in node}
+    seen = set()
+    while names:
+        name = names.pop().rpartition("/")[2]
+        if name in seen or name in FREE:
+            continue
+        seen.add(name)
+        for _, node in schemas_in(schemas[name]):
+            if isinstance(node.get("$ref"), str):
+                names.add(node["$ref"])
+        if "properties" in schemas[name]:
+            assert schemas[name].get("additionalProperties") is False, name
+    assert len(seen) > 20
+
+
+def test_names_without_end_are_refused_in_few_words(server):
+    body = {f"{number}{'x' * 500}": None for number in range(500)}
+    answer = server.client.post(f"{API}/keys", json=body)
+    assert (answer.status_code, len(answer.json()["errors"])) == (422, 20)
+
+
 # ---- what holds for every route ------------------------------------------------------------------
 
 NAMES = {"playlist": "v1.m3u8", "rendition": "v1", "part": "init.mp4", "sheet": "1.jpg"}

@@ -194,7 +194,7 @@ def create_url_token(
             values; other parameters are allowed.
         seconds: how long it opens the URL, at most `max_url_token_seconds`; default:
             `url_token_seconds`. A token ends with the key that signed it.
-        url: absolute, or a path of this service.
+        url: absolute, or a path of this service; its query counts as `params`.
     """
     return Request(
         "POST",

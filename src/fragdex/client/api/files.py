@@ -287,6 +287,7 @@ def create_file_track(
     idempotency_key: str | None = None,
     codec_name: str | None = None,
     duration_ms: float | None = None,
+    file_id: str | None = None,
     probe_info: Mapping[str, Any] | None = None,
 ) -> Request[TrackRecord]:
     """Announce a track of a video that is a separate file; its bytes follow by upload.
@@ -294,6 +295,7 @@ def create_file_track(
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
         byte_size: bytes in all.
+        file_id: tolerated, without effect: the path says it.
         probe_info: what the sender knows of the track; given back as it is.
         track_id: track_ID, as number or text; -1: the scrub track.
     """
@@ -304,6 +306,7 @@ def create_file_track(
             "byte_size": byte_size,
             "codec_name": codec_name,
             "duration_ms": duration_ms,
+            "file_id": file_id,
             "probe_info": probe_info,
             "track_id": track_id,
             "type": type,

@@ -295,7 +295,12 @@ def list_unprocessed_files(
 
 
 def create_unprocessed_file(
-    *, byte_size: int, filename: str, md5: str, idempotency_key: str | None = None
+    *,
+    byte_size: int,
+    filename: str,
+    md5: str,
+    idempotency_key: str | None = None,
+    processes: tuple[str, ...] | None = None,
 ) -> Request[UnprocessedFile]:
     """Announce a media file of any kind; its bytes follow by upload.
 
@@ -303,11 +308,12 @@ def create_unprocessed_file(
         idempotency_key: The same key with the same body gives the first answer again.
         byte_size: bytes in all.
         md5: 32 hex digits, or dashed 8-4-4-4-12; either case.
+        processes: tolerated, without effect.
     """
     return Request(
         "POST",
         "/api/v1/unprocessed_files",
-        body={"byte_size": byte_size, "filename": filename, "md5": md5},
+        body={"byte_size": byte_size, "filename": filename, "md5": md5, "processes": processes},
         headers={"Idempotency-Key": idempotency_key},
         result=UnprocessedFile,
     )

@@ -45,6 +45,7 @@ from fragdex.service.web.fields import (
     Instant,
     Listed,
     Md5Text,
+    RequestBody,
     written_as,
 )
 
@@ -62,7 +63,7 @@ class AnyFileStatus(StrEnum):
 _PRINTABLE = written_as(r"[\x20-\x7e]*", "a text of printable ASCII")
 
 
-class NewAnyFile(ApiModel):
+class NewAnyFile(RequestBody):
     """A file to come. A video may as well have sound alone."""
 
     filename: FileName
@@ -77,7 +78,7 @@ class NewAnyFile(ApiModel):
     )
 
 
-class NewName(ApiModel):
+class NewName(RequestBody):
     """Another name of a file."""
 
     filename: FileName

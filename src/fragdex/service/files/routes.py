@@ -40,8 +40,8 @@ from fragdex.service.images.operations import IMAGES, TYPES, ImageList, ImageRec
 from fragdex.service.isobmff import indexing, opened, tracks
 from fragdex.service.isobmff.operations import (
     FileRecord,
+    NewFileTrack,
     NewTrack,
-    TrackFacts,
     TrackList,
     TrackRecord,
 )
@@ -248,11 +248,11 @@ async def _file_id(caller: Asking, id: RecordId) -> str:
     dependencies=[Depends(idempotency_key)],
 )
 def create_file_track(
-    id: RecordId, new: TrackFacts, response: Response, caller: Asking, context: InContext
+    id: RecordId, new: NewFileTrack, response: Response, caller: Asking, context: InContext
 ) -> TrackRecord:
     """Announce a track of a video that is a separate file; its bytes follow by upload."""
     isobmff_file_id = isobmff_id(context, caller.tenant_id, id, make=True)
-    track = NewTrack(file_id=isobmff_file_id, **new.model_dump())
+    track = NewTrack(**{**new.model_dump(), "file_id": isobmff_file_id})
     return announced(context, caller.tenant_id, track, response, TRACKS.format(id=id))
 
 

@@ -22,6 +22,7 @@ from fragdex.service.web.fields import (
     FileName,
     Listed,
     Md5Text,
+    RequestBody,
     media_type_of,
 )
 
@@ -50,7 +51,7 @@ ImageType = Annotated[
 ]
 
 
-class NewImage(ApiModel):
+class NewImage(RequestBody):
     """An image file to come."""
 
     filename: FileName

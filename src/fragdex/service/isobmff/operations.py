@@ -28,6 +28,7 @@ from fragdex.service.web.fields import (
     FileName,
     Listed,
     Md5Text,
+    RequestBody,
 )
 
 # Named types have a name in the OpenAPI document, and in the clients that are written after it.
@@ -39,7 +40,7 @@ MAX_TRACK_ID = 2**31 - 1
 """Of a signed 32-bit column; ids over it are allowed by the standard and not seen."""
 
 
-class NewFile(ApiModel):
+class NewFile(RequestBody):
     """A file to register; its index and its tracks follow, or are made from its bytes."""
 
     md5: Md5Text
@@ -68,7 +69,7 @@ class FileList(Listed):
     isobmff_files: list[FileRecord]
 
 
-class TrackFacts(ApiModel):
+class TrackFacts(RequestBody):
     """The announcement of a track that is a separate file."""
 
     track_id: Annotated[int, Field(ge=-1, le=MAX_TRACK_ID), NUMBER_OR_TEXT] = Field(
@@ -98,6 +99,14 @@ class NewTrack(TrackFacts):
     """A track to come, and of which file."""
 
     file_id: Annotated[str, Field(min_length=1, max_length=36), NO_NUL]
+
+
+class NewFileTrack(TrackFacts):
+    """A track to come, of the file that the path names."""
+
+    file_id: Annotated[str, Field(max_length=36)] | None = Field(
+        None, description="tolerated, without effect: the path says it"
+    )
 
 
 class TrackRecord(ApiModel):

@@ -38,7 +38,15 @@ from fragdex.rendering.outputs import (
 from fragdex.rendering.spec import MAX_SIDE, RenderSpec, spec_of
 from fragdex.service.config import Settings
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, ApiModel, Listed, Md5Text, Seconds
+from fragdex.service.web.fields import (
+    JSON_NUMBER,
+    NO_NUL,
+    ApiModel,
+    Listed,
+    Md5Text,
+    RequestBody,
+    Seconds,
+)
 
 # What requests and records have of a render, made of the declarations of its fields.
 #
@@ -72,10 +80,8 @@ Fps = Annotated[
 ]
 
 
-class RenderCrop(ApiModel):
+class RenderCrop(RequestBody):
     """A part of the page's window, in CSS pixels."""
-
-    model_config = ConfigDict(extra="forbid")
 
     x: Annotated[int, Field(ge=0, le=MAX_SIDE), JSON_NUMBER] = 0
     y: Annotated[int, Field(ge=0, le=MAX_SIDE), JSON_NUMBER] = 0
@@ -127,10 +133,10 @@ def model_of(name: str, base: type[ApiModel], fields: dict[str, Any], about: str
     return create(name, __base__=base, __doc__=about or base.__doc__, __module__=__name__, **fields)
 
 
-class Output(ApiModel):
+class Output(RequestBody):
     """A part of `output`; what it does not know is refused, not skipped."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     if TYPE_CHECKING:
         container: str
@@ -299,11 +305,11 @@ def _request_field(one: RenderField) -> Any:
 
 
 if TYPE_CHECKING:
-    _RequestFields = ApiModel
+    _RequestFields = RequestBody
 else:
     _RequestFields = model_of(
         "RequestFields",
-        ApiModel,
+        RequestBody,
         {one.json: _request_field(one) for one in declared_fields(RenderSpec).values()},
     )
 

@@ -49,8 +49,11 @@ def result_name(render_id: str) -> str:
 
 
 def wanted_of(row: Row[Any]) -> NewRender:
-    """The request of a render."""
-    return NewRender.model_validate(row.wanted)
+    """The request of a render; what a later version of the service knows besides is left out."""
+    known = NewRender.member_names()
+    return NewRender.model_validate(
+        {name: row.wanted[name] for name in known if name in row.wanted}
+    )
 
 
 def event_data(row: Row[Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from fragdex.service.unprocessed.operations import need_media
 from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED, event_of
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.web.events import Event
-from fragdex.service.web.fields import NO_NUL, ApiModel, Listed, written_as
+from fragdex.service.web.fields import NO_NUL, ApiModel, Listed, RequestBody, written_as
 
 SpanState = TypeAliasType("SpanState", Literal["proved", "guessed", "lost", "structure"])
 _RATE = written_as(
@@ -39,7 +39,7 @@ class RepairStatus(StrEnum):
     FAILED = "failed"
 
 
-class NewRepair(ApiModel):
+class NewRepair(RequestBody):
     """How a file is repaired."""
 
     like_file_id: Annotated[str, Field(min_length=1, max_length=36), NO_NUL] | None = Field(

@@ -16,6 +16,7 @@ from fragdex.service.web.fields import (
     NUMBER_OR_TEXT,
     ApiModel,
     Listed,
+    RequestBody,
     Seconds,
     written_as,
 )
@@ -44,7 +45,7 @@ _LANGUAGE = written_as("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", "a language tag, s
 LanguageField = Annotated[str, Field(max_length=35), _LANGUAGE]
 
 
-class TrackChoice(ApiModel):
+class TrackChoice(RequestBody):
     """Which track is heard, and how."""
 
     track_id: TrackIdField | None = Field(
@@ -60,7 +61,7 @@ class TrackChoice(ApiModel):
     engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
 
 
-class NewTranscription(ApiModel):
+class NewTranscription(RequestBody):
     """A transcription to be made."""
 
     file_id: Annotated[str, Field(min_length=1, max_length=36), NO_NUL] = Field(

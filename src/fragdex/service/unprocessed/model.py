@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from fragdex import errors as kinds
-from fragdex.service.web.fields import ApiModel, ByteSize, FileName, Listed, Md5Text
+from fragdex.service.web.fields import ApiModel, ByteSize, FileName, Listed, Md5Text, RequestBody
 from fragdex.service.web.problems import row_of
 
 
@@ -54,12 +54,13 @@ class Problem(ApiModel):
         return cls(type=row.type, title=row.title, status=row.status, detail=detail)
 
 
-class NewUnprocessedFile(ApiModel):
+class NewUnprocessedFile(RequestBody):
     """A media file to come."""
 
     md5: Md5Text
     filename: FileName
     byte_size: ByteSize
+    processes: list[str] | None = Field(None, description="tolerated, without effect")
 
 
 class UnprocessedFile(ApiModel):

@@ -36,6 +36,7 @@ from fragdex.service.web.fields import (
     Limit,
     Listed,
     RecordId,
+    RequestBody,
     written_as,
 )
 from fragdex.service.web.idempotency import idempotency_key
@@ -64,7 +65,7 @@ class KeyStatus(StrEnum):
     REVOKED = "revoked"
 
 
-class NewKey(ApiModel):
+class NewKey(RequestBody):
     """What a new key is for, and what it may do."""
 
     name: Annotated[str, Field(max_length=1024, examples=["the web site"]), NO_NUL] = ""
@@ -104,7 +105,7 @@ class ApiKeyList(Listed):
     keys: list[ApiKey]
 
 
-class KeyRotation(ApiModel):
+class KeyRotation(RequestBody):
     """How a secret is replaced."""
 
     previous_seconds: Annotated[int, Field(ge=0, le=LONGEST_GRACE)] = Field(
@@ -299,24 +300,25 @@ def get_usage(caller: Asking, context: InContext) -> Usage:
 token_router = api_router("url-token")
 
 
-MOST_PARAMS = 20
 ParamValue = Annotated[str, Field(max_length=auth.MAX_URL)]
 
 
-class WantedToken(ApiModel):
+class WantedToken(RequestBody):
     """What is to be opened."""
 
     url: Annotated[
         str,
         Field(max_length=auth.MAX_URL),
-        written_as(auth.URL, "an http URL or a path, without steps back (`..`),"),
+        written_as(auth.URL, "an http URL or a path, without fragment or steps back (`..`),"),
     ] = Field(
-        description="absolute, or a path of this service",
+        description="absolute, or a path of this service; its query counts as `params`",
         examples=["/api/v1/isobmff_tracks/0192f0c1-0000-7000-8000-000000000000/1"],
     )
 
-    params: Annotated[dict[str, ParamValue], Field(max_length=MOST_PARAMS)] = Field(
-        {},
+    params: (
+        Annotated[dict[str, ParamValue], Field(min_length=1, max_length=auth.MOST_PARAMS)] | None
+    ) = Field(
+        None,
         description="parameters that the query of each request must have, once each, with these "
         "values; other parameters are allowed",
         examples=[{"src": "film.mp4"}],

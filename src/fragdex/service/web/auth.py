@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
@@ -265,6 +265,7 @@ ALGORITHM = "HS256"
 PORTS = {"http": 80, "https": 443}
 MAX_URL = 2048
 MAX_BEARER = 4096
+MOST_PARAMS = 20
 OVER = "the time of this token is over"
 
 _SLASH = "(?:/|%2[Ff])"
@@ -276,9 +277,9 @@ URL = (
     # one segment at least, and none that leads back
     rf"(?![^?#]*{_SLASH}(?:\.|%2[Ee]){{1,2}}(?:[?#]|$|{_SLASH}))"
     rf"(/{_SLASH}*(?!{_SLASH})[^?#\x00-\x20\\]+)"
-    r"(?:[?#][^\x00-\x20]*)?"
+    r"(?:\?([^#\x00-\x20]*))?"
 )
-"""The URL of a token as a pattern: absolute, or a path; scheme, host and path are its groups."""
+"""The URL of a token as a pattern: absolute, or a path; scheme, host, path and query are groups."""
 
 _URL = re.compile(URL)
 
@@ -355,16 +356,17 @@ def sign(
     """A token for `url`, which is absolute or a path of this service.
 
     Args:
-        params: see `Grant`.
+        params: see `Grant`; those of the query of `url` count as well.
 
     Raises:
-        InvalidRequest: it is no http URL, or its path is not plain; or the token would be longer
-            than one that is accepted.
+        InvalidRequest: it is no http URL, or its path is not plain; its query has a parameter
+            twice, or with another value than `params`; or the token would be longer than one that
+            is accepted.
     """
     parts = _URL.fullmatch(url)
     if parts is None:
         raise InvalidRequest("this is not an http URL with a plain path", pointer="/url")
-    scheme, netloc, plain = parts.groups()
+    scheme, netloc, plain, query = parts.groups()
     origin = own_origin if scheme is None else origin_of(scheme, netloc)
     path = segments(unquote(plain))
     if scheme is None:
@@ -378,8 +380,8 @@ def sign(
         "origin": origin,
         "path": "/" + "/".join(path),
     }
-    if params:
-        claims["params"] = dict(params)
+    if needed := _with_query(params or {}, query or ""):
+        claims["params"] = needed
     import jwt  # with cryptography, 10 MB; many a service never signs
 
     token = jwt.encode(claims, secret, algorithm=ALGORITHM)
@@ -391,6 +393,26 @@ def sign(
             found=len(token),
         )
     return token
+
+
+def _with_query(params: Mapping[str, str], query: str) -> dict[str, str]:
+    """The parameters of a token: what its URL's query says is meant, never ignored.
+
+    >>> _with_query({"b": "2"}, "a=1")
+    {'b': '2', 'a': '1'}
+    """
+    needed = dict(params)
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if needed.setdefault(name, value) != value:
+            raise InvalidRequest(
+                "a parameter of the query has two values", pointer="/url", found=repr(name[:80])
+            )
+    if len(needed) > MOST_PARAMS:
+        raise InvalidRequest(
+            "the query has too many parameters", pointer="/url",
+            expected=f"at most {MOST_PARAMS}", found=len(needed),
+        )  # fmt: skip
+    return needed
 
 
 def _below(prefix: tuple[str, ...], path: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -14,19 +15,24 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query
 from pydantic import (
     AfterValidator,
+    AliasChoices,
+    AliasPath,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainValidator,
+    ValidationError,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
-from fragdex.errors import RecordNotFound
+from fragdex.errors import RecordNotFound, did_you_mean
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.pages import CURSOR, MAX_LIMIT
 
@@ -218,6 +224,62 @@ class ApiModel(BaseModel):
                 _parent_namespace_depth=_parent_namespace_depth and _parent_namespace_depth + 1,
                 **how,
             )
+
+
+class RequestBody(ApiModel):
+    """What a request consists of; a member that nobody knows is refused, not skipped.
+
+    Skipped, a misspelt member that narrows would have the wider thing made.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _need_known_members(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        known = cls.member_names()
+        unknown = [name for name in value if name not in known][:MOST_UNKNOWN]
+        if not unknown:
+            return value
+        wrong: Any = [  # InitErrorDetails of pydantic's own core
+            {
+                "type": "value_error",
+                "loc": (name,),
+                "input": None,
+                "ctx": {"error": ValueError(f"there is no such field{_instead(name, known)}")},
+            }
+            for name in unknown
+        ]
+        raise ValidationError.from_exception_data(cls.__name__, wrong)
+
+    @classmethod
+    def member_names(cls) -> list[str]:
+        """The names of its members as requests write them, other spellings that are taken too."""
+        names: list[str] = []
+        for name, field in cls.model_fields.items():
+            alias = field.validation_alias
+            names += [name] if alias is None else _choices(alias)
+        return names
+
+
+MOST_UNKNOWN = 20
+"""Members that an answer names as unknown."""
+_MOST_LISTED = 12
+_LONGEST_NAME = 80
+
+
+def _choices(alias: str | AliasPath | AliasChoices) -> list[str]:
+    every = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    return [one for one in every if isinstance(one, str)]
+
+
+def _instead(name: str, known: Sequence[str]) -> str:
+    """What was meant by an unknown name, or what there is, as the end of a sentence."""
+    # the time that a comparison takes grows with the name
+    near = did_you_mean(name[:_LONGEST_NAME], known)
+    return near or (f"; there are {', '.join(known)}" if len(known) <= _MOST_LISTED else "")
 
 
 class Listed(ApiModel):

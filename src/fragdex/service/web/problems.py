@@ -284,7 +284,6 @@ def _invalid(problems: Iterable[Any]) -> Response:
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "missing": "this is needed",
-    "extra_forbidden": "there is no such field",
     "string_type": "a text is expected",
     "string_too_short": "at least {min_length} characters are expected",
     "string_too_long": "at most {max_length} characters are expected",
@@ -338,7 +337,7 @@ def sentence_of(one: Mapping[str, Any]) -> str:
     kind = one["type"]
     template = _SENTENCES.get(kind, "another value is expected ({type})")
     sentence = template.format_map({**context, "type": kind})
-    if kind in ("missing", "extra_forbidden", "value_error", "assertion_error"):
+    if kind in ("missing", "value_error", "assertion_error"):
         return sentence
     try:
         shown = json.dumps(one.get("input"), ensure_ascii=False)

@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from fragdex.service.outbox import EVENT_TYPES
-from fragdex.service.web.fields import NO_NUL, ApiModel, Instant, Listed, written_as
+from fragdex.service.web.fields import NO_NUL, ApiModel, Instant, Listed, RequestBody, written_as
 
 MAX_URL = 2048
 
@@ -54,7 +54,7 @@ Url = Annotated[
 Description = Annotated[str, Field(max_length=1024), NO_NUL]
 
 
-class NewWebhook(ApiModel):
+class NewWebhook(RequestBody):
     """A URL to send events to."""
 
     url: Url
@@ -62,7 +62,7 @@ class NewWebhook(ApiModel):
     description: Description = ""
 
 
-class WebhookChange(ApiModel):
+class WebhookChange(RequestBody):
     """What is to be other than it is; what is missing or null stays."""
 
     url: Url | None = None
@@ -102,7 +102,7 @@ class WebhookList(Listed):
     webhooks: list[Webhook]
 
 
-class Rotation(ApiModel):
+class Rotation(RequestBody):
     """How a secret is replaced."""
 
     previous_seconds: Annotated[int, Field(ge=0, le=30 * 86_400)] = Field(
@@ -134,7 +134,7 @@ class DeliveryList(Listed):
     deliveries: list[Delivery]
 
 
-class WantedReplay(ApiModel):
+class WantedReplay(RequestBody):
     """Which deliveries are sent once more: those that failed."""
 
     since: Instant | None = Field(None, description="created then or later; null: all that failed")
