@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fragdex.decoding.container import open_container
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.muxing.clip_movie import clip_init
 
@@ -171,18 +172,21 @@ class TrackCodec:
                 return self._set_up(context)
             self.leave_device(why)
         try:
-            context = self._opened(av).streams[0].codec_context
-        except (av.FFmpegError, IndexError, ValueError, UnicodeError) as error:
+            streams = self._opened().streams
+        except av.FFmpegError as error:
             if isinstance(error, MemoryError) and is_short_of_memory():
                 raise
-            if isinstance(error, av.FFmpegError):
-                raise UndecodableMedia(
-                    f"FFmpeg cannot read how track {self._track} is coded ({error.strerror})"
-                ) from error
-            raise self._unknown() from error
-        if context is None:
-            raise self._unknown()
-        return self._set_up(context)
+            raise UndecodableMedia(
+                f"FFmpeg cannot read how track {self._track} is coded ({error.strerror})"
+            ) from error
+        if not len(streams):
+            raise UndecodableMedia(f"FFmpeg finds no track {self._track} in the moov")
+        if streams[0].codec_context is None:
+            raise UndecodableMedia(
+                f"FFmpeg has no decoder for track {self._track}",
+                advice="install a build of PyAV with more decoders",
+            )
+        return self._set_up(streams[0].codec_context)
 
     def leave_device(self, why: str) -> None:
         """Let the processor decode from now on; a RuntimeWarning says so, once."""
@@ -196,11 +200,8 @@ class TrackCodec:
                 stacklevel=2,
             )
 
-    def _opened(self, av: Any, **options: Any) -> Any:
-        # Nothing but these bytes is read: another file would need a name.
-        return av.open(
-            io.BytesIO(self._init), format="mov", options={"protocol_whitelist": "none"}, **options
-        )
+    def _opened(self, **options: Any) -> Any:
+        return open_container(io.BytesIO(self._init), format="mov", **options)
 
     def _on_device(self, av: Any, device: str) -> tuple[Any, str]:
         """A decoder on a device; or None, and why not."""
@@ -222,7 +223,7 @@ class TrackCodec:
                 kind, place or None, allow_software_fallback=True, options=shared,
                 is_hw_owned=self._stays,
             )  # fmt: skip
-            context = self._opened(av, hwaccel=wanted).streams[0].codec_context
+            context = self._opened(hwaccel=wanted).streams[0].codec_context
         except (av.FFmpegError, RuntimeError, ValueError, NotImplementedError) as error:
             if isinstance(error, MemoryError) and is_short_of_memory():
                 raise
@@ -242,12 +243,6 @@ class TrackCodec:
             self.skip = int.from_bytes(extra[10:12], "little")
             context.extradata = extra[:10] + b"\0\0" + extra[12:]
         return context
-
-    def _unknown(self) -> UndecodableMedia:
-        return UndecodableMedia(
-            f"FFmpeg has no decoder for track {self._track}",
-            advice="install a build of PyAV with more decoders",
-        )
 
 
 def _share_context(number: int) -> None:

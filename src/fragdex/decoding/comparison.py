@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fragdex.decoding.container import open_container
 from fragdex.errors import MissingExtra, UndecodableMedia
 
 MOST_REPORTED: Final = 1000
@@ -136,12 +137,7 @@ def compare(
 @contextmanager
 def _opened(path: str, kind: str) -> Iterator[Iterator[Any]]:
     """The decoded frames of the first track of a kind."""
-    try:
-        import av
-    except ModuleNotFoundError:
-        raise MissingExtra("comparing videos needs PyAV", extra="media") from None
-    # a file, not its name: libav would take some names for protocols
-    with open(path, "rb") as file, _understood(path), av.open(file, "r") as container:
+    with open(path, "rb") as file, _understood(path), open_container(file) as container:
         stream: Any = next((one for one in container.streams if one.type == kind), None)
 
         def frames() -> Iterator[Any]:
@@ -154,11 +150,13 @@ def _opened(path: str, kind: str) -> Iterator[Iterator[Any]]:
 
 @contextmanager
 def _understood(path: str) -> Iterator[None]:
-    import av.error
-
+    try:
+        import av
+    except ModuleNotFoundError as error:
+        raise MissingExtra("comparing videos needs PyAV", extra="media") from error
     try:
         yield
-    except av.error.FFmpegError as error:
+    except av.FFmpegError as error:
         raise UndecodableMedia(f"{path} cannot be decoded: {error.strerror}") from error
 
 

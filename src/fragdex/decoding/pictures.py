@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
@@ -69,6 +70,7 @@ def orientation_of(frame: Any) -> Orientation:
     Args:
         frame: PyAV's VideoFrame.
     """
+    _take_any_side_data()
     matrix = frame.side_data.get("DISPLAYMATRIX")
     if matrix is None:
         return _AS_STORED
@@ -79,6 +81,25 @@ def orientation_of(frame: Any) -> Orientation:
     if b and c and not a and not d:
         return Orientation(True, c < 0, b < 0)
     return _AS_STORED
+
+
+@functools.cache
+def _take_any_side_data() -> None:
+    """Let PyAV name every side data of a frame by number where it has no name.
+
+    It names all to answer for one, and has no name for those of later FFmpeg: a ValueError for each
+    picture of MV-HEVC (the number of its view) and of Motion JPEG with Exif.
+    """
+    from av.sidedata.sidedata import Type
+
+    def unnamed(kind: Any, number: int) -> Any:
+        member = object.__new__(kind)
+        member._name_, member._value_ = f"UNNAMED_{number}", number
+        return member
+
+    if "_missing_" not in vars(Type):
+        # a name that enumerations look up for this purpose
+        Type._missing_ = classmethod(unnamed)  # type: ignore[assignment]
 
 
 def shown_size(picture: Picture) -> tuple[int, int]:

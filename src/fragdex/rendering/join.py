@@ -16,6 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from fragdex.decoding.container import open_container
 from fragdex.errors import BrowserGone
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.messages import Joined
@@ -401,12 +402,10 @@ def frame_of(name: str) -> int:
 
 def packets_of(slices: Sequence[Callable[[], BinaryIO]]) -> Iterator[tuple[Any, Any]]:
     """The packets of slices in order, each with the stream that it comes from."""
-    import av
-
     for opening in slices:
         with (
             opening() as file,
-            av.open(file, "r", options={"ignore_editlist": "1"}) as part,
+            open_container(file, options={"ignore_editlist": "1"}) as part,
         ):
             source: Any = part.streams.video[0]
             for packet in part.demux(source):

@@ -27,6 +27,7 @@ from av.stream import Disposition
 
 import fragdex
 from fragdex.decoding.codec import MOST_PIXELS, is_short_of_memory
+from fragdex.decoding.container import open_container
 from fragdex.errors import TruncatedInput, Unprocessable
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
 from fragdex.transcode.playable import why_not_begun, why_not_played
@@ -108,17 +109,15 @@ def opened(file: BinaryIO) -> Iterator[InputContainer]:
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:32].startswith(_PLAYLISTS):
         raise Unprocessable("this is a playlist or a description of media, not a media file")
     try:
-        container = av.open(
+        container = open_container(
             file,
             options={
                 "format_whitelist": ",".join(DEMUXERS),
-                "protocol_whitelist": "none",
                 "max_streams": str(MOST_STREAMS),
             },
             io_open=_refuse,
-            metadata_errors="replace",
         )
-    except (av.error.FFmpegError, ValueError, UnicodeError) as error:
+    except av.error.FFmpegError as error:
         if isinstance(error, MemoryError):
             if is_short_of_memory():
                 raise

@@ -17,6 +17,7 @@ import numpy as np
 
 import fragdex
 from fragdex.boxes import Box, parse
+from fragdex.decoding.container import open_container
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
 from fragdex.transcode.encoders import only_errors, repeatable, usual_class
@@ -264,7 +265,7 @@ def _encoder(codec: str, pixel_format: str) -> _Encoder:
 def _least_psnr(data: bytes, frames: Frames) -> float:
     """Of all pictures the least likeness to their originals; 0 where there are more or fewer."""
     least = float("inf")
-    with av.open(io.BytesIO(data), "r") as container:
+    with open_container(io.BytesIO(data)) as container:
         decoded = container.decode(video=0)
         for original in frames():
             picture = next(decoded, None)
