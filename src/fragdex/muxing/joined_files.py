@@ -19,7 +19,7 @@ from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import FAR, FragmentTable, Int64, SampleTable, SyncTable
 from fragdex.muxing.clip_movie import traks_of, with_next_id
-from fragdex.muxing.media import Media
+from fragdex.muxing.plan import PlannedTrack, taking_off
 from fragdex.muxing.segmentation import cut, reference
 from fragdex.muxing.segments import Segments, descriptions_of
 from fragdex.seeking.model import Track
@@ -47,7 +47,7 @@ class Piece:
     name: str
     source: int
     init: bytes
-    media: tuple[Media, ...]
+    media: tuple[PlannedTrack, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +67,7 @@ class JoinedTrack:
 
     id: int
     first: Track
-    members: dict[int, Media] = field(default_factory=dict)
+    members: dict[int, PlannedTrack] = field(default_factory=dict)
     entries: list[Box] = field(default_factory=list)
     trak: Box | None = None
     timescale: int = 0
@@ -323,18 +323,18 @@ def _span(piece: Piece) -> tuple[Fraction, Fraction]:
     return begin, max([_end(lead), *ends])
 
 
-def _end(media: Media) -> Fraction:
+def _end(media: PlannedTrack) -> Fraction:
     """Seconds at which the last sample ends, or the edit list does."""
     ends, track = _seconds(media, media.end), media.track
     return min(ends, track.stop.fraction) if track.segments and track.stop is not None else ends
 
 
-def _last_half(media: Media) -> Fraction:
+def _last_half(media: PlannedTrack) -> Fraction:
     """Seconds at which half of the last access unit is over."""
     return _seconds(media, 2 * int(media.presentation[-1]) + int(media.durations[-1])) / 2
 
 
-def _without_rest(media: Media) -> Media:
+def _without_rest(media: PlannedTrack) -> PlannedTrack:
     """Sound without access units at the end of which less than half is heard."""
     if media.track.kind != "audio" or len(media) < 2:
         return media
@@ -343,19 +343,11 @@ def _without_rest(media: Media) -> Media:
     high = int(heard[-1]) + 1 if len(heard) else 1
     if high == len(media):
         return media
-    part = slice(0, high)
-    return replace(
-        media,
-        source=media.source[part],
-        samples=media.samples.rows(part),
-        presentation=media.presentation[part],
-        decode=media.decode[part],
-        durations=media.durations[part],
-        end=int((media.presentation[part] + media.durations[part]).max()),
-    )
+    end = int((media.presentation[:high] + media.durations[:high]).max())
+    return media.rows(slice(0, high), end=end)
 
 
-def _seconds(media: Media, ticks: int) -> Fraction:
+def _seconds(media: PlannedTrack, ticks: int) -> Fraction:
     return Fraction(ticks, media.timescale)
 
 
@@ -377,10 +369,10 @@ class _Placed:
         self._closed, self._pieces = closed, pieces
         moved = {n: self._moved(lane.members[n], begins[n]) for n in sorted(lane.members)}
         delay = max(_delay(media) for media, _, _ in moved.values())
-        self.parts: dict[int, Media] = {}
-        before: Media | None = None
+        self.parts: dict[int, PlannedTrack] = {}
+        before: PlannedTrack | None = None
         for number, (media, hidden, _) in moved.items():
-            media = replace(media, decode=media.decode - (delay - _delay(media)))
+            media = _decoded(media, media.decode - (delay - _delay(media)))
             if hidden.any():
                 media = _squeezed(media, hidden)
             if before is not None:
@@ -390,7 +382,8 @@ class _Placed:
             self.parts[number] = before = media
         late = max(0, -int(next(iter(self.parts.values())).decode[0]))
         self.parts = {
-            n: replace(m, decode=m.decode + late, media_time=late) for n, m in self.parts.items()
+            n: m.timed(m.presentation, m.decode + late, m.durations, late)
+            for n, m in self.parts.items()
         }
         self.bases: list[int] = []
         at = 0
@@ -398,23 +391,21 @@ class _Placed:
             self.bases.append(at)
             at += len(self.parts.get(piece.number, ()))
         parts = list(self.parts.values())
-        self.joined = Media(
+        self.joined = PlannedTrack(
             self._track,
-            np.concatenate([one.source for one in parts]),
             SampleTable.concat([one.samples for one in parts]),
-            np.concatenate([one.presentation for one in parts]),
-            np.concatenate([one.decode for one in parts]),
-            np.concatenate([one.durations for one in parts]),
-            late,
-            max(one.end for one in parts),
+            lane.timescale,
+            np.concatenate([one.source for one in parts]),
+            taking_off(late),
+            end=max(one.end for one in parts),
         )
         described = np.concatenate([lane.described[n][part] for n, (_, _, part) in moved.items()])
         self.descriptions: Int64 | None = None if (described == 1).all() else described
 
-    def _last(self, media: Media) -> int:
+    def _last(self, media: PlannedTrack) -> int:
         return next(number for number, one in self.parts.items() if one is media)
 
-    def _moved(self, media: Media, at: Fraction) -> tuple[Media, Any, slice]:
+    def _moved(self, media: PlannedTrack, at: Fraction) -> tuple[PlannedTrack, Any, slice]:
         """A piece's samples at their place: which pictures are hidden, and what is not cut.
 
         Decode times are such that the least composition offset is 0.
@@ -442,21 +433,13 @@ class _Placed:
                 durations = ends - presentation
             hidden[:] = False
         part = slice(low, len(media))
-        moved = Media(
-            self._track,
-            media.source[part],
-            media.samples.rows(part),
-            presentation[part],
-            decode[part],
-            durations[part],
-            0,
-            int(ends.max()),
-        )
+        planned = PlannedTrack(self._track, media.samples, scale, media.source, end=int(ends.max()))
+        moved = planned.timed(presentation, decode, durations).rows(part)
         return moved, hidden, part
 
     def _follow(
-        self, before: Media, media: Media, piece: Piece, last: Piece
-    ) -> tuple[Media, Media]:
+        self, before: PlannedTrack, media: PlannedTrack, piece: Piece, last: Piece
+    ) -> tuple[PlannedTrack, PlannedTrack]:
         """A piece after another: decode times that rise, and how long the last sample lasts."""
         lasts = int(before.durations[-1])
         first, reached = int(media.presentation.min()), before.end
@@ -471,7 +454,7 @@ class _Placed:
         floor = int(before.decode[-1]) + 1
         decode = _not_before(media.decode, floor)
         durations = np.diff(decode, append=decode[-1] + media.durations[-1])
-        media = replace(media, decode=decode, durations=durations)
+        media = media.timed(media.presentation, decode, durations)
         if (media.decode > media.presentation).any():
             raise BuildError(
                 f"{piece.name} hides so many pictures at its start that they do not fit after "
@@ -485,13 +468,17 @@ class _Placed:
         if gap < lasts or gap - lasts <= lasts // 2 or short:
             until = before.durations.copy()
             until[-1] = gap
-            before = replace(before, durations=until)
+            before = before.timed(before.presentation, before.decode, until)
         return media, before
 
 
-def _delay(media: Media) -> int:
+def _delay(media: PlannedTrack) -> int:
     """Ticks from the first decode time to the first presentation time."""
     return int(media.presentation.min()) - int(media.decode[0])
+
+
+def _decoded(media: PlannedTrack, decode: Int64) -> PlannedTrack:
+    return media.timed(media.presentation, decode, media.durations)
 
 
 def _ticks(column: Int64, own: int, scale: int) -> Int64:
@@ -515,14 +502,14 @@ def _not_before(times: Int64, floor: int) -> Int64:
     return np.concatenate([squeezed[:first], times[first:]])
 
 
-def _squeezed(media: Media, hidden: Any) -> Media:
+def _squeezed(media: PlannedTrack, hidden: Any) -> PlannedTrack:
     """Hidden pictures, a tick each before the first one that is shown, in their order."""
     joint = int(media.presentation[~hidden].min())
     numbers = np.flatnonzero(hidden)
     order = np.argsort(media.presentation[numbers], kind="stable")
     presentation = media.presentation.copy()
     presentation[numbers[order]] = joint - len(numbers) + np.arange(len(numbers))
-    return replace(media, presentation=presentation)
+    return media.timed(presentation, media.decode, media.durations)
 
 
 def _init(init: bytes, lanes: Sequence[JoinedTrack]) -> bytes:

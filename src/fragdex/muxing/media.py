@@ -23,7 +23,6 @@ of a second and not for each sample.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Final
@@ -36,6 +35,7 @@ from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import FAR, NULL, FragmentFlags, Int64, SampleTable
 from fragdex.muxing.clip import track_left_out
 from fragdex.muxing.clip_samples import with_bytes
+from fragdex.muxing.plan import PlannedTrack, one_source
 from fragdex.seeking.model import Period, Track
 
 KEPT: Final = ("video", "audio", "text")
@@ -147,82 +147,6 @@ _FINEST: Final = 10_000_000
 """Ticks a second: browsers count microseconds."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Media:
-    """Samples of a track, and their times in fragments.
-
-    Attributes:
-        track: where they come from.
-        source: int64 number of the source that holds each sample.
-        samples: in decode order, with the times of the source.
-        presentation: int64 presentation time of each, in ticks; below 0: hidden.
-        decode: int64 decode time of each in fragments, in ticks; never below 0, nor after the
-            composition time.
-        durations: int64 ticks of each to the next one in presentation order, the last one's own;
-            and to the next one's decode time.
-        media_time: ticks that the edit list of the fragments takes off; 0: they have none.
-        end: presentation time in ticks at which the last sample ends.
-        settled: whether `media_time` and `decode` stay what they are when samples follow.
-        finer: ticks here in one of the track.
-        hidden: pictures at time 0 that are there for others alone, a tick each.
-        unit: bytes of a sample, where a row stands for several that are alike; 0: for one.
-        kept: int64 numbers of the samples that are here; None: all from the first one on.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> media = media_of(fragdex.index(movie(2, samples=3)).track(1))
-    >>> media.presentation.tolist() == media.decode.tolist(), media.media_time
-    (True, 0)
-    """
-
-    track: Track
-    source: Int64
-    samples: SampleTable
-    presentation: Int64
-    decode: Int64
-    durations: Int64
-    media_time: int
-    end: int
-    settled: bool = True
-    finer: int = 1
-    hidden: int = 0
-    unit: int = 0
-    kept: Int64 | None = None
-
-    @property
-    def timescale(self) -> int:
-        """Ticks a second."""
-        return self.track.timescale * self.finer
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    @property
-    def numbers(self) -> Int64:
-        """int64 number of the first sample of each row, from 0."""
-        if not self.unit:
-            return np.arange(len(self)) if self.kept is None else self.kept
-        each = self.samples.size // self.unit
-        numbers: Int64 = np.cumsum(each) - each
-        return numbers
-
-    @property
-    def count(self) -> int:
-        """Samples of all rows."""
-        return int(self.samples.size.sum()) // self.unit if self.unit else len(self)
-
-    @property
-    def offsets(self) -> Int64:
-        """int64 composition offset of each sample in fragments, in ticks."""
-        return self.offsets_of(0, len(self))
-
-    def offsets_of(self, low: int, high: int) -> Int64:
-        """Those of some samples, up to and without `high`."""
-        offsets = self.presentation[low:high] - self.decode[low:high]
-        offsets += self.media_time
-        return offsets
-
-
 def media_of(
     track: Track,
     *,
@@ -231,7 +155,7 @@ def media_of(
     growing: bool = False,
     from_zero: bool = False,
     grouping: bool = True,
-) -> Media:
+) -> PlannedTrack:
     """A track's samples on the timeline of fragments.
 
     Samples that the edit list hides at the end are left out, where nothing shown follows them; and
@@ -313,9 +237,18 @@ def media_of(
     media_time = max(0, int((decode - presentation)[:first].max())) if waits is None else waits
     end = int(presentation[latest]) + last
     settled = not growing or first < len(samples)
-    sources: Int64 = np.broadcast_to(np.int64(source), len(samples))
-    times = presentation, decode, durations, media_time, end
-    return Media(track, sources, samples, *times, settled, finer, hidden, unit, samples_kept)
+    planned = PlannedTrack(
+        track,
+        samples,
+        track.timescale * finer,
+        one_source(source, len(samples)),
+        numbers=samples_kept,
+        unit=unit,
+        end=end,
+        settled=settled,
+        hidden=hidden,
+    )
+    return planned.timed(presentation, decode, durations, media_time)
 
 
 def _refuse_many(count: int | None, track: int) -> None:

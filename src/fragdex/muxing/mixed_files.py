@@ -21,7 +21,8 @@ from fragdex.indexing.moov import plain_init
 from fragdex.muxing.clip import clip
 from fragdex.muxing.clip_movie import track_id, with_next_id
 from fragdex.muxing.clip_samples import Ranges
-from fragdex.muxing.media import KEPT, Media, left_out_of_fragments, media_of, media_type
+from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_type
+from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.segments import Segments, seconds_of
 from fragdex.muxing.view import Block, Scattered, Sources, View, size_of
 from fragdex.seeking.model import Index, Period
@@ -211,7 +212,7 @@ def muxed(
     begin, end = exact_time(start), exact_time(stop)
     if not begin < end:
         raise ValueError(f"the stretch has to end after it starts: {start} to {stop}")
-    media: list[Media] = []
+    media: list[PlannedTrack] = []
     inits = []
     left_out: list[str] = []
     with Sources([index.file for index in indexes], source) as sources:
@@ -304,7 +305,9 @@ def _trak(trak: Box, ids: dict[int, int]) -> Box:
     return trak.replace(children=children)
 
 
-def _stretch(media: Media, start: Fraction | float, stop: Fraction | float) -> Media | None:
+def _stretch(
+    media: PlannedTrack, start: Fraction | float, stop: Fraction | float
+) -> PlannedTrack | None:
     """The samples that are shown in a stretch of time, which becomes 0 to its length.
 
     They begin with the sync sample that decoding needs; None: nothing is shown then.
@@ -327,12 +330,7 @@ def _stretch(media: Media, start: Fraction | float, stop: Fraction | float) -> M
     part = slice(int(early[-1]), int(inside[-1]) + 1)
     # what is hidden before the stretch, or how late the track begins in it
     hidden = media.media_time + begin - int(media.decode[part.start])
-    return replace(
-        media,
-        samples=media.samples.rows(part),
-        presentation=shown[part] - begin,
-        decode=media.decode[part] - int(media.decode[part.start]) + max(-hidden, 0),
-        durations=media.durations[part],
-        media_time=max(hidden, 0),
-        end=end - begin,
+    decode = media.decode[part] - int(media.decode[part.start]) + max(-hidden, 0)
+    return media.rows(part, end=end - begin).timed(
+        shown[part] - begin, decode, media.durations[part], max(hidden, 0)
     )

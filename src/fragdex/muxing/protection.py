@@ -25,7 +25,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FormatError
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
 from fragdex.muxing.clip_samples import auxiliary, chunks_of, needed_by, sizes_of, vectors_of
-from fragdex.muxing.media import Media
+from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.view import Block, Scattered
 
 _PLAYREADY: Final = "9a04f079-9840-4286-ab92-e65be0885f95"
@@ -234,7 +234,9 @@ def _changes(column: Int64) -> Int64:
     return changes
 
 
-def protected(trak: Box, media: Media, descriptions: Int64 | None, read: Read) -> Protected | None:
+def protected(
+    trak: Box, media: PlannedTrack, descriptions: Int64 | None, read: Read
+) -> Protected | None:
     """Where what decrypts a track's samples lies; None: it is clear, or needs nothing more.
 
     Args:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,10 +15,10 @@ import numpy.typing as npt
 
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.table import FAR, Int64
-from fragdex.muxing.media import Media
+from fragdex.muxing.plan import PlannedTrack
 
 
-def reference(media: Sequence[Media]) -> Media:
+def reference(media: Sequence[PlannedTrack]) -> PlannedTrack:
     """The track that decides where all are cut: the first video, or else audio, or else any.
 
     >>> import fragdex
@@ -36,7 +35,9 @@ def reference(media: Sequence[Media]) -> Media:
     return media[0]
 
 
-def cut(media: Sequence[Media], seconds: Fraction | None, lead: Media | None = None) -> list[Int64]:
+def cut(
+    media: Sequence[PlannedTrack], seconds: Fraction | None, lead: PlannedTrack | None = None
+) -> list[Int64]:
     """Numbers of the first sample of each segment, and of the end, for each track.
 
     A segment begins with a sync sample of the reference track: that nearest to the wanted length
@@ -69,7 +70,7 @@ def cut(media: Sequence[Media], seconds: Fraction | None, lead: Media | None = N
     return cuts
 
 
-def starts(media: Media) -> tuple[Int64, Int64]:
+def starts(media: PlannedTrack) -> tuple[Int64, Int64]:
     """Samples that a segment may begin with, and the presentation times from which it shows.
 
     The times rise, and but for the first they lie after 0. Nothing after such a sample is
@@ -120,7 +121,7 @@ def near(times: list[int], end: int | None, seconds: Fraction | None, timescale:
     return chosen
 
 
-def _nearest(media: Media, moments: Int64, timescale: int) -> Int64:
+def _nearest(media: PlannedTrack, moments: Int64, timescale: int) -> Int64:
     """The sync samples presented nearest to some moments in ticks."""
     numbers, times = starts(media)
     edges = numbers[nearest(times, media.timescale, moments, timescale)[0]]
@@ -162,7 +163,9 @@ def _wide(times: Int64, timescale: int, moments: Int64, scale: int) -> type:
     return np.int64 if max(int(times[-1]) * timescale, int(moments[-1]) * scale) < FAR else object
 
 
-def settled(media: Media, lead: Media, seconds: Fraction | None) -> tuple[Media, Int64] | None:
+def settled(
+    media: PlannedTrack, lead: PlannedTrack, seconds: Fraction | None
+) -> tuple[PlannedTrack, Int64] | None:
     """The samples of segments that stay as they are, and where these begin and end.
 
     They are cut as `cut` cuts the whole, whatever follows. None: not one segment is complete.
@@ -190,25 +193,12 @@ def settled(media: Media, lead: Media, seconds: Fraction | None) -> tuple[Media,
     edges, first = np.unique(edges, return_index=True)
     if len(edges) < 2:
         return None
-    return _until(media, int(edges[-1]), int(ends[first[-1]])), edges
+    return media.rows(slice(0, int(edges[-1])), end=int(ends[first[-1]])), edges
 
 
-def _known(media: Media) -> tuple[Int64, Int64]:
+def _known(media: PlannedTrack) -> tuple[Int64, Int64]:
     """Starts of segments after which enough is known: a sample that is presented later."""
     numbers, times = starts(media)
     latest = np.maximum.accumulate(media.presentation[::-1])[::-1]
     known = latest[numbers] > media.presentation[numbers]
     return numbers[known], times[known]
-
-
-def _until(media: Media, stop: int, end: int) -> Media:
-    rows = slice(0, stop)
-    return replace(
-        media,
-        source=media.source[rows],
-        samples=media.samples.rows(rows),
-        presentation=media.presentation[rows],
-        decode=media.decode[rows],
-        durations=media.durations[rows],
-        end=end,
-    )

@@ -38,7 +38,8 @@ from fragdex.formats.subsegments import Subsegments
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
 from fragdex.muxing.clip_movie import clip_init, track_id, traks_of
 from fragdex.muxing.clip_samples import OTHER_FLAGS, SYNC_FLAGS, described
-from fragdex.muxing.media import Media, media_type
+from fragdex.muxing.media import media_type
+from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Protected
 from fragdex.muxing.segmentation import cut, reference
 from fragdex.muxing.view import Block, Scattered, SourceRange, View, size_of
@@ -49,7 +50,7 @@ CMAF = "cmfc"
 """A track of fragments with composition offsets of 0 or more (ISO/IEC 23000-19, 7.2)."""
 
 
-def init_segment(init: bytes, media: Sequence[Media]) -> bytes:
+def init_segment(init: bytes, media: Sequence[PlannedTrack]) -> bytes:
     """The initialization segment for some tracks.
 
     Args:
@@ -74,7 +75,7 @@ def init_segment(init: bytes, media: Sequence[Media]) -> bytes:
     return b"".join(piece for piece in traks if piece[4:8] in (b"ftyp", b"moov"))
 
 
-def _child(box: Box, known: dict[int, Media]) -> Box:
+def _child(box: Box, known: dict[int, PlannedTrack]) -> Box:
     media = known.get(track_id(box)) if box.type == "trak" else None
     if media is None:
         return box
@@ -82,7 +83,7 @@ def _child(box: Box, known: dict[int, Media]) -> Box:
     for child in box.children:
         if child.type == "edts":
             continue
-        if child.type == "mdia" and media.finer != 1:
+        if child.type == "mdia" and media.timescale != media.track.timescale:
             child = child.replace(children=[_finer(one, media) for one in child.children])
         children.append(child)
         ticks = media.media_time
@@ -92,11 +93,11 @@ def _child(box: Box, known: dict[int, Media]) -> Box:
     return box.replace(children=children)
 
 
-def _finer(box: Box, media: Media) -> Box:
+def _finer(box: Box, media: PlannedTrack) -> Box:
     return box.replace(timescale=media.timescale) if box.type == "mdhd" else box
 
 
-def descriptions_of(trak: Box | None, media: Media) -> Int64 | None:
+def descriptions_of(trak: Box | None, media: PlannedTrack) -> Int64 | None:
     """sample_description_index of each sample of a track; None: 1 for all.
 
     Raises:
@@ -118,11 +119,9 @@ def descriptions_of(trak: Box | None, media: Media) -> Int64 | None:
             "uses is not in the index",
             path="moov/trak/mdia/minf/stbl/stsd",
         )
-    numbers = described(trak, media.numbers)
-    if (
-        media.unit
-        and (numbers != described(trak, np.append(media.numbers[1:], media.count) - 1)).any()
-    ):
+    firsts = media.source_numbers
+    numbers = described(trak, firsts)
+    if media.unit and (numbers != described(trak, np.append(firsts[1:], media.count) - 1)).any():
         raise BuildError(
             f"another sample description begins inside a chunk of track {track.id}",
             path="moov/trak/mdia/minf/stbl/stsd",
@@ -160,7 +159,7 @@ class Fragments:
 
     def __init__(
         self,
-        media: Sequence[Media],
+        media: Sequence[PlannedTrack],
         edges: Sequence[Int64],
         descriptions: Sequence[Int64 | None],
         lead: bytes = b"",
@@ -246,13 +245,13 @@ class _Track:
 
     def __init__(
         self,
-        media: Media,
+        media: PlannedTrack,
         edges: Int64,
         descriptions: Int64 | None,
         protection: Protected | None,
     ) -> None:
         samples = media.samples
-        offsets = media.offsets
+        self._offsets = offsets = media.offsets
         _refuse_wide(media, offsets)
         self._media, self._edges = media, edges
         self._descriptions, self._protection = descriptions, protection
@@ -394,7 +393,7 @@ class _Track:
             if name == "flags":
                 rows[name] = np.where(samples.sync[low:high], SYNC_FLAGS, OTHER_FLAGS)
             elif name == "offset":
-                rows[name] = self._media.offsets_of(low, high)
+                rows[name] = self._offsets[low:high]
             elif name == "duration":
                 rows[name] = self._durations[low:high]
             else:
@@ -433,7 +432,7 @@ def _shared_flags(kind: int) -> int | None:
     return {_EVEN_SYNC: SYNC_FLAGS, _FIRST_SYNC: OTHER_FLAGS, _NO_SYNC: OTHER_FLAGS}.get(kind)
 
 
-def _refuse_wide(media: Media, offsets: Int64) -> None:
+def _refuse_wide(media: PlannedTrack, offsets: Int64) -> None:
     for name, column, least, most in (
         ("sample_duration", media.durations, 0, _WIDE),
         ("sample_size", media.samples.size, 0, _WIDE),
@@ -494,7 +493,7 @@ class Segments:
     def __init__(
         self,
         init: bytes,
-        media: Sequence[Media],
+        media: Sequence[PlannedTrack],
         seconds: Fraction | None,
         edges: Sequence[Int64] | None = None,
         *,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.fragments.table import Int64
-from fragdex.muxing.media import Media
+from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Keys, Protected
 from fragdex.muxing.segments import STYP, Segments
 from fragdex.muxing.view import View
@@ -60,7 +60,7 @@ class Rendition:
     name: str
     title: str
     source: FileInfo
-    media: Media
+    media: PlannedTrack
     source_init: bytes
     cuts: Int64
     begins: Fraction

@@ -27,7 +27,7 @@ from fragdex.errors import BuildError, FragdexError, LimitExceeded, MalformedCap
 from fragdex.fragments.table import FAR, Int64
 from fragdex.fragments.track_info import language_tag
 from fragdex.muxing.captions import CaptionCue, parse_json, parse_srt, timing, webvtt_cues
-from fragdex.muxing.media import Media
+from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.view import Block, Derived, Scattered, View, size_of
 from fragdex.packaging.renditions import Rendition
 from fragdex.seeking.origin import FileInfo
@@ -377,7 +377,7 @@ class TrackCues:
         blocks: styles and regions.
     """
 
-    media: Media
+    media: PlannedTrack
     source: FileInfo
     code: str
     blocks: tuple[str, ...] = ()

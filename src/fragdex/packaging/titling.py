@@ -14,7 +14,7 @@ import numpy as np
 from fragdex.boxes import Box, find
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
-from fragdex.muxing.media import Media
+from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Keys, Protected
 from fragdex.muxing.segmentation import cut, reference, settled
 from fragdex.packaging.hls import spoken
@@ -125,7 +125,7 @@ class Chosen:
         protection, keys: as of `Rendition`.
     """
 
-    media: Media
+    media: PlannedTrack
     init: bytes
     source: FileInfo
     descriptions: Int64 | None
@@ -223,7 +223,7 @@ def _rendition(
     name: str,
     title: str,
     one: Chosen,
-    lead: Media,
+    lead: PlannedTrack,
     length: Fraction | None,
     begins: Fraction,
     growing: object,
@@ -243,7 +243,7 @@ def _rendition(
     return Rendition(name, title, one.source, media, one.init, edges, begins, *more)
 
 
-def _title(media: Media, number: int) -> str:
+def _title(media: PlannedTrack, number: int) -> str:
     info = media.track.info
     if info.title:
         return info.title

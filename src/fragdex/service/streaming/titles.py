@@ -28,7 +28,6 @@ from fragdex.errors import (
     Unprocessable,
 )
 from fragdex.lru_cache import LRUCache, SingleFlightCache
-from fragdex.muxing.media import Media
 from fragdex.muxing.mixed_files import clip_of_several, muxed
 from fragdex.muxing.segmentation import cut
 from fragdex.muxing.view import Scattered, View
@@ -513,17 +512,8 @@ def _key_frames_of(rendition: Rendition) -> Rendition:
     numbers = numbers[rises]
     times = shown[numbers]
     hidden = max(0, -int(times[0]))
-    alone = Media(
-        media.track,
-        media.source,
-        media.samples.rows(numbers),
-        times,
-        times + hidden,
-        np.diff(times, append=max(media.end, int(times[-1]) + 1)),
-        hidden,
-        media.end,
-        finer=media.finer,
-    )
+    durations = np.diff(times, append=max(media.end, int(times[-1]) + 1))
+    alone = media.rows(numbers, hidden=0).timed(times, times + hidden, durations, hidden)
     described = rendition.descriptions
     return replace(
         rendition,

@@ -1,0 +1,164 @@
+"""What an output has: the value between what was read and what is written.
+
+Whoever makes an output decides which samples it has, when each is decoded and shown, and what
+describes them. Nothing of that is bytes yet: `fragments` and `progressive` write it, and know
+nothing of where it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fragdex.fragments.table import Int64, SampleTable
+from fragdex.seeking.model import Track
+
+Edit: TypeAlias = tuple[int, int, Fraction]
+"""Ticks of the movie, media time in ticks of the track or -1 for nothing, and rate."""
+
+
+def one_source(number: int, count: int) -> Int64:
+    """The source of so many samples, where all have the same.
+
+    >>> one_source(2, 3).tolist()
+    [2, 2, 2]
+    """
+    return np.broadcast_to(np.int64(number), count)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedTrack:
+    """Samples of one track of an output.
+
+    Attributes:
+        track: where they come from.
+        samples: in decode order; offset and size are those of the source, dts, cts and duration
+            count on the output's timeline, before its edit list.
+        timescale: ticks a second of that timeline.
+        source: int64 number of the source that holds each sample.
+        edits: one after the other from the start of the output; none: all is shown. Of fragments
+            one that takes off a time.
+        numbers: int64 number of each in the track of the source; None: all from the first one on.
+        descriptions: sample description of each sample; None: those of the source.
+        made: bytes of samples that are not copied, by their number here.
+        unit: bytes of a sample, where a row stands for several that are alike; 0: for one.
+        end: presentation time in ticks at which the last sample ends.
+        settled: whether `edits` and decode times stay what they are when samples follow.
+        hidden: pictures at time 0 that are there for others alone, a tick each.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> from fragdex.muxing.media import media_of
+    >>> planned = media_of(fragdex.index(movie(2, samples=3)).track(1))
+    >>> planned.presentation.tolist() == planned.decode.tolist(), planned.media_time
+    (True, 0)
+    """
+
+    track: Track
+    samples: SampleTable
+    timescale: int
+    source: Int64
+    edits: tuple[Edit, ...] = ()
+    numbers: Int64 | None = None
+    descriptions: Int64 | None = None
+    made: Mapping[int, bytes] = field(default_factory=dict)
+    unit: int = 0
+    end: int = 0
+    settled: bool = True
+    hidden: int = 0
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    @property
+    def decode(self) -> Int64:
+        """int64 decode time of each, in ticks."""
+        return self.samples.dts
+
+    @property
+    def durations(self) -> Int64:
+        """int64 ticks that each lasts."""
+        return self.samples.duration
+
+    @property
+    def media_time(self) -> int:
+        """Ticks that the edit list takes off; 0: there is none."""
+        return next((at for _, at, _ in self.edits if at >= 0), 0)
+
+    @property
+    def presentation(self) -> Int64:
+        """int64 presentation time of each in fragments, in ticks; below 0: hidden."""
+        back = self.media_time
+        return self.samples.cts - back if back else self.samples.cts
+
+    @property
+    def offsets(self) -> Int64:
+        """int64 composition offset of each sample, in ticks."""
+        return self.samples.cts - self.samples.dts
+
+    @property
+    def duration(self) -> int:
+        """Ticks of the movie until the last edit ends."""
+        return sum(duration for duration, _, _ in self.edits)
+
+    @property
+    def counts(self) -> Int64:
+        """int64 samples of each row."""
+        return self.samples.size // self.unit if self.unit else np.ones(len(self), np.int64)
+
+    @property
+    def count(self) -> int:
+        """Samples of all rows."""
+        return int(self.samples.size.sum()) // self.unit if self.unit else len(self)
+
+    @property
+    def source_numbers(self) -> Int64:
+        """int64 number in the source's track of the first sample of each row, from 0."""
+        if self.numbers is not None:
+            return self.numbers
+        each = self.counts
+        return np.cumsum(each) - each
+
+    def rows(self, which: slice | Int64, **changes: Any) -> PlannedTrack:
+        """Some of its rows, with other attributes besides."""
+        columns = ("source", "numbers", "descriptions")
+        kept = {
+            name: value[which] for name in columns if (value := getattr(self, name)) is not None
+        }
+        return replace(self, **{"samples": self.samples.rows(which), **kept, **changes})
+
+    def timed(
+        self, presentation: Int64, decode: Int64, durations: Int64, media_time: int = 0, **more: Any
+    ) -> PlannedTrack:
+        """The same samples at other times, for fragments.
+
+        Args:
+            presentation, decode, durations: int64 ticks of each.
+            media_time: ticks that an edit list takes off.
+            more: other attributes.
+        """
+        shown = presentation + media_time if media_time else presentation
+        times = {"dts": decode, "cts": shown, "duration": durations}
+        samples = SampleTable.of(self.samples.columns() | times)
+        return replace(self, samples=samples, edits=taking_off(media_time), **more)
+
+    def without_delay(self, ticks: int) -> PlannedTrack:
+        """The same with so many ticks of the movie less before its first sample is shown."""
+        if not ticks:
+            return self
+        (empty, _, rate), *rest = self.edits
+        edits = ((empty - ticks, -1, rate), *rest) if empty > ticks else tuple(rest)
+        return replace(self, edits=edits)
+
+
+def taking_off(ticks: int) -> tuple[Edit, ...]:
+    """The edit list of fragments that takes off a time at the start.
+
+    >>> taking_off(0)
+    ()
+    """
+    return ((0, ticks, Fraction(1)),) if ticks else ()
