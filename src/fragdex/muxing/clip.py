@@ -459,8 +459,9 @@ def _progressive(
         last = first + Fraction(max(part.duration for part in parts), timescale)
 
     encoded = 0
+    lacks: tuple[str, ...] = ()
     if smart:
-        parts, boxes = _without_hidden(parts, boxes, init, timescale, source)
+        parts, boxes, lacks = _without_hidden(parts, boxes, init, timescale, source)
         encoded = sum(len(part.made) for part in parts)
 
     def timecode(track: Track, trak: Box) -> ClipPart | str:
@@ -475,35 +476,38 @@ def _progressive(
     stop_at = first + Fraction(max(part.duration for part in parts), timescale)
     head, copied = progressive(parts, boxes, timescale, first)
     ids = tuple(part.track.id for part in parts)
+    left_out = (*left_out, *lacks)
     return Clip(iter((head, copied)), first, stop_at, ids, False, True, left_out, encoded)
 
 
 def _without_hidden(
     parts: Sequence[ClipPart], boxes: Sequence[Box], init: bytes, timescale: int, source: Reader
-) -> tuple[list[ClipPart], tuple[Box, ...]]:
-    """Pictures next to the cuts re-encoded, and the moov with what describes them."""
+) -> tuple[list[ClipPart], tuple[Box, ...], tuple[str, ...]]:
+    """Pictures next to the cuts re-encoded, the moov that describes them, and what they lack."""
     try:
         seamed = offered("seamed")
     except ImportError as error:
         raise MissingExtra("re-encoding pictures needs PyAV", extra="media") from error
     traks = traks_of(boxes)
     moovs: dict[int, Box] = {}
-    changed = []
+    changed: list[ClipPart] = []
+    lacks: list[str] = []
     for part in parts:
         if part.track.kind == "video":
             trak = traks[part.track.id]
-            cut = seamed(part, trak, init, timescale, source)
-            part, moovs[part.track.id] = cut
+            part, moovs[part.track.id], lost = seamed(part, trak, init, timescale, source)
+            lacks += lost
         changed.append(part)
 
     def described(box: Box) -> Box:
         is_trak = box.type == "trak" and track_id(box) in moovs
         return moovs[track_id(box)] if is_trak else box
 
-    return changed, tuple(
+    moov = tuple(
         box.replace(children=list(map(described, box))) if box.type == "moov" else box
         for box in boxes
     )
+    return changed, moov, tuple(lacks)
 
 
 def _samples(

@@ -61,14 +61,22 @@ def annexb(samples: Units, family: str, length_size: int) -> bytes:
         if not length_size:
             parts += [*chain.from_iterable((START_CODE, unit) for unit in sets), data]
             continue
-        units = list(_nal_units(data, length_size))
+        units = list(nal_units(data, length_size))
         first = 1 if units and _is_delimiter(units[0], family) else 0
         ordered = (*units[:first], *sets, *units[first:])
         parts += chain.from_iterable((START_CODE, unit) for unit in ordered)
     return b"".join(parts)
 
 
-def _nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
+def nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
+    r"""The NAL units of a sample, without the lengths in front of them.
+
+    Raises:
+        BuildError: a length leads out of the sample.
+
+    >>> list(nal_units(b"\0\2\x09\x10\0\0", 2))
+    [b'\t\x10']
+    """
     at = 0
     while at < len(data):
         start = at + length_size
@@ -111,16 +119,23 @@ def obu(samples: Units) -> bytes:
     """
     parts: list[bytes] = []
     for data, config in samples:
-        units = [one for one in _obus(data) if one[0] != _TEMPORAL_DELIMITER]
+        units = [one for one in obus(data) if one[0] != _TEMPORAL_DELIMITER]
         parts.append(TEMPORAL_DELIMITER)
         if all(kind != _SEQUENCE_HEADER for kind, _ in units):
-            parts += (unit for whole in config for _, unit in _obus(whole))
+            parts += (unit for whole in config for _, unit in obus(whole))
         parts += (unit for _, unit in units)
     return b"".join(parts)
 
 
-def _obus(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The type of each OBU, and the OBU with its size (AV1 bitstream, 5.3)."""
+def obus(data: bytes) -> Iterator[tuple[int, bytes]]:
+    r"""The type of each OBU, and the OBU with its size (AV1 bitstream, 5.3).
+
+    Raises:
+        BuildError: a size leads out of the sample.
+
+    >>> list(obus(b"\x30\xaa"))
+    [(6, b'2\x01\xaa')]
+    """
     at = 0
     while at < len(data):
         head, extended = data[at], data[at] >> 2 & 1

@@ -8,10 +8,14 @@ again, and at the end those that need pictures that are left out. The others sta
 AVC has one sample entry for both: the parameter sets of what is encoded have a number that the
 video does not use, and stand next to the video's. HEVC and AV1 have two. Key frames of VP9 say all
 that a decoder needs: its entry stays. Pictures of other codecs are only copied.
+
+What is next to a picture in its sample is next to the encoded one again (`messages`), or is
+named; a picture with further layers is not encoded.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -37,6 +41,7 @@ from fragdex.indexing.access import (
 )
 from fragdex.muxing.clip_spans import ClipPart, Reader, last_until
 from fragdex.seeking.numbering import reorder_depth
+from fragdex.transcode.messages import Messages, messages_of, with_declared, with_messages
 from fragdex.transcode.seams import CODECS, MOST_SETS, Seam, SeamSettings, encoded
 
 __all__ = ["CutPlan", "plan", "seamed"]
@@ -45,6 +50,8 @@ _CONFIGURATIONS: Final = {"avc": "avcC", "hevc": "hvcC", "av1": "av1C", "vp9": "
 _WITHOUT_UNITS: Final = {"av01": "av1", "vp09": "vp9"}
 _THREADS: Final = 4
 """That decode the pictures at a cut."""
+_LAYERED: Final = ("lhvC", "mvcC", "mvdC", "a3dC", "svcC", "avcE", "hvcE")
+"""Boxes of a sample entry that describe layers above the base pictures (ISO/IEC 14496-15)."""
 _END_OF_SEQUENCE: Final = bytes.fromhex("00000002 4801")
 """A NAL unit of HEVC after which decoding starts again (ISO/IEC 23008-2, 7.4.2.4.4)."""
 
@@ -113,7 +120,7 @@ def plan(samples: SampleTable, low: int, high: int, begins: Any) -> CutPlan:
 
 def seamed(
     part: ClipPart, trak: Box, init: bytes, timescale: int, source: Reader
-) -> tuple[ClipPart, Box]:
+) -> tuple[ClipPart, Box, tuple[str, ...]]:
     """The part of a clip that a track of pictures gives, without hidden pictures.
 
     Args:
@@ -123,7 +130,8 @@ def seamed(
         timescale: of the clip's movie.
         source: the media.
 
-    Returns: the part, and the trak with what describes its new pictures.
+    Returns: the part, the trak with what describes its new pictures, and what these lack of what
+    their samples in the source had, as sentences.
 
     Raises:
         BuildError: the track cannot be cut so; the message says why.
@@ -139,32 +147,33 @@ def seamed(
     # As FFmpeg rounds what an edit lasts.
     high = low + max(floor(Fraction(ticks * part.timescale, timescale) + Fraction(1, 2)), 1)
     cut = plan(part.samples, low, high, film.begins)
-    pieces: list[tuple[Int64, tuple[bytes, ...] | None, Int64]] = []
+    pieces: list[tuple[Int64, tuple[bytes, ...] | None]] = []
     entry = None
     for numbers, is_head in ((cut.head, True), (cut.tail, False)):
         seam = film.encode(numbers) if len(numbers) else None
         if seam is not None:
-            data = film.fitted(seam, last=is_head and len(cut.copied) > 0)
-            pieces.append((numbers[seam.order], data, numbers[seam.order]))
+            rows = numbers[seam.order]
+            data = film.fitted(seam, rows, last=is_head and len(cut.copied) > 0)
+            pieces.append((rows, data))
             entry = seam.entry
         if is_head and len(cut.copied):
-            pieces.append((cut.copied, None, cut.copied))
+            pieces.append((cut.copied, None))
     described = film.described(entry)
     timed = _timed(part, pieces, low, high, two=described[1])
     edits = (*empty, (ticks, *timed.edits[0][1:]))
-    return replace(timed, edits=edits), described[0]
+    return replace(timed, edits=edits), described[0], film.left_out()
 
 
 def _timed(
     part: ClipPart,
-    pieces: list[tuple[Int64, tuple[bytes, ...] | None, Int64]],
+    pieces: list[tuple[Int64, tuple[bytes, ...] | None]],
     low: int,
     high: int,
     *,
     two: bool,
 ) -> ClipPart:
     """Samples with the times of their pictures; decode times are those of showing, in order."""
-    rows = np.concatenate([numbers for numbers, _, _ in pieces])
+    rows = np.concatenate([numbers for numbers, _ in pieces])
     columns = {name: column.copy() for name, column in part.samples.rows(rows).columns().items()}
     shown = np.maximum(columns["cts"], low) - low
     times = np.sort(shown)
@@ -175,7 +184,7 @@ def _timed(
     descriptions = np.ones(len(rows), np.int64)
     numbers = part.numbers[rows].copy()
     at = 0
-    for copied, data, _ in pieces:
+    for copied, data in pieces:
         if data is not None:
             stop = at + len(copied)
             encoded_samples |= dict(enumerate(data, at))
@@ -204,6 +213,9 @@ class _Film:
         info = part.track.info
         self.family = family_of(info.format) or _WITHOUT_UNITS.get(info.format)
         self.length_size = info.nal_length_size or 4
+        self._messages: dict[int, Messages] = {}
+        """Of the samples that were decoded, by number."""
+        self._encoded: list[int] = []
 
     @cached_property
     def entry(self) -> Box:
@@ -276,7 +288,24 @@ class _Film:
             self._aspect(),
             self._free_number(),
         )
-        return encoded(partial(self._frames, numbers), settings)
+        layered = next(filter(None, map(self.entry.find, _LAYERED)), None)
+        if layered is not None:
+            raise self._not_encoded(f"its sample entry has {layered.type}")
+        seam = encoded(partial(self._frames, numbers), settings)
+        if len(seam.order) != len(numbers):
+            raise UndecodableMedia(
+                f"{len(seam.order)} of {len(numbers)} pictures of track {self.part.track.id} at "
+                "the cut can be decoded"
+            )
+        self._encoded += numbers.tolist()
+        return seam
+
+    def _not_encoded(self, reason: str) -> BuildError:
+        return BuildError(
+            f"the pictures at the cut have more than one layer, and an encoder makes one: {reason}",
+            path=f"track {self.part.track.id}",
+            advice="cut at sync samples, or without smart",
+        )
 
     def _aspect(self) -> Fraction:
         pasp = self.entry.find("pasp")
@@ -295,7 +324,9 @@ class _Film:
         for number in [*range(begin, int(numbers.max()) + 1), None]:
             packet = None
             if number is not None:
-                packet = packet_of(self.sample(number))
+                sample = self.sample(number)
+                self._look(number, sample, is_encoded=int(samples.cts[number]) in wanted)
+                packet = packet_of(sample)
                 packet.pts, packet.dts = int(samples.cts[number]), int(samples.dts[number])
                 packet.time_base = Fraction(1, self.part.timescale)
             try:
@@ -305,6 +336,28 @@ class _Film:
                     f"the pictures of track {self.part.track.id} at the cut cannot be decoded"
                 ) from error
             yield from (frame for frame in frames if frame.pts in wanted)
+
+    def _look(self, number: int, sample: bytes, *, is_encoded: bool) -> None:
+        """Keep what a sample has in addition to its picture.
+
+        Raises:
+            BuildError: it has layers that would be lost.
+        """
+        if number in self._messages:
+            return
+        said = messages_of(str(self.family), sample, self.length_size)
+        if said.layers and is_encoded:
+            raise self._not_encoded(f"sample {number} has {said.layers[0]}")
+        self._messages[number] = said
+
+    def left_out(self) -> tuple[str, ...]:
+        """What the encoded pictures lack, as sentences."""
+        counts = Counter(n for at in self._encoded for n in self._messages[at].of_coding)
+        return tuple(
+            f"{name} of {count} encoded picture{'s' * (count > 1)} of track {self.part.track.id} "
+            "left out: it is about how the source coded them"
+            for name, count in counts.items()
+        )
 
     def _decoded_from(self, number: int) -> int:
         """The sample at which decoding starts, so that this one and those after it are right."""
@@ -332,9 +385,23 @@ class _Film:
     def _sets(self, name: str) -> list[bytes]:
         return [bytes(unit) for unit in self.configuration[name]]
 
-    def fitted(self, seam: Seam, *, last: bool) -> tuple[bytes, ...]:
-        """The samples of a seam as the track has them; `last`: the video continues after it."""
-        samples = list(seam.samples)
+    def fitted(self, seam: Seam, numbers: Int64, *, last: bool) -> tuple[bytes, ...]:
+        """The samples of a seam as the track has them.
+
+        Args:
+            numbers: of the source's samples with the same pictures.
+            last: the video continues after it.
+        """
+        first = int(numbers[0])
+        lasting: dict[int, bytes] = {}
+        for number in range(self._decoded_from(first), first):
+            lasting |= self._messages[number].lasting
+        said = [self._messages[number] for number in numbers.tolist()]
+        said[0] = said[0].following(lasting)
+        samples = [
+            with_messages(str(self.family), sample, own)
+            for sample, own in zip(seam.samples, said, strict=True)
+        ]
         if self.family == "avc" and self.length_size != 4:
             samples = [_with_lengths(sample, self.length_size) for sample in samples]
         if self.family == "hevc" and last:
@@ -351,6 +418,7 @@ class _Film:
             raise BuildError(f"the pictures at the cut have no {name}")
         if self.family != "avc":
             others = [child for child in self.entry if child.type not in (name, "btrt")]
+            configuration = with_declared(configuration, self.configuration)
             second = self.entry.replace(children=[configuration, *others])
             return _with_entries(self.trak, [self.entry, second]), True
         sets = {
