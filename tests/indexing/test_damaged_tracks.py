@@ -1,10 +1,12 @@
 """A moov with one damaged track: the others are indexed, and the damage is told."""
 
 import struct
+from pathlib import Path
 
 import pytest
 
 import fragdex
+import fragdex.media
 from fragdex.errors import MalformedBox
 from fragdex.indexing import moov
 from fragdex.testing import movie
@@ -100,3 +102,42 @@ def test_a_moov_that_is_all_damage_is_refused():
         data = resized(data, at - 4, 8)
     with pytest.raises(MalformedBox):
         fragdex.index(data)
+
+
+FILM = (Path(__file__).parents[2] / "fixtures/faststart.mp4").read_bytes()
+BOXES = (b"mdia", b"mdhd", b"minf", b"stbl", b"stsd", b"stts", b"stsc", b"stsz", b"stco")
+DAMAGES = {
+    "short": lambda data, at: resized(data, at, 8),
+    "past": lambda data, at: struct.pack(">I", 1 << 20).join((data[:at], data[at + 4 :])),
+}
+USES = {
+    "picture": lambda film: fragdex.media.thumbnail(film, 0.5).data,
+    "frames": lambda film: fragdex.Frames(film)[3:5].data.tobytes(),
+    "sound": lambda film: fragdex.media.audio(film, 0, 1).tobytes(),
+    "peaks": lambda film: fragdex.media.peaks(film).values.tobytes(),
+    "clip of pictures": lambda film: fragdex.clip(film, 0, 1, tracks=[1]).read().split(b"mdat")[1:],
+    "package of pictures": lambda film: [
+        view.read() for name, view in fragdex.package(film, tracks=[1]).items() if "m4s" in name
+    ],
+}
+
+
+def test_damage_in_one_track_disables_no_other():
+    """Readers of the moov see what the index saw: without the damaged box."""
+    whole = {name: use(FILM) for name, use in USES.items()}
+    wrong = []
+    for kind in BOXES:
+        for number, kept in ((0, ("sound", "peaks")), (1, set(USES) - {"sound", "peaks"})):
+            at = FILM.index(b"trak")
+            at = FILM.index(kind, at if number == 0 else FILM.index(b"trak", at + 4)) - 4
+            for damage, change in DAMAGES.items():
+                damaged = change(FILM, at)
+                assert fragdex.index(damaged).findings
+                for use in kept:
+                    try:
+                        same = USES[use](damaged) == whole[use]
+                    except fragdex.FragdexError as error:
+                        same = error
+                    if same is not True:
+                        wrong.append((kind, number, damage, use, same))
+    assert wrong == []

@@ -338,7 +338,8 @@ class OpenTrack:
             self._index, self.track = decodable(index, track, self._source, init)
             self._period = self._index.periods[self.track.period]
             if init is None:
-                init = plain_init(b"".join(self._source.read(part) for part in self._period.init))
+                init = b"".join(self._source.read(part) for part in self._period.init)
+            init = plain_init(init)
             self._setup = TrackSetup(init, self.track.id)
             init = self._setup.init_of(1) if self._setup.several else init
             self._codec = TrackCodec(init, self.track.id, self.track.codec)

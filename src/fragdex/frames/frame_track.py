@@ -84,7 +84,8 @@ class FrameTrack:
         self.index, self.track = decodable(index, chosen, source, init)
         self.samples = self._all_samples(init)
         if init is None:
-            init = plain_init(head.read_again(source, self.index.periods[self.track.period].init))
+            init = head.read_again(source, self.index.periods[self.track.period].init)
+        init = plain_init(init)
         setup = TrackSetup(init, self.track.id)
         entries = setup.entries(self.track, len(self.samples), source)
         info = self.track.info

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from fragdex.box_header import read_header
@@ -77,24 +78,30 @@ def plain_moov(data: bytes, *, offset: int = 0, room: int = MAX_PLAIN) -> bytes:
 
 
 def plain_init(data: bytes) -> bytes:
-    r"""An initialization segment whose moov, if it is compressed, is plain.
+    r"""An initialization segment that can be parsed: its moov plain, without damaged boxes.
+
+    What `read_moov` skips is free space in it, at the same places.
 
     Raises: as `plain_moov`.
 
     >>> plain_init(b"\0\0\0\x08ftyp\0\0\0\x08moov")
     b'\x00\x00\x00\x08ftyp\x00\x00\x00\x08moov'
     """
-    if b"cmov" not in data:
-        return data
-    pieces, at = [], 0
+    pieces, at, is_changed = [], 0, False
     while header := read_header(data, at):
         size = header.size_in(len(data) - at)
         if not size:
             break
         piece = data[at : at + size]
-        pieces.append(plain_moov(piece) if header.type == b"moov" else piece)
+        if header.type == b"moov":
+            plain = plain_moov(piece) if b"cmov" in piece else piece
+            with suppress(MalformedBox):  # whoever parses it says so
+                plain = _mended(plain, 0).data
+            is_changed |= plain is not piece
+            piece = plain
+        pieces.append(piece)
         at += size
-    return b"".join([*pieces, data[at:]])
+    return b"".join([*pieces, data[at:]]) if is_changed else data
 
 
 def _children(data: bytes, start: int, stop: int) -> dict[bytes, tuple[int, int]]:
@@ -168,27 +175,10 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
     >>> read_moov(b"\0\0\0\x08moov", 0, Findings()).errors
     ()
     """
-    try:
-        whole = parse_box(data, offset=offset, leave=LEFT, alike=ALIKE)
-    except MalformedBox as error:
-        first = error
-    else:
-        _note_nameless(whole, findings)
-        return Moov(whole, (), frozenset())
-    mended = bytearray(data)
-    faults: list[tuple[MalformedBox, int, str]] = []
-    moov, reason = None, first
-    while moov is None:
-        around = _around(mended, -1 if reason.offset is None else reason.offset - offset)
-        if len(around) < 2 or len(faults) == MAX_DAMAGED:
-            raise first
-        name = slice(around[-1] + 4, around[-1] + 8)
-        faults.append((reason, around[1], mended[name].decode("latin-1")))
-        mended[name] = b"free"
-        try:
-            moov = parse_box(mended, offset=offset, leave=LEFT)
-        except MalformedBox as error:
-            reason = error
+    _, moov, faults = _mended(data, offset)
+    if not faults:
+        _note_nameless(moov, findings)
+        return Moov(moov, (), frozenset())
     headers = {box.offset - offset: box.find("tkhd") for box in moov.find_all("trak")}
     lost = set()
     for reason, trak, kind in faults:
@@ -204,6 +194,36 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
             track=track,
         )
     return Moov(moov, tuple(one for one, _, _ in faults), frozenset(lost))
+
+
+class _Mended(NamedTuple):
+    """A moov whose damaged boxes are free space; each with its trak's place and its type."""
+
+    data: bytes
+    moov: Box
+    faults: tuple[tuple[MalformedBox, int, str], ...]
+
+
+def _mended(data: bytes, offset: int) -> _Mended:
+    try:
+        return _Mended(data, parse_box(data, offset=offset, leave=LEFT, alike=ALIKE), ())
+    except MalformedBox as error:
+        reason = first = error
+    mended = bytearray(data)
+    faults: list[tuple[MalformedBox, int, str]] = []
+    while True:
+        around = _around(mended, -1 if reason.offset is None else reason.offset - offset)
+        if len(around) < 2 or len(faults) == MAX_DAMAGED:
+            raise first
+        name = slice(around[-1] + 4, around[-1] + 8)
+        faults.append((reason, around[1], mended[name].decode("latin-1")))
+        mended[name] = b"free"
+        try:
+            moov = parse_box(mended, offset=offset, leave=LEFT)
+        except MalformedBox as error:
+            reason = error
+        else:
+            return _Mended(bytes(mended), moov, tuple(faults))
 
 
 def _note_nameless(moov: Box, findings: Findings) -> None:

@@ -24,6 +24,7 @@ from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
 from fragdex.indexing.codecs import Missing, aac_config, config, decoder_config
+from fragdex.indexing.moov import plain_init
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX
@@ -138,7 +139,7 @@ def _why_not_channels(index: Index, source: Source) -> str | None:
 def _sample_entry(index: Index, source: Source, path: str) -> Box | None:
     """The first box at a path below stsd; None where there is none."""
     for init in index.periods[0].init:
-        for box in parse(source.read(init)):
+        for box in parse(plain_init(source.read(init))):
             entry = box.find(f"trak/mdia/minf/stbl/stsd/{path}") if box.type == "moov" else None
             if entry is not None:
                 return entry
