@@ -1,7 +1,7 @@
 """Laws on the repository itself: its rooms, its dependencies, its words.
 
-The import law is read from the syntax of every file, so that an import inside a function or under
-TYPE_CHECKING counts like any other.
+The import law is read from the syntax of every file, so that an import inside a function counts
+like any other. One under TYPE_CHECKING never runs, and may point anywhere: types name real classes.
 """
 
 import ast
@@ -176,20 +176,25 @@ def room(module):
 
 @functools.cache
 def imports(module):
-    """(imported module, line, at import time) for every import statement of a module.
+    """(imported module, line, at import time) for every import of a module that can run.
 
     `from package import name` is an import of package.name where that is a module.
     """
-    tree = syntax(module)
-    late, statements = set(), []
+    return tuple(imports_of(syntax(module), module))
+
+
+def imports_of(tree, module):
+    late, never = set(), set()
     for node in ast.walk(tree):
-        deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or (
-            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        )
-        if deferred:
-            body = node.body if isinstance(node, ast.If) else [node]
-            late.update(id(inner) for part in body for inner in ast.walk(part))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            late.update(map(id, ast.walk(node)))
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            is_negated = isinstance(node.test, ast.UnaryOp)
+            parts = node.orelse if is_negated else node.body
+            never.update(id(inner) for part in parts for inner in ast.walk(part))
     for node in ast.walk(tree):
+        if id(node) in never:
+            continue
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -198,8 +203,7 @@ def imports(module):
             targets = [name if name in KNOWN else base for name in names]
         else:
             continue
-        statements += [(target, node.lineno, id(node) not in late) for target in targets]
-    return tuple(statements)
+        yield from ((target, node.lineno, id(node) not in late) for target in targets)
 
 
 def absolute(module, node):
@@ -286,6 +290,26 @@ def test_an_import_of_a_later_room_is_found():
     assert upward([("store", "web", "c.py:3")], order) == [
         "c.py:3: store imports web, which comes later"
     ]
+
+
+def test_imports_for_types_alone_do_not_count():
+    program = """
+from fragdex import errors
+if TYPE_CHECKING:
+    from fragdex import service
+if not typing.TYPE_CHECKING:
+    from fragdex import boxes
+else:
+    from fragdex import cli
+def late():
+    from fragdex import origin
+"""
+    found = [
+        (target, now) for target, _, now in imports_of(ast.parse(program), "fragdex.byterange")
+    ]
+    assert found == [
+        ("fragdex.errors", True), ("fragdex.boxes", True), ("fragdex.origin", False),
+    ]  # fmt: skip
 
 
 def test_no_room_imports_a_later_one():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import InvalidDigest, TruncatedInput
@@ -16,10 +16,12 @@ from fragdex.errors import InvalidDigest, TruncatedInput
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from fragdex.sources import Source
+
     # collections.abc.Buffer is younger than Python 3.11
     Buffer: TypeAlias = bytes | bytearray | memoryview
 
-__all__ = ["Digest", "Md5", "Readable", "md5", "parse_digest"]
+__all__ = ["Digest", "Md5", "md5", "parse_digest"]
 
 DIGEST_SIZE = 16
 """Bytes of an md5 (RFC 1321, 3.5)."""
@@ -173,23 +175,8 @@ class Md5:
         return other
 
 
-class Readable(Protocol):
-    """What `md5` needs of a source: its size, where known, and its bytes in order.
-
-    >>> from fragdex.sources import open_source
-    >>> source: Readable = open_source(b"abc")
-    >>> print(md5(source))
-    900150983cd24fb0d6963f7d28e17f72
-    """
-
-    size: int | None
-
-    def pieces(self, range: ByteRange | None = None, /) -> Iterator[Any]:
-        """Yield the bytes of `range`, or all, as buffers."""
-
-
 class _InMemory:
-    """Bytes in memory, as Readable."""
+    """Bytes in memory, in pieces as a source gives them."""
 
     def __init__(self, data: Buffer) -> None:
         self._view = memoryview(data).cast("B")
@@ -209,7 +196,7 @@ class _InMemory:
 
 
 def md5(
-    source: Readable | Buffer,
+    source: Source | Buffer,
     ranges: Iterable[ByteRange] | None = None,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> Digest:
@@ -223,13 +210,12 @@ def md5(
     >>> print(md5(b"abcabc", [ByteRange(0, 3)]))
     900150983cd24fb0d6963f7d28e17f72
     """
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        source = _InMemory(source)
+    opened = _InMemory(source) if isinstance(source, (bytes, bytearray, memoryview)) else source
     parts = None if ranges is None else list(ranges)
-    total = source.size if parts is None else sum(one.size for one in parts)
+    total = opened.size if parts is None else sum(one.size for one in parts)
     running = Md5()
     for one in (None,) if parts is None else parts:
-        for piece in source.pieces(one):
+        for piece in opened.pieces(one):
             running.update(piece)
             if progress is not None:
                 progress(running.size, total)

@@ -439,7 +439,6 @@ def test_a_data_set_for_torch(windows, monkeypatch):
 
 
 def test_films_that_rest_are_not_opened_again(videos, monkeypatch):
-    windows = Windows(videos, frames=4, format="gray", open_films=1, cache=0)
     opened = []
     frames_of = VideoSet.frames
 
@@ -448,6 +447,7 @@ def test_films_that_rest_are_not_opened_again(videos, monkeypatch):
         return opened[-1][1]
 
     monkeypatch.setattr(VideoSet, "frames", noted)
+    windows = Windows(videos, frames=4, format="gray", open_films=1, cache=0)
     first, last = 0, len(windows) - 1
     for window in (first, last, first, last, first):
         assert said(windows[window]) == windows[window]["numbers"].tolist()

@@ -127,7 +127,10 @@ class LeRobotSet(Sequence[dict[str, Any]]):
         self._names: list[str] = []
         self._films_of = self._films(chosen)
         self._open = OpenFilms(
-            _Films(self._names, self._address, options), cache, open_films, {"threads": threads}
+            _Films(self._names, self._address, options).frames,
+            cache,
+            open_films,
+            {"threads": threads},
         )
 
     def __len__(self) -> int:

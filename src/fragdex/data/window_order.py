@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments.table import Int64
+
+if TYPE_CHECKING:
+    from fragdex.data.windows import Windows
 
 _ROUNDS: Final = 12
 _LOW: Final = np.uint64(0xFFFFFFFF)
@@ -87,16 +90,6 @@ _ROW: Final = 32
 
 Lengths = npt.NDArray[np.unsignedinteger[Any]]
 """How many windows runs have, in as few bytes as the longest run may need."""
-
-
-class InRuns(Protocol):
-    """What a sampler orders; `Windows` is one."""
-
-    def __len__(self) -> int:
-        """How many windows there are."""
-
-    def runs(self, together: int) -> Iterator[Lengths]:
-        """The lengths of runs of up to `together` neighbours, in sequence; they sum up to len."""
 
 
 class Runs:
@@ -239,7 +232,7 @@ class WindowSampler:
 
     def __init__(
         self,
-        windows: InRuns,
+        windows: Windows,
         *,
         seed: int = 0,
         shuffle: bool = True,

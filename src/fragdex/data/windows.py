@@ -10,7 +10,7 @@ from contextlib import suppress
 from fractions import Fraction
 from importlib import import_module
 from threading import Lock
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +31,11 @@ RESTING_BYTES: Final = 40_000_000
 _BYTES_OF_FILM, _BYTES_OF_FRAME = 20_000, 100
 
 
-class Films(Protocol):
-    """What gives the frames of videos by number; `VideoSet` is one."""
-
-    def frames(self, number: int, **options: Any) -> Frames:
-        """The frames of a video, newly opened."""
-
-
 class OpenFilms:
     """Videos of a set, opened when they are needed.
 
     Args:
-        videos: the set.
+        videos: opens the frames of a video by its number, as `VideoSet.frames`.
         cache: bytes of pictures and samples that all of them hold.
         most: videos whose files are open, and decoders that are kept. Other videos rest: making
             ready what is known of them would take longer than decoding a window.
@@ -51,7 +44,9 @@ class OpenFilms:
     Nothing that is open goes to another process.
     """
 
-    def __init__(self, videos: Films, cache: int, most: int, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, videos: Callable[..., Frames], cache: int, most: int, options: Mapping[str, Any]
+    ) -> None:
         self._videos, self._most, self._options = videos, most, dict(options)
         self._cache = FrameCache(cache, most * (options.get("threads") or 1) + 1)
         self._open: OrderedDict[int, Frames] = OrderedDict()
@@ -76,7 +71,7 @@ class OpenFilms:
             while len(self._open) >= self._most:
                 self._rest(*self._open.popitem(last=False))
         if opened is None:
-            opened = self._videos.frames(video, cache=self._cache, **self._options)
+            opened = self._videos(video, cache=self._cache, **self._options)
         self._open[video] = opened
         return opened
 
@@ -238,7 +233,7 @@ class Windows(Sequence[Sample]):
         }  # fmt: skip
         # On a device as many more are open: those whose bytes are read while some are decoded.
         most = open_films if device is None else 2 * open_films
-        self._films, self._open_films = OpenFilms(videos, cache, most, options), open_films
+        self._films, self._open_films = OpenFilms(videos.frames, cache, most, options), open_films
         self._ahead = ReadAhead(open_films)
         span = (frames - 1) * stride + 1
         counts = np.zeros(len(videos), np.int64)

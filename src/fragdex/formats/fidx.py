@@ -588,7 +588,7 @@ def _read_track(
         raise refuse(f"{pointer}/exact", "true or false", exact)
     return Track.deferred(
         info,
-        _SavedTables(item(plain, "tables", pointer), info.id, columns, f"{pointer}/tables"),
+        SavedTables(item(plain, "tables", pointer), info.id, columns, f"{pointer}/tables"),
         shift=_shift(item(plain, "shift", pointer), f"{pointer}/shift"),
         period=period,
         exact=exact,
@@ -596,7 +596,7 @@ def _read_track(
     )
 
 
-class _SavedTables:
+class SavedTables:
     """The tables of one track: their places were checked at opening, their numbers are not yet."""
 
     __slots__ = ("_columns", "_places", "_pointer", "_track")

@@ -16,40 +16,19 @@ import itertools
 import struct
 from collections.abc import Mapping, Sequence
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int64, c_void_p
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from fragdex.fragments.table import Column
 
 FORMATS = {"i8": b"l", "u4": b"I", "?": b"b"}
 """numpy dtype of a column → Arrow's format string (int64, uint32, bit-packed bool)."""
 
 FLAG_NULLABLE = 2
 INVALID, NO_MEMORY = 22, 12  # EINVAL and ENOMEM, which the interface numbers so everywhere
-
-
-class ColumnLike(Protocol):
-    """What the declaration of a column must have (`fragdex.fragments.table.Column`)."""
-
-    @property
-    def stored(self) -> str:
-        """Its name in files."""
-
-    @property
-    def dtype(self) -> str:
-        """Its numpy dtype: i8, u4 or ?."""
-
-    @property
-    def unit(self) -> str:
-        """Its unit, or ""."""
-
-    @property
-    def nullable(self) -> bool:
-        """Whether the value NULL stands for "unknown"."""
-
-    @property
-    def meaning(self) -> str:
-        """One phrase for people."""
 
 
 class _Schema(Structure):
@@ -131,7 +110,7 @@ def _metadata(pairs: Mapping[str, str]) -> bytes:
 
 def _fill_schema(
     schema: _Schema,
-    columns: Sequence[ColumnLike] | None,
+    columns: Sequence[Column] | None,
     format: bytes = b"+s",
     name: str = "",
     metadata: Mapping[str, str] | None = None,
@@ -165,9 +144,7 @@ def _fill_array(
     array.private_data = _hold((buffers, addresses))
 
 
-def _fill_column(
-    array: _Array, column: ColumnLike, values: npt.NDArray[Any], null: int | None
-) -> None:
+def _fill_column(array: _Array, column: Column, values: npt.NDArray[Any], null: int | None) -> None:
     validity, null_count = None, 0
     if column.dtype == "?":
         data = np.packbits(values, bitorder="little")
@@ -182,7 +159,7 @@ def _fill_column(
 
 
 def _fill_struct(
-    array: _Array, columns: Sequence[ColumnLike], arrays: Arrays, null: int | None
+    array: _Array, columns: Sequence[Column], arrays: Arrays, null: int | None
 ) -> None:
     children = [_Array() for _ in columns]
     for child, column, values in zip(children, columns, arrays, strict=True):
@@ -298,7 +275,7 @@ def _capsule(structure: Any, name: bytes) -> object:
 
 
 def schema_capsule(
-    columns: Sequence[ColumnLike], *, metadata: Mapping[str, str] | None = None
+    columns: Sequence[Column], *, metadata: Mapping[str, str] | None = None
 ) -> object:
     """A capsule `arrow_schema`: a struct with a field for each column.
 
@@ -314,7 +291,7 @@ def schema_capsule(
 
 
 def array_capsules(
-    columns: Sequence[ColumnLike],
+    columns: Sequence[Column],
     arrays: Arrays,
     *,
     null: int | None = None,
@@ -337,7 +314,7 @@ def array_capsules(
 
 
 def stream_capsule(
-    columns: Sequence[ColumnLike],
+    columns: Sequence[Column],
     arrays: Arrays,
     *,
     null: int | None = None,

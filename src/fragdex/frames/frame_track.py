@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
-
-import numpy as np
-import numpy.typing as npt
-
 from fragdex.decoding.open_track import TrackSetup, decodable
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import InexactIndex, UndecodableMedia
-from fragdex.fragments.table import Int64, SampleTable
+from fragdex.fragments.table import SampleTable
 from fragdex.frames.decode_runs import Coding
 from fragdex.frames.decoders import DecoderPool, Decoders
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
@@ -22,7 +16,6 @@ from fragdex.indexing.reading import Head
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Numbering, Order, SyncStarts, reorder_depth
 from fragdex.seeking.origin import FileInfo
-from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import Track
 from fragdex.sources import Source
 
@@ -147,74 +140,3 @@ class FrameTrack:
             self.index = self._of_period(index_of(self.source, exact=True, init=init))
             self.track = self.index.periods[self.track.period].track(self.track.id)
             return self.track.samples
-
-
-class FrameTimes(ABC):
-    """Numbers and times of the frames of an open track.
-
-    >>> import fragdex
-    >>> isinstance(fragdex.Frames("fixtures/open-gop.mp4"), FrameTimes)
-    True
-    """
-
-    @abstractmethod
-    def _ready(self) -> FrameTrack:
-        """The open track."""
-
-    @property
-    def track(self) -> Track:
-        """The track whose frames these are."""
-        return self._ready().track
-
-    def __len__(self) -> int:
-        return len(self._ready().numbering)
-
-    @property
-    def ticks(self) -> Int64:
-        """When each frame is shown, exact, in units of 1 / `timescale` seconds."""
-        return self._ready().numbering.ticks
-
-    @property
-    def timescale(self) -> int:
-        """Ticks a second."""
-        return self._ready().numbering.timescale
-
-    @property
-    def times(self) -> npt.NDArray[np.float64]:
-        """When each frame is shown, in seconds of presentation time."""
-        return self.ticks / self.timescale
-
-    @property
-    def durations(self) -> npt.NDArray[np.float64]:
-        """For how long each frame is shown, in seconds: until the next one."""
-        return self._ready().numbering.durations / self.timescale
-
-    @property
-    def key_frames(self) -> Int64:
-        """Numbers of the frames that are sync samples."""
-        return np.flatnonzero(self._ready().numbering.sync).astype(np.int64)
-
-    def closest_key_frame(self, time: TimeLike) -> int:
-        """The sync sample that is shown nearest to a time; of two as near, the earlier one.
-
-        Raises:
-            UndecodableMedia: no frame is a sync sample.
-        """
-        number = self._ready().numbering.closest_key_frame(time)
-        if number is None:
-            raise UndecodableMedia(f"track {self.track.id} has no sync sample among its frames")
-        return number
-
-    def numbers_at(self, times: Iterable[TimeLike] | npt.ArrayLike) -> Int64:
-        """The frame that is shown at each time: before the first that one, after the end the last.
-
-        Args:
-            times: an array of seconds, or times as `Track.seek` takes them.
-
-        Raises:
-            ValueError, TypeError: what is no time.
-            IndexError: there are no frames.
-        """
-        if not len(self):
-            raise IndexError("there are no frames")
-        return self._ready().numbering.numbers_at(times)

@@ -28,7 +28,7 @@ from fragdex.frames.arrays import (
 from fragdex.frames.crop import Box, crop_of
 from fragdex.frames.decode_runs import FramePlan
 from fragdex.frames.decoders import FrameCache, pool_of
-from fragdex.frames.frame_batch import Frame, FrameBatch, LazyArray, PixelArray
+from fragdex.frames.frame_batch import Frame, FrameBatch, PixelArray
 from fragdex.frames.frame_reader import FrameReader
 from fragdex.frames.frame_track import FrameTrack
 from fragdex.frames.pixels import Converter, Crops, Gathering, PixelFormat, Rows
@@ -57,7 +57,7 @@ PIXELS_AT_ONCE = 64 << 20
 """Bytes of pixels that iteration decodes ahead."""
 
 
-class Frames(LazyArray):
+class Frames:
     """The frames of one track, exact, by number and by time.
 
     Every frame has the pixels that decoding the whole track in order gives. A call reads the bytes
@@ -241,6 +241,150 @@ class Frames(LazyArray):
         """Pictures that were decoded so far, wanted or not."""
         self._ready()
         return self._reader.decoded
+
+    @property
+    def track(self) -> Track:
+        """The track whose frames these are."""
+        return self._ready().track
+
+    def __len__(self) -> int:
+        return len(self._ready().numbering)
+
+    @property
+    def ticks(self) -> Int64:
+        """When each frame is shown, exact, in units of 1 / `timescale` seconds."""
+        return self._ready().numbering.ticks
+
+    @property
+    def timescale(self) -> int:
+        """Ticks a second."""
+        return self._ready().numbering.timescale
+
+    @property
+    def times(self) -> npt.NDArray[np.float64]:
+        """When each frame is shown, in seconds of presentation time."""
+        return self.ticks / self.timescale
+
+    @property
+    def durations(self) -> npt.NDArray[np.float64]:
+        """For how long each frame is shown, in seconds: until the next one."""
+        return self._ready().numbering.durations / self.timescale
+
+    @property
+    def key_frames(self) -> Int64:
+        """Numbers of the frames that are sync samples."""
+        return np.flatnonzero(self._ready().numbering.sync).astype(np.int64)
+
+    def closest_key_frame(self, time: TimeLike) -> int:
+        """The sync sample that is shown nearest to a time; of two as near, the earlier one.
+
+        Raises:
+            UndecodableMedia: no frame is a sync sample.
+        """
+        number = self._ready().numbering.closest_key_frame(time)
+        if number is None:
+            raise UndecodableMedia(f"track {self.track.id} has no sync sample among its frames")
+        return number
+
+    def numbers_at(self, times: Iterable[TimeLike] | npt.ArrayLike) -> Int64:
+        """The frame that is shown at each time: before the first that one, after the end the last.
+
+        Args:
+            times: an array of seconds, or times as `Track.seek` takes them.
+
+        Raises:
+            ValueError, TypeError: what is no time.
+            IndexError: there are no frames.
+        """
+        if not len(self):
+            raise IndexError("there are no frames")
+        return self._ready().numbering.numbers_at(times)
+
+    # -- as one array: dask, xarray and napari
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Frames, height, width, channels: the shape of all frames as one array.
+
+        Height and width are those of `size`, of `crop`, or of the sample entry (`full_size`).
+
+        Raises:
+            TypeError: frames are planes (`format="yuv"`), which are several arrays.
+        """
+        if self._format == "yuv":
+            raise TypeError('planes are several arrays: give format="rgb" or "gray"')
+        width, height = self._result_size()
+        return len(self), height, width, 1 if self._format.startswith("gray") else 3
+
+    @property
+    def full_size(self) -> tuple[int, int]:
+        """Width and height of frames before `crop` and `size`: as the sample entry says, turned.
+
+        >>> import fragdex
+        >>> fragdex.Frames("fixtures/open-gop.mp4", crop=(8, 8, 24, 24)).full_size
+        (64, 48)
+        """
+        info = self.track.info
+        width, height = info.width or 0, info.height or 0
+        turned = self._rotate and (info.rotation or 0) % 180 == 90
+        return (height, width) if turned else (width, height)
+
+    @property
+    def ndim(self) -> int:
+        """4."""
+        return 4
+
+    @property
+    def dtype(self) -> np.dtype[np.uint8] | np.dtype[np.uint16]:
+        """uint8, or uint16 of `rgb16` and `gray16`."""
+        return np.dtype(np.uint16) if self._format.endswith("16") else np.dtype(np.uint8)
+
+    @property
+    def chunks(self) -> tuple[tuple[int, ...], ...]:
+        """How many frames each group of pictures has, and the whole of the other axes.
+
+        In the form of dask: a group is decoded as a whole, so that blocks of whole groups cost the
+        least. Frames that come before the first sync sample are a group.
+
+        >>> import fragdex
+        >>> fragdex.Frames("fixtures/open-gop.mp4").chunks
+        ((12, 12, 12, 12, 2), (48,), (64,), (3,))
+        """
+        count, *others = self.shape
+        edges = np.union1d(self.key_frames, [0, count])
+        return (tuple(np.diff(edges).tolist()), *((length,) for length in others))
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        """All frames, decoded into memory."""
+        if copy is False:
+            raise ValueError("frames are decoded: there is no array without a copy")
+        array = self._array((slice(None),))
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def sync_frames(self, count: int) -> FrameBatch:
+        """`count` sync samples, spread evenly over those of the video; all, if it has fewer.
+
+        Only these are read and decoded: pictures for a language model, or an overview.
+
+        Raises:
+            ValueError: count is not 1 or more.
+            UndecodableMedia: no frame is a sync sample.
+            And as `[]`.
+
+        >>> import fragdex
+        >>> fragdex.Frames("fixtures/open-gop.mp4").sync_frames(3).numbers.tolist()
+        [0, 24, 48]
+        """
+        if count < 1:
+            raise ValueError(f"at least one frame, not {count}")
+        sync = self.key_frames
+        if not len(sync):
+            raise UndecodableMedia(f"track {self.track.id} has no sync sample among its frames")
+        count = min(count, len(sync))
+        places = (2 * np.arange(count) + 1) * len(sync) // (2 * count)
+        return self._batch(sync[places])
 
     # -- frames
 
@@ -428,6 +572,51 @@ class Frames(LazyArray):
             return audio(self.index, self.source, start, stop, **options)
 
     # -- how
+
+    def _numbers(self, key: Any) -> tuple[Int64, bool]:
+        count = len(self)
+        if isinstance(key, slice):
+            return np.arange(*key.indices(count), dtype=np.int64), False
+        array = np.asarray(key)
+        if array.dtype == np.bool_ and array.shape == (count,):
+            array = np.flatnonzero(array)
+        if array.ndim > 1 or (array.size and array.dtype.kind not in "iu"):
+            raise TypeError("frames are selected by whole numbers, slices or lists of numbers")
+        numbers = array.astype(np.int64).reshape(-1)
+        wrong = (numbers >= count) | (numbers < -count)
+        if wrong.any():
+            raise IndexError(f"there is no frame {numbers[wrong][0]}: there are {count}")
+        return np.where(numbers < 0, numbers + count, numbers), array.ndim == 0
+
+    def _array(self, key: tuple[Any, ...]) -> PixelArray:
+        """Pixels of all frames as one array, of which only those frames are decoded."""
+        shape = self.shape
+        if any(part is None for part in key):
+            raise TypeError("frames have four axes, and no others are put between them")
+        at = next((place for place, part in enumerate(key) if part is Ellipsis), len(key))
+        others = len(key) - (at < len(key))
+        if others > self.ndim:
+            raise IndexError(f"frames have four axes, and the index has {others}")
+        key = (*key[:at], *[slice(None)] * (self.ndim - others), *key[at + 1 :])
+        numbers, one = self._numbers(key[0])
+        data = self._batch(numbers).data if len(numbers) else np.zeros((0, *shape[1:]), self.dtype)
+        assert not isinstance(data, tuple)
+        if data.shape[1:] != shape[1:]:
+            shown, declared = (" × ".join(map(str, one[2:0:-1])) for one in (data.shape, shape))
+            raise UndecodableMedia(
+                f"pictures of track {self.track.id} are {shown}, and its sample entry says "
+                f"{declared}",
+                advice="give the size that all are scaled to: size=(width, height)",
+            )
+        if isinstance(key[0], slice):
+            first: Any = slice(None)
+        else:
+            first = 0 if one else np.arange(len(numbers))
+        chosen: PixelArray = data[(first, *key[1:])]
+        return chosen
+
+    def _result_size(self) -> tuple[int, int]:
+        return self._size or (self.full_size if self._crop is None else self._crop.size)
 
     def _batch(
         self,

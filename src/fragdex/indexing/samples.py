@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,9 @@ from fragdex.indexing.runs import NON_SYNC, RunDetails, column_of
 from fragdex.indexing.shapes import KnownShapes
 from fragdex.seeking.model import SampleLoader
 from fragdex.sources import Source, give_back
+
+if TYPE_CHECKING:
+    from fragdex.seeking.track import Track
 
 MoofBytes = Callable[[Int64], tuple[bytes, Int64]]
 """Offsets of moofs in the file → their bytes joined, and the size of each."""
@@ -422,18 +425,6 @@ MOST_MOOF = 64 << 20
 """Bytes of a moof; larger ones hold days of samples, or lie."""
 
 
-class _Track(Protocol):
-    """What a track must have here; `Track` is one."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def fragments(self) -> FragmentTable: ...
-    @property
-    def has_samples(self) -> bool: ...
-    def samples_of(self, start: int, stop: int) -> SampleTable: ...
-
-
 class RowSamples:
     """The samples of rows of a fragment table.
 
@@ -454,7 +445,7 @@ class RowSamples:
 
     def __init__(
         self,
-        track: _Track,
+        track: Track,
         source: Source,
         init: tuple[ByteRange, ...],
         defaults: Mapping[int, SampleDefaults],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,16 @@ from fragdex.errors import (
     SourceNotFound,
     UnverifiedSync,
 )
-from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
-from fragdex.fragments.track_info import TrackInfo
+from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
 from fragdex.indexing.samples import RowSamples, read_moof
 from fragdex.seeking.finding import Place
 from fragdex.seeking.origin import FileInfo, Home
 from fragdex.seeking.seek import Finder, Hits
 from fragdex.sources import Source, open_source
+
+if TYPE_CHECKING:
+    from fragdex.seeking.track import Track
 
 Ranges = list[tuple[int, int]]
 """Starts and stops (exclusive) in a sample, rising; what is clear."""
@@ -136,27 +138,9 @@ BEHIND = 1 << 18
 marked sync, those that are looked at next lie there."""
 
 
-class _Track(Protocol):
-    """What a track must have here; `Track` is one."""
-
-    @property
-    def info(self) -> TrackInfo: ...
-    @property
-    def id(self) -> int: ...
-    @property
-    def home(self) -> Home | None: ...
-    @property
-    def sync_samples(self) -> SyncTable: ...
-    @property
-    def fragments(self) -> FragmentTable: ...
-    @property
-    def has_samples(self) -> bool: ...
-    def samples_of(self, start: int, stop: int) -> SampleTable: ...
-
-
 @contextmanager
 def verifier(
-    track: _Track, seeker: Finder, source: Any = None, look_back: int | None = None
+    track: Track, seeker: Finder, source: Any = None, look_back: int | None = None
 ) -> Iterator[Verifier | None]:
     """What goes to true sync samples of a track; None where each of its samples is one.
 
@@ -213,7 +197,7 @@ class Verifier:
     """Goes from samples marked sync to those that are; remembers what it looked at."""
 
     def __init__(
-        self, track: _Track, seeker: Finder, source: Source, home: Home, look_back: int
+        self, track: Track, seeker: Finder, source: Source, home: Home, look_back: int
     ) -> None:
         self._track, self._seeker, self._source = track, seeker, source
         self._rows = RowSamples(track, source, home.init, home.defaults)

@@ -7,49 +7,23 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample
-from fragdex.fragments.table import FragmentFlags, FragmentTable, Int64, SampleTable
+from fragdex.fragments.table import FragmentFlags, Int64
 from fragdex.responses import Fields, Response, respond
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.seek import Hit
-from fragdex.seeking.times import Time, TimeLike, exact_time, floor_ticks
+from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 from fragdex.sources import SourceLike
 
+if TYPE_CHECKING:
+    from fragdex.seeking.track import Track
+
 __all__ = ["Plan", "Span", "plan", "span"]
-
-
-class _Extent(Protocol):
-    def row_behind(self, first: int, target: int) -> int: ...
-
-
-class _Track(Protocol):
-    """What a track must have here; `Track` is one."""
-
-    fragments: FragmentTable
-    shift: Fraction
-    period: int
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def timescale(self) -> int: ...
-    @property
-    def has_samples(self) -> bool: ...
-    @property
-    def start(self) -> Time | None: ...
-    @property
-    def stop(self) -> Time | None: ...
-    @property
-    def extent(self) -> _Extent: ...
-    def seek(self, time: TimeLike) -> Hit: ...
-    def samples_of(self, start: int, stop: int) -> SampleTable: ...
 
 
 _AT_ONCE: Final = 4 << 20
@@ -191,12 +165,12 @@ class Plan:
 
 
 def span(
-    tracks: Sequence[_Track],
+    tracks: Sequence[Track],
     init: tuple[ByteRange, ...],
     start: TimeLike,
     stop: TimeLike,
     max_gap: int,
-    beside: Sequence[_Track] = (),
+    beside: Sequence[Track] = (),
     file: FileInfo = FileInfo(),  # noqa: B008 — frozen
 ) -> Span:
     """The fragments of all tracks from the sync sample at `start` until before `stop`.
@@ -253,7 +227,7 @@ def _merged(starts: Sequence[Int64], stops: Sequence[Int64]) -> list[ByteRange]:
     return [ByteRange(a, b) for a, b in zip(low, high, strict=True) if a < b]
 
 
-def _closed(known: list[ByteRange], tracks: Sequence[_Track]) -> list[ByteRange]:
+def _closed(known: list[ByteRange], tracks: Sequence[Track]) -> list[ByteRange]:
     """Ranges with what the moofs in them need, which may be after other moofs."""
     for _ in range(MOST_TURNS):
         more = list(known)
@@ -319,7 +293,7 @@ def _obstacle(
     return ""
 
 
-def _reaches_out(tracks: Sequence[_Track], begin: Fraction | float, end: Fraction | float) -> bool:
+def _reaches_out(tracks: Sequence[Track], begin: Fraction | float, end: Fraction | float) -> bool:
     """Whether a span begins before the first track, or continues after the last."""
     first = min((t.start.fraction for t in tracks if t.start is not None), default=None)
     last = max((t.stop.fraction for t in tracks if t.stop is not None), default=None)
@@ -327,7 +301,7 @@ def _reaches_out(tracks: Sequence[_Track], begin: Fraction | float, end: Fractio
     return behind or (first is not None and begin < first)
 
 
-def plan(tracks: Sequence[_Track], init: tuple[ByteRange, ...], time: TimeLike) -> Plan:
+def plan(tracks: Sequence[Track], init: tuple[ByteRange, ...], time: TimeLike) -> Plan:
     """What has to be read and decoded to show a time in all tracks."""
     time = exact_time(time)
     hits: list[Hit] = []
@@ -350,7 +324,7 @@ def plan(tracks: Sequence[_Track], init: tuple[ByteRange, ...], time: TimeLike) 
     return Plan(tuple(hits), tuple(coalesce(ranges)), init, samples, tuple(why))
 
 
-def _to_decode(track: _Track, hit: Hit, last: int, target: int) -> int | None:
+def _to_decode(track: Track, hit: Hit, last: int, target: int) -> int | None:
     if hit.sample is None or not track.has_samples:
         return None
     if int(track.fragments.sample_count[hit.fragment : last].sum()) > MOST_COUNTED:
@@ -368,7 +342,7 @@ def _to_decode(track: _Track, hit: Hit, last: int, target: int) -> int | None:
     return int(np.flatnonzero(cts == shown.max())[0]) + 1
 
 
-def _why(track: _Track, hit: Hit, last: int, samples: int | None) -> str:
+def _why(track: Track, hit: Hit, last: int, samples: int | None) -> str:
     rows = last - hit.fragment
     fragments = f"{rows} fragments" if rows > 1 else "1 fragment"
     text = (

@@ -1,7 +1,6 @@
 """How an index prints itself: a line a track, a text, and a table with a timeline in HTML.
 
-However long the file is, each lane of the timeline is one path with at most a mark a pixel. The
-model imports this module to print itself, so this module knows the model only by its shape.
+However long the file is, each lane of the timeline is one path with at most a mark a pixel.
 """
 
 from __future__ import annotations
@@ -10,16 +9,17 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import DamagedIndex, printable
-from fragdex.fragments.findings import Finding
-from fragdex.fragments.table import NULL, FragmentTable, SyncTable
-from fragdex.fragments.track_info import TrackInfo
-from fragdex.seeking.times import Time
+from fragdex.fragments.table import NULL
+
+if TYPE_CHECKING:
+    from fragdex.seeking.model import Index
+    from fragdex.seeking.track import Track
 
 Floats = npt.NDArray[np.float64]
 
@@ -28,42 +28,7 @@ WIDTH, LEFT, RIGHT, LANE, RATE = 760, 120, 32, 22, 60
 FRAGMENT, SYNC, BYTES = "#0072B2", "#D55E00", "#009E73"
 
 
-class _Track(Protocol):
-    """What this module wants of a `Track`."""
-
-    @property
-    def info(self) -> TrackInfo:
-        """What the moov says of it."""
-
-    @property
-    def period(self) -> int:
-        """Number of its period."""
-
-    @property
-    def fragments(self) -> FragmentTable:
-        """One row a fragment."""
-
-    @property
-    def sync_samples(self) -> SyncTable:
-        """Its sync samples."""
-
-    @property
-    def sample_count(self) -> int | None:
-        """Samples, or None where unknown."""
-
-    @property
-    def start(self) -> Time | None:
-        """Least presentation time."""
-
-    @property
-    def stop(self) -> Time | None:
-        """Greatest presentation time (exclusive)."""
-
-    def presentation(self, cts: int) -> Time:
-        """Presentation time of a composition time."""
-
-
-def fragment_spans(track: _Track) -> tuple[Floats, Floats]:
+def fragment_spans(track: Track) -> tuple[Floats, Floats]:
     """Seconds at which the fragments of a track start and stop, in file order.
 
     A fragment that does not tell its end lasts until the next; fragments without times are left
@@ -85,7 +50,7 @@ def fragment_spans(track: _Track) -> tuple[Floats, Floats]:
     return starts / scale + shift, ends / scale + shift
 
 
-def sync_times(track: _Track, most: int = 1_000_000) -> Floats:
+def sync_times(track: Track, most: int = 1_000_000) -> Floats:
     """Seconds of the sync samples of a track, in order; at most so many, evenly left out."""
     sync = track.sync_samples
     if not track.info.timescale or not len(sync):
@@ -99,13 +64,13 @@ def sync_times(track: _Track, most: int = 1_000_000) -> Floats:
     return seconds
 
 
-def main_track(tracks: Sequence[_Track]) -> _Track | None:
+def main_track(tracks: Sequence[Track]) -> Track | None:
     """The track whose fragments pace the file: the first of pictures, else the first with any."""
     timed = [t for t in tracks if len(t.fragments) and len(fragment_spans(t)[0])]
     return next((t for t in timed if t.info.kind == "video"), timed[0] if timed else None)
 
 
-def rate_steps(tracks: Sequence[_Track]) -> tuple[Floats, Floats]:
+def rate_steps(tracks: Sequence[Track]) -> tuple[Floats, Floats]:
     """Bits a second of the whole file as steps: n + 1 times in seconds, n rates.
 
     The bytes from one fragment of the main track to the next are what a player must fetch in that
@@ -173,7 +138,7 @@ def bit_rate(value: float) -> str:
     return f"{value:,.3g} Tbit/s"
 
 
-def timeline_svg(tracks: Sequence[_Track]) -> str:
+def timeline_svg(tracks: Sequence[Track]) -> str:
     """Lanes over one axis of presentation time; "" where no track has times."""
     drawn = [(track, *fragment_spans(track)) for track in tracks]
     drawn = [lane for lane in drawn if len(lane[1])]
@@ -217,7 +182,7 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="currentColor">{text}</text>'
 
 
-def _rate_path(tracks: Sequence[_Track], x: Callable[[Floats], Floats]) -> str:
+def _rate_path(tracks: Sequence[Track], x: Callable[[Floats], Floats]) -> str:
     edges, rates = rate_steps(tracks)
     if not rates.any():
         return ""
@@ -267,71 +232,7 @@ MAX_TRACKS = 50
 """Tracks and findings that a printed index lists; real files have a handful."""
 
 
-class File(Protocol):
-    """What this module wants of a `FileInfo`."""
-
-    @property
-    def name(self) -> str:
-        """Path or URL."""
-
-    @property
-    def size(self) -> int | None:
-        """Bytes."""
-
-
-class Way(Protocol):
-    """What this module wants of a `How`."""
-
-    @property
-    def method(self) -> str:
-        """`boxes`, `sidx`, `mfra`, `stbl` and so on."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether every sample is known."""
-
-    @property
-    def requests(self) -> int:
-        """Reads that the source answered."""
-
-    @property
-    def bytes_read(self) -> int:
-        """Bytes that were read."""
-
-
-class _Index(Protocol):
-    """What this module wants of an `Index`."""
-
-    @property
-    def file(self) -> File:
-        """Which bytes it describes."""
-
-    @property
-    def how(self) -> Way:
-        """How it came to be."""
-
-    @property
-    def tracks(self) -> Sequence[_Track]:
-        """The tracks of all periods."""
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """What was odd."""
-
-    @property
-    def complete(self) -> bool:
-        """False where the file is truncated or growing."""
-
-    @property
-    def resume_offset(self) -> int:
-        """The first byte that is not indexed."""
-
-    @property
-    def duration(self) -> float | None:
-        """Seconds."""
-
-
-def track_line(track: _Track) -> str:
+def track_line(track: Track) -> str:
     """One line on one track: kind, codec, picture or sound, fragments, samples, span.
 
     >>> from fragdex.fragments.table import FragmentTable, SyncTable
@@ -344,7 +245,7 @@ def track_line(track: _Track) -> str:
     return f"track {track.info.id}: {', '.join(cells)}"
 
 
-def index_text(index: _Index) -> str:
+def index_text(index: Index) -> str:
     """A few lines on a whole index, as `print(index)` shows them.
 
     >>> from fragdex.seeking.model import Index, How, FileInfo
@@ -368,7 +269,7 @@ def index_text(index: _Index) -> str:
     return "\n".join(lines)
 
 
-def index_html(index: _Index) -> str:
+def index_html(index: Index) -> str:
     """The index as an HTML fragment: a summary table and a timeline drawn as inline SVG.
 
     The timeline shows, over presentation time, the bytes a second, the fragments of each track and
@@ -440,7 +341,7 @@ def counted(count: int | None, word: str) -> str:
     return f"{'?' if count is None else f'{count:,}'} {word}{'' if count == 1 else 's'}"
 
 
-def _headline(index: _Index) -> str:
+def _headline(index: Index) -> str:
     how, size = index.how, index.file.size
     parts = [] if size is None else [byte_count(size)]
     with contextlib.suppress(DamagedIndex):
@@ -453,7 +354,7 @@ def _headline(index: _Index) -> str:
     return f"{name}: {', '.join(parts)}, from {ORIGINS.get(how.method, how.method)}; {read}"
 
 
-def _damage(track: _Track) -> str:
+def _damage(track: Track) -> str:
     """Where a saved index contradicts itself; "" where it does not.
 
     Its tables are read when they are first used. Whoever prints it wants to see what is wrong.
@@ -465,12 +366,12 @@ def _damage(track: _Track) -> str:
     return ""
 
 
-def _cells(track: _Track) -> tuple[str, ...]:
+def _cells(track: Track) -> tuple[str, ...]:
     """The cells of a track's line; texts of the file are made safe for a terminal."""
     return tuple(map(printable, _texts(track)))
 
 
-def _texts(track: _Track) -> tuple[str, ...]:
+def _texts(track: Track) -> tuple[str, ...]:
     info = track.info
     if info.width and info.height:
         shape = f"{info.width}×{info.height}"
@@ -510,7 +411,7 @@ def _bare(cell: str) -> str:
     return head if word.rstrip("s") in ("fragment", "sample", "sync") else cell
 
 
-def _rest(index: _Index) -> list[str]:
+def _rest(index: Index) -> list[str]:
     lines = []
     if not index.complete:
         lines.append(f"  not complete: it can be resumed at byte {index.resume_offset:,}")

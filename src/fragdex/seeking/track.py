@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from fragdex.seeking.times import Time, TimeLike, floor_ticks, presentation, tic
 from fragdex.sources import SourceLike
 
 if TYPE_CHECKING:
+    from fragdex.formats.fidx import SavedTables
     from fragdex.seeking.origin import Home
 
 
@@ -49,19 +50,7 @@ class Rates:
     peak_bit_rate: float | None = None
 
 
-class _Track(Protocol):
-    """What a track must have here; `Track` is one."""
-
-    @property
-    def info(self) -> TrackInfo: ...
-    @property
-    def fragments(self) -> FragmentTable: ...
-    @property
-    def has_samples(self) -> bool: ...
-    def samples_of(self, start: int, stop: int) -> SampleTable: ...
-
-
-def rates_of(track: _Track, most: int = MOST) -> Rates:
+def rates_of(track: Track, most: int = MOST) -> Rates:
     """The rates of a track; what the index cannot tell is None.
 
     Args:
@@ -98,7 +87,7 @@ def rates_of(track: _Track, most: int = MOST) -> Rates:
     return Rates(frames, average, max(peak, average) if ticks >= scale else average)
 
 
-def _columns(track: _Track, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _columns(track: Track, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sizes and decode times of all samples, written out a part at a time."""
     turns = np.cumsum(counts) // AT_ONCE
     edges = [0, *(np.flatnonzero(np.diff(turns)) + 1).tolist(), len(counts)]
@@ -131,19 +120,6 @@ class TrackTables(NamedTuple):
     sync_samples: SyncTable
     groups: tuple[SampleGroup, ...] = ()
     samples: SampleTable | None = None
-
-
-class SavedTables(Protocol):
-    """The tables of a track that are taken out of a saved index on first use."""
-
-    def unchecked(self) -> tuple[FragmentTable, SyncTable]:
-        """What one seek looks into; it checks each number that it reads."""
-
-    def checked(self) -> TrackTables:
-        """All tables, checked whole, but for the rows of the samples."""
-
-    def check_samples(self, samples: SampleTable) -> None:
-        """Check rows of the sample table."""
 
 
 class Track:
