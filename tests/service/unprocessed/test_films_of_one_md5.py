@@ -45,17 +45,22 @@ def one_md5(monkeypatch):
     return mark.hex()
 
 
-def sent(server, data):
-    """The id of a film that is uploaded, and processed where it does not come as a track."""
-    place = announce(server.client, data)
-    assert send(server.client, place, data).status_code == 201
-    id = place.rpartition("/")[2]
+def process(server, id):
+    """Do the job of a film, where it has one."""
     runs = server.client.get(f"{API}/process_isobmff").json()["processes"]
     (run,) = (one for one in runs if one["unprocessed_file_id"] == id)
     if run["status"] != "complete":
         name = f"{worker.PROCESS}-{run['id']}"
         job = Job(name, worker.PROCESS, run["id"], {}, 1, lambda _: True, None)
         worker._run(server.context, job)
+
+
+def sent(server, data):
+    """The id of a film that is uploaded, and processed where it does not come as a track."""
+    place = announce(server.client, data)
+    assert send(server.client, place, data).status_code == 201
+    id = place.rpartition("/")[2]
+    process(server, id)
     return id
 
 
@@ -215,3 +220,66 @@ def test_a_film_older_than_its_tenant_keeps_leaves_its_equal(server, monkeypatch
     set_limits(server.context.database, server.tenant, {"retention_days": None})
     assert listed(server) & set(ids) == {ids[1]}
     assert tracks(server.client, ids[1]) == {1: data}
+
+
+PATHS = (
+    "isobmff_files/{id}",
+    "isobmff_files/{id}/index",
+    "isobmff_files/{id}/seek?track=1&time_ms=500",
+    "isobmff_files/{id}/seek?track=1&time_ms=500&verified=true",
+    "isobmff_files/{id}/hls/master.m3u8",
+    "isobmff_files/{id}/faststart.mp4",
+    "isobmff_tracks?file_id={id}",
+    "isobmff_tracks/{id}/1",
+    "isobmff_tracks/{id}/1/upload",
+    "files/{id}/tracks/1",
+)
+
+
+@pytest.fixture
+def works(monkeypatch):
+    """Grows by one whenever a film is transcoded."""
+    done, real = [], worker.run_media
+    monkeypatch.setattr(worker, "run_media", lambda *a, **k: done.append(1) or real(*a, **k))
+    return done
+
+
+def uploaded(server, data, name):
+    new = {"filename": name, "type": "video", "byte_size": len(data)}
+    id = server.client.post(f"{API}/files", json=new).json()["id"]
+    assert server.client.post(f"{API}/files/{id}/upload", content=data).is_success
+    return id
+
+
+@pytest.mark.parametrize("name", ["frag-global-sidx-video.mp4", "faststart.mp4"])
+def test_the_second_upload_of_the_same_bytes_is_the_first_under_its_own_id(server, name, works):
+    """It has every record that the docs promise under its id, and is not processed again."""
+    data, ids = fixture_bytes(name, salt=uuid.uuid4().hex), []
+    for n in range(2):
+        ids.append(uploaded(server, data, f"{n}.mp4"))
+        process(server, ids[-1])
+    assert len(works) == (name == "faststart.mp4")
+    for path in PATHS:
+        first, second = (server.client.get(f"{API}/{path.format(id=id)}") for id in ids)
+        assert (second.status_code, second.content) == (first.status_code, first.content), path
+        assert second.status_code == 200, path
+        assert server.stranger.get(f"{API}/{path.format(id=ids[1])}").status_code == 404
+    own, other = (shown(server.client, id) for id in ids)
+    assert [own["isobmff_file_id"], other["isobmff_file_id"]] == [ids[0]] * 2
+    assert other["created_at"] <= other["completed_at"]
+    assert own["completed_at"] <= other["completed_at"]
+    refused = server.client.delete(f"{API}/isobmff_files/{ids[1]}")
+    assert (refused.status_code, refused.json()["isobmff_file_id"]) == (409, ids[0])
+    assert server.client.delete(f"{API}/files/{ids[1]}").status_code == 204
+    swept(server)
+    assert server.client.get(f"{API}/isobmff_tracks/{ids[0]}/1").status_code == 200
+    assert server.client.get(f"{API}/isobmff_files/{ids[1]}").status_code == 404
+
+
+def test_of_two_that_wait_one_is_processed(server, works):
+    data = fixture_bytes("faststart.mp4", salt=uuid.uuid4().hex)
+    ids = [uploaded(server, data, f"{n}.mp4") for n in range(2)]
+    for id in reversed(ids):
+        process(server, id)
+    assert len(works) == 1
+    assert [shown(server.client, id)["status"] for id in ids] == ["ready"] * 2

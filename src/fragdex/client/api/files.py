@@ -99,6 +99,10 @@ class AnyFile(msgspec.Struct, frozen=True, kw_only=True):
     filename: str
     height: int | None
     id: str
+    isobmff_file_id: str | None
+    """Of a video that was processed or sent in tracks: what it is in `/isobmff_files`, its own id,
+    or that of an earlier file of the same bytes.
+    """
     md5: str | None
     """Dashed; null until it is announced or known."""
     mime_type: str | None

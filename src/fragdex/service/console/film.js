@@ -4,6 +4,7 @@ import { askJson, line, send, signed } from "./api.js";
 import { complain, empty, h, pause, renaming, twice } from "./dom.js";
 import { controls } from "./controls.js";
 import { follow } from "./events.js";
+import { fileLinks } from "./file_link.js";
 import { bytesText, secondsOf, when } from "./format.js";
 import { indexTab } from "./index_tab.js";
 import { Lane, Player } from "./player.js";
@@ -44,6 +45,9 @@ export async function show(view, { id, query, signal }) {
   film.append(h("div.heading", {}, h("a.up", { href: "files" }, "Library"),
     name, h("span.soft", {}, facts.filter(Boolean).join(" · ")), h("span.gap"), h("div.actions", {}, save, rename, remove)),
   state, bar);
+  if (file.isobmff_file_id && file.isobmff_file_id !== file.id) {
+    film.append(h("p.soft", {}, "The same bytes as ", fileLinks(signal)(file.isobmff_file_id), ", which both play."));
+  }
   view.append(film);
   try {
     if (file.status === "processing") {

@@ -127,6 +127,10 @@ class AnyFile(ApiModel):
     created_at: str
     completed_at: str | None = Field(description="since when it is ready")
     expires_at: str | None
+    isobmff_file_id: str | None = Field(
+        description="of a video that was processed or sent in tracks: what it is in"
+        " `/isobmff_files`, its own id, or that of an earlier file of the same bytes"
+    )
     tracks: list[FileTrack] = Field(description="of a video that was processed, or sent in tracks")
 
 
@@ -342,8 +346,10 @@ def _record_of(row: Row[Any], tracks: list[TrackRecord] | list[Row[Any]]) -> Any
         height=_pixels(height),
         problem=Problem.of(row.problem) if failed else None,
         created_at=rfc3339(row.created_at),
-        completed_at=rfc3339(row.ready_at),
+        # of an upload whose bytes were processed before, its own end
+        completed_at=rfc3339(row.ready_at and max(row.ready_at, row.sent_at or row.created_at)),
         expires_at=rfc3339(row.expires_at),
+        isobmff_file_id=row.isobmff_id,
         tracks=[
             FileTrack(
                 track_id=track.track_id,
@@ -406,6 +412,7 @@ def _sent() -> dict[str, sa.ColumnElement[Any]]:
         "type": _SENT.type,
         "status": status,
         "ready_at": ready,
+        "sent_at": _SENT.completed_at,
         "next_byte": sa.case((complete, _SENT.byte_size), else_=next_byte),
         "mime_type": _SENT.mime_type,
         "width": _SENT.width,
@@ -426,6 +433,7 @@ def _registered() -> dict[str, sa.ColumnElement[Any]]:
         "type": sa.literal(FileType.VIDEO.value),
         "status": sa.case((ready, AnyFileStatus.READY.value), else_=AnyFileStatus.CREATED.value),
         "ready_at": _MADE.index_completed_at,
+        "sent_at": sa.cast(sa.null(), _SENT.completed_at.type),
         "next_byte": sa.cast(sa.func.coalesce(_MADE.byte_size, 0), sa.BigInteger),
         "progress": sa.cast(sa.null(), sa.Float),
         "isobmff_id": _MADE.id,

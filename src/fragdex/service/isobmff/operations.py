@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import sqlalchemy as sa
 from pydantic import Field, field_validator
 from sqlalchemy.engine import Connection, Row
 from typing_extensions import TypeAliasType
 
-from fragdex.errors import RecordNotFound
+from fragdex.errors import Conflict, RecordNotFound
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.database import insert
@@ -184,6 +185,8 @@ class IndexKeys:
 
 FAMILY = "isobmff"
 
+Found = TypeVar("Found")
+
 
 def create_file(context: ServiceContext, tenant_id: str, new: NewFile) -> tuple[FileRecord, bool]:
     """Register a file; one of this md5 that is there already, and False.
@@ -261,8 +264,60 @@ _BY_MD5 = (
 )
 
 
+def own_id(context: ServiceContext, tenant_id: str, file_id: str) -> str:
+    """The id of the ISOBMFF file that an id names, mostly the same.
+
+    An upload whose bytes an earlier one had already became that one's ISOBMFF file.
+    """
+    rows = context.database.rows(_OF_EQUAL, tenant=tenant_id, file=file_id)
+    return str(rows[0][0]) if rows else file_id
+
+
+def by_own_id(
+    context: ServiceContext, tenant_id: str, file_id: str, find: Callable[[str], Found]
+) -> Found:
+    """What `find` gives for an id or, where it knows none, for `own_id`; raises as `find`."""
+    try:
+        return find(file_id)
+    except RecordNotFound:
+        own = own_id(context, tenant_id, file_id)
+        if own == file_id:
+            raise
+        return find(own)
+
+
+_EQUAL = isobmff_files.alias("equal").c
+_OF_EQUAL = (
+    sa.select(_EQUAL.id)
+    .select_from(
+        files.join(
+            _EQUAL.id.table,
+            (_EQUAL.tenant_id == files.c.tenant_id)
+            & (_EQUAL.md5 == files.c.md5)
+            & (_EQUAL.sha256 == files.c.sha256),
+        )
+    )
+    .where(
+        files.c.id == sa.bindparam("file"),
+        files.c.tenant_id == sa.bindparam("tenant"),
+        ~sa.exists().where(isobmff_files.c.id == files.c.id),
+    )
+)
+
+
 def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
-    """Delete a file, its tracks, its index and its bytes; raises as `FILES.get`."""
+    """Delete a file, its tracks, its index and its bytes; raises as `FILES.get`.
+
+    Raises:
+        Conflict: it is what another upload of the same bytes became, which still needs it.
+    """
+    own = own_id(context, tenant_id, file_id)
+    if own != file_id:
+        raise Conflict(
+            "this is what another file of the same bytes became",
+            more={"isobmff_file_id": own},
+            advice=f"delete this one alone by DELETE of /files/{file_id}",
+        )
     with context.database.write() as connection:
         FILES.row(connection, tenant_id, file_id, lock=True)
         deletion.remove(connection, FAMILY, file_id)

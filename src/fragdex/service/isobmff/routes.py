@@ -113,7 +113,9 @@ async def upload_isobmff_file_index(
     return await in_thread(
         request,
         context.settings.max_index_bytes,
-        lambda pieces: indexing.receive_index(context, caller.tenant_id, id, pieces),
+        lambda pieces: indexing.receive_index(
+            context, caller.tenant_id, operations.own_id(context, caller.tenant_id, id), pieces
+        ),
     )
 
 
@@ -134,7 +136,13 @@ def get_isobmff_file_index(
 
     An `hls` without `track` is a multivariant playlist where several tracks are files of their own.
     """
-    return index_answer(request, context, caller.tenant_id, id, format, track)
+    tenant_id = caller.tenant_id
+    return operations.by_own_id(
+        context,
+        tenant_id,
+        id,
+        lambda own: index_answer(request, context, tenant_id, own, format, track),
+    )
 
 
 def index_answer(
@@ -188,7 +196,13 @@ def _seek_sync(request: Request, context: ServiceContext, tenant_id: str) -> Res
     assert match is not None
     track_id, file_id = match[3] or match[1], record_id(request.path_params["id"])
     track = None if track_id is None else int(track_id)
-    return _as_json(tracks.seek(context, tenant_id, file_id, track, float(match[2])))
+    time_ms = float(match[2])
+    return operations.by_own_id(
+        context,
+        tenant_id,
+        file_id,
+        lambda own: _as_json(tracks.seek(context, tenant_id, own, track, time_ms)),
+    )
 
 
 def _as_json(answer: SeekAnswer) -> Response:
@@ -232,7 +246,15 @@ def seek_isobmff_file(
     ] = False,
 ) -> Response:
     """The bytes at which decoding starts for a presentation time."""
-    return _as_json(tracks.seek(context, caller.tenant_id, id, track, time_ms, end_ms, verified))
+    tenant_id = caller.tenant_id
+    return operations.by_own_id(
+        context,
+        tenant_id,
+        id,
+        lambda own: _as_json(
+            tracks.seek(context, tenant_id, own, track, time_ms, end_ms, verified)
+        ),
+    )
 
 
 Answers = dict[int | str, dict[str, Any]]
@@ -307,10 +329,6 @@ def announced(
     return record
 
 
-def _itself(context: ServiceContext, tenant_id: str, file_id: str) -> str:
-    return file_id
-
-
 def track_routes(
     router: APIRouter, place: str, noun: str, file_id: Any, of_file: OfFile | None = None
 ) -> None:
@@ -322,7 +340,7 @@ def track_routes(
         file_id: the type of what `place` names, as the framework reads it.
         of_file: None: `place` names the ISOBMFF file itself.
     """
-    own = of_file or _itself
+    own = of_file or operations.own_id
     at = f"{place}/{{track_id}}"
 
     async def post(
@@ -351,7 +369,12 @@ def track_routes(
         path = request.path_params
         track_id = _number(path["track_id"].removesuffix(".mp4"))
         file_id = record_id(path["file_id"])
-        return media_of(request, tracks.track_bytes(context, tenant_id, file_id, track_id))
+        return operations.by_own_id(
+            context,
+            tenant_id,
+            file_id,
+            lambda own: media_of(request, tracks.track_bytes(context, tenant_id, own, track_id)),
+        )
 
     def media(
         named: str, track_id: TrackFile, request: Request, caller: Asking, context: InContext
@@ -409,6 +432,8 @@ def create_isobmff_track(
     new: NewTrack, response: Response, caller: Asking, context: InContext
 ) -> TrackRecord:
     """Announce the bytes of a track; they follow by upload."""
+    own = operations.own_id(context, caller.tenant_id, new.file_id)
+    new = new.model_copy(update={"file_id": own})
     return announced(context, caller.tenant_id, new, response, f"/isobmff_tracks/{new.file_id}")
 
 
@@ -419,7 +444,17 @@ def list_isobmff_tracks(
     file_id: Annotated[str, Depends(_file_of_query)],
 ) -> TrackList:
     """The tracks of a file whose bytes are announced, by their ids."""
-    return tracks.list_tracks(context, caller.tenant_id, file_id)
+    own = operations.own_id(context, caller.tenant_id, file_id)
+    return tracks.list_tracks(context, caller.tenant_id, own)
+
+
+def _with_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> FileWithTracks:
+    return operations.by_own_id(
+        context,
+        tenant_id,
+        file_id,
+        lambda own: tracks.file_with_tracks(context, tenant_id, own),
+    )
 
 
 track_routes(
@@ -440,7 +475,9 @@ routes.creation(
 )
 routes.listing(FileList, IsobmffFileStatus, operations.FILES.page)
 routes.by_md5(FileRecord, operations.file_by_md5, description="The file with this md5.")
-routes.record(FileWithTracks, tracks.file_with_tracks, description="A file and its tracks.")
+routes.record(FileWithTracks, _with_tracks, description="A file and its tracks.")
 routes.deletion(
-    operations.delete_file, description="Delete a file, its index, its tracks and their bytes."
+    operations.delete_file,
+    description="Delete a file, its index, its tracks and their bytes.",
+    responses=answers(RecordNotFound, Conflict),
 )

@@ -38,6 +38,7 @@ from fragdex.packaging.package import MANIFEST
 from fragdex.packaging.renditions import Rendition
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
+from fragdex.service.isobmff.operations import by_own_id
 from fragdex.service.records.blobs import StoredBytes, used_by
 from fragdex.service.streaming import derivatives
 from fragdex.service.streaming.titles import (
@@ -447,11 +448,21 @@ def _storyboard(
 
 
 def _title_of_isobmff_file(context: ServiceContext, tenant_id: str, file_id: str) -> StoredTitle:
-    return title_of(context, tenant_id, media_of_file(context, tenant_id, file_id))
+    return by_own_id(
+        context,
+        tenant_id,
+        file_id,
+        lambda own: title_of(context, tenant_id, media_of_file(context, tenant_id, own)),
+    )
 
 
 def _original_of_isobmff_file(context: ServiceContext, tenant_id: str, file_id: str) -> StoredTitle:
-    return title_of(context, tenant_id, (original_of_file(context, tenant_id, file_id),))
+    return by_own_id(
+        context,
+        tenant_id,
+        file_id,
+        lambda own: title_of(context, tenant_id, (original_of_file(context, tenant_id, own),)),
+    )
 
 
 def _of_any_file(find: FindStored) -> FindStored:

@@ -10,6 +10,7 @@ from fastapi import Body, Depends, Path, Query, Request, Response
 from fragdex.errors import Conflict, NotReady, RecordNotFound, Unprocessable
 from fragdex.responses import has_already
 from fragdex.service.files.operations import isobmff_id
+from fragdex.service.isobmff.operations import own_id
 from fragdex.service.transcriptions import operations
 from fragdex.service.transcriptions.model import (
     BegunTranscription,
@@ -192,7 +193,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
         context: InContext,
         choice: Annotated[TrackChoice | None, Body()] = None,
     ) -> BegunTranscription:
-        file_id = operations.made_of(context, caller.tenant_id, id) if anything else id
+        file_id = (operations.made_of if anything else own_id)(context, caller.tenant_id, id)
         how = choice or TrackChoice.model_validate({})
         begun, is_new = operations.begin_for(context, caller.tenant_id, file_id, how)
         if not is_new:
@@ -201,7 +202,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
         return begun.model_copy(update={"file_id": id})
 
     def get(id: RecordId, caller: Asking, context: InContext) -> FileTranscription:
-        file_id = isobmff_id(context, caller.tenant_id, id) if anything else id
+        file_id = (isobmff_id if anything else own_id)(context, caller.tenant_id, id)
         return operations.transcription_for(context, caller.tenant_id, file_id)
 
     router.post(

@@ -31,7 +31,7 @@ from fragdex.service.unprocessed.records import (
     file_data,
     process_record,
 )
-from fragdex.service.unprocessed.worker import PROCESS, SCRUB, StagedTrack, publish
+from fragdex.service.unprocessed.worker import PROCESS, SCRUB, StagedTrack, made_already, publish
 from fragdex.service.uploads.model import Arrival, Arrived, Target, Upload
 from fragdex.transcode.playable import codec_name
 from fragdex.transcode.tracks import TranscodedTrack
@@ -266,6 +266,9 @@ def start(
     row = {"id": process_id, "tenant_id": file.tenant_id, "unprocessed_file_id": file.id}
     now = instant()
     connection.execute(processes.insert().values(**row, progress=0.0, created_at=now))
+    if made_already(connection, file._mapping):
+        publish(context, connection, process_id, [])
+        return process_id
     if track is None:
         context.jobs.enqueue(connection, PROCESS, process_id, tenant_id=file.tenant_id)
         return process_id

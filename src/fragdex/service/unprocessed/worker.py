@@ -278,6 +278,11 @@ def _run(context: ServiceContext, job: Job) -> None:
         blob = blobs.used_by(connection, row["tenant_id"], FAMILY, row["id"])
         if not blob:
             raise Unprocessable("the bytes of the file are not here")
+        equal = made_already(connection, row)
+    if equal:
+        with context.database.write() as connection:
+            publish(context, connection, job.record_id, [])
+        return
     folder = work_folder(context, job)
     progress = _Progress(context, job)
     rest = 0.99 - _MEDIA_PART
@@ -353,7 +358,7 @@ def _begin(context: ServiceContext, process_id: str) -> Mapping[Any, Any] | None
         process = connection.execute(
             sa.select(
                 row.started_at, row.completed_at, row.failed_at,
-                files.c.tenant_id, files.c.id, files.c.filename,
+                files.c.tenant_id, files.c.id, files.c.filename, files.c.md5, files.c.sha256,
             )
             .join(files, files.c.id == row.unprocessed_file_id)
             .where(row.id == process_id)
@@ -387,7 +392,11 @@ class _Progress:
 def publish(
     context: ServiceContext, connection: Connection, process_id: str, staged: list[StagedTrack]
 ) -> None:
-    """Make the tracks visible, and the process complete; nothing where another run did."""
+    """Make the tracks visible, and the process complete; nothing where another run did.
+
+    Args:
+        staged: none where the same bytes are `made_already`.
+    """
     row = processes.c
     process = connection.execute(
         sa.select(row.completed_at.label("published_at"), files)
@@ -403,9 +412,9 @@ def publish(
         put_track(connection, file_id, process.tenant_id, one)
     if context.settings.keep == "tracks":
         blobs.release(connection, FAMILY, process.id)
-    connection.execute(
-        isobmff_files.update().where(isobmff_files.c.id == file_id).values(index_completed_at=now)
-    )
+    if staged:
+        made = isobmff_files.update().where(isobmff_files.c.id == file_id)
+        connection.execute(made.values(index_completed_at=now))
     connection.execute(
         processes.update()
         .where(row.id == process_id)
@@ -419,6 +428,29 @@ def publish(
         "isobmff_file_id": file_id,
     }
     emit(context, connection, process.tenant_id, "file.ready", data)
+
+
+def made_already(connection: Connection, sent: Mapping[Any, Any]) -> bool:
+    """Whether the tenant's earlier upload of the same bytes was processed, and its tracks are here.
+
+    Args:
+        sent: the row of the unprocessed file.
+    """
+    made, file, run, track = isobmff_files.c, files.c, processes.c, isobmff_tracks.c
+    query = (
+        sa.select(made.id)
+        .join(
+            files,
+            (file.tenant_id == made.tenant_id)
+            & (file.md5 == made.md5)
+            & (file.sha256 == made.sha256),
+        )
+        .join(processes, (run.unprocessed_file_id == file.id) & (run.isobmff_file_id == made.id))
+        .where(made.tenant_id == sent["tenant_id"], made.md5 == sent["md5"])
+        .where(made.sha256 == sent["sha256"], made.index_completed_at.is_not(None))
+        .where(run.completed_at.is_not(None), sa.exists().where(track.file_id == made.id))
+    )
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def isobmff_file(connection: Connection, sent: Row[Any]) -> str:

@@ -299,7 +299,11 @@ class Family:
             return media_of(request, find(context, caller.tenant_id, id), headers)
 
     def deletion(
-        self, delete: Callable[[ServiceContext, str, str], None], *, description: str = ""
+        self,
+        delete: Callable[[ServiceContext, str, str], None],
+        *,
+        description: str = "",
+        responses: dict[int | str, dict[str, Any]] = NOT_FOUND,
     ) -> None:
         """DELETE of a record and of what hangs on it."""
 
@@ -311,7 +315,7 @@ class Family:
             name=f"delete_{self._name}",
             description=description or f"Delete {self._one} and its bytes.",
             status_code=204,
-            responses=NOT_FOUND,
+            responses=responses,
         )(gone)
 
 
