@@ -12,8 +12,8 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, LimitExceeded, MalformedBox, NoSyncSample, TrackNotFound
 from fragdex.muxing.clip import clip, clip_range
 from fragdex.muxing.clip_fragments import Move, decode_times, moved_fragment
-from fragdex.muxing.clip_movie import clip_init
-from fragdex.muxing.clip_spans import movie_timescale
+from fragdex.muxing.movie import clip_init
+from fragdex.muxing.spans import movie_timescale
 from fragdex.testing import movie
 from repeats import repeated
 
@@ -369,7 +369,7 @@ def test_a_value_that_does_not_fit_is_an_error():
     period = index.periods[0]
     other = type(period)(0, period.init, period.movie, (long,))
     wrong = fragdex.Index(index.file, index.how, [other])
-    with pytest.raises(BuildError, match="sample_duration does not fit"):
+    with pytest.raises(BuildError, match="sample_duration of track 1 does not fit"):
         list(clip(wrong, reader(data), 0, 1, fragmented=True).pieces)
 
 

@@ -9,7 +9,7 @@ import fragdex
 from fragdex.boxes import Box, build, find_all, make_box, parse
 from fragdex.errors import BuildError
 from fragdex.muxing.clip import clip
-from fragdex.muxing.clip_samples import GAP, Protection, _read_all
+from fragdex.muxing.protection import Protected
 
 KEY = "00112233445566778899aabbccddeeff"  # the fixtures' own, of no worth
 STBL = "moov/trak/mdia/minf/stbl"
@@ -167,13 +167,27 @@ def test_an_offset_for_each_chunk(encrypted):
 
 def test_samples_protected_as_a_whole_beside_others():
     ranges = b"\1" * 8 + b"\0\1" + b"\0\5\0\0\0\7"
-    saiz, _, senc = Protection((ranges, b"\2" * 8), {1: 8}).boxes(0, 2, 1)
+    data = ranges + b"\2" * 8
+
+    def boxes(sizes, vectors):
+        sizes, vectors = np.array(sizes), np.array(vectors)
+        keys = Protected(0, np.cumsum(sizes) - sizes, sizes, vectors)
+        blocks = keys.blocks(0, len(sizes), 0)
+        made = b"".join(
+            block
+            if isinstance(block, bytes)
+            else b"".join(data[p.range.start : p.range.stop] for p in block.parts())
+            for block in blocks
+        )
+        assert len(made) == keys.boxes(np.array([0]), np.array([len(sizes)]))[0]
+        return parse(made)
+
+    saiz, _, senc = boxes([16, 8], [8, 8])
     assert saiz["entries"]["sample_info_size"].tolist() == [16, 10]
     assert bytes(senc["samples"]) == ranges + b"\2" * 8 + b"\0\0"
-    assert Protection((b"", b""), {1: 8}).boxes(0, 2, 1) == []
-    assert Protection((ranges,), {1: 8}).boxes(0, 1, 2) == []
+    assert boxes([0, 0], [8, 8]) == ()
     with pytest.raises(BuildError, match="shorter"):
-        Protection((b"\1" * 4,), {1: 8}).boxes(0, 1, 1)
+        boxes([4], [8])
 
 
 def refused(encrypted, change, match):
@@ -231,17 +245,3 @@ def test_a_constant_vector_needs_nothing(encrypted):
     out = parse(cut(changed(encrypted, change)))
     assert find_all(out, "moof/traf/trun")
     assert not find_all(out, "moof/traf/senc")
-
-
-def test_what_is_read_together_is_told_apart_again():
-    data = bytes(range(256)) * (3 * GAP // 256)
-    places, sizes = [5, 9, 2 * GAP, 9, 2 * GAP + 40, 7], [4, 8, 16, 0, 8, 3]
-    reads = []
-
-    def read(part):
-        reads.append(part)
-        return data[part.start : part.stop]
-
-    parts = _read_all(np.array(places), np.array(sizes), read)
-    assert parts == tuple(data[at : at + n] for at, n in zip(places, sizes, strict=True))
-    assert len(reads) == 2

@@ -7,7 +7,7 @@ from tests.repairing.broken import Film, check_spans, film
 
 import fragdex
 from fragdex.errors import Unprocessable
-from fragdex.muxing.clip_movie import traks_of
+from fragdex.muxing.movie import traks_of
 from fragdex.repairing.pattern import parameter_sets
 
 

@@ -24,7 +24,7 @@ from tests.repairing.broken import (
 
 import fragdex
 from fragdex.boxes import Box
-from fragdex.muxing.clip_movie import traks_of
+from fragdex.muxing.movie import traks_of
 from fragdex.repairing import avc, hevc
 from fragdex.repairing.pattern import parameter_sets
 from fragdex.repairing.rates import (

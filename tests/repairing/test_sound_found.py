@@ -25,7 +25,7 @@ from tests.repairing.test_rates import AVC, changed_sets, vui_of
 
 import fragdex
 from fragdex.errors import Unprocessable
-from fragdex.muxing.clip_movie import traks_of
+from fragdex.muxing.movie import traks_of
 from fragdex.repairing.pattern import parameter_sets
 
 NAMES = ("moov-last.mp4", "hevc-aac.mp4", "ntsc.mp4", "one-gop.mp4", "negative-cts.mp4")

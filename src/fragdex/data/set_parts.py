@@ -32,7 +32,7 @@ from fragdex.indexing.making import index_source
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head
 from fragdex.lru_cache import LRUCache
-from fragdex.muxing.clip_movie import clip_init, traks_of
+from fragdex.muxing.movie import clip_init, traks_of
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.track import Track

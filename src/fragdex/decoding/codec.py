@@ -19,7 +19,7 @@ import numpy as np
 
 from fragdex.decoding.container import open_container
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
-from fragdex.muxing.clip_movie import clip_init
+from fragdex.muxing.movie import clip_init
 
 MOST_PIXELS: Final = 8192 * 8192
 """Larger pictures would take the memory of a whole machine to decode."""

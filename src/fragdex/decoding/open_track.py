@@ -20,7 +20,7 @@ from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.indexing.making import index as index_of
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.samples import RowSamples, read_moof
-from fragdex.muxing.clip_samples import described
+from fragdex.muxing.movie import described
 from fragdex.seeking.model import Index, Track
 from fragdex.sources import Source, SourceLike, open_source
 

@@ -4,14 +4,18 @@ view           the value: size, entity tag, parts of any range
 kinds          `fragdex.view`, `fragdex.clip`, `fragdex.join`
 proof          the pieces of a source that a view keeps, with their digests
 copies         clips and other copies of one file
-clip           a span of time without re-encoding; clip_spans, clip_samples, clip_movie, clip_tables
-               and clip_fragments are its parts
+plan           what an output has of each track: the value that writers are given
+clip           a span of time without re-encoding; `spans` finds its samples, `timecode` those of
+               timecode tracks, `clip_fragments` moves fragments that stay whole
+movie          the moov and ftyp of outputs
+progressive    the writer of progressive files: sample tables and one mdat
+fragments      the writer of fragments: moofs, each with its mdat
 embed          an index written into a copy of its file
 captions       captions read in every kind, and written as one more track
 window         some frames as a small file, a stream or packets
 media          a track's samples on the timeline of fragments
 segmentation   where tracks are cut, also while they grow
-segments       an initialization segment and made fragments for some tracks
+segments       an initialization segment and fragments of equal length for some tracks
 protection     what decrypts samples, next to them; which keys, in playlists and manifests
 joined_files   several files one after the other
 mixed_files    tracks of several files as one file

@@ -15,37 +15,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from math import ceil
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, MissingExtra, NoSyncSample
 from fragdex.formats.subsegments import have_own_bytes, period_of
-from fragdex.fragments.table import NULL, FragmentFlags
+from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.clip_fragments import Move, decode_times, moved_fragment
-from fragdex.muxing.clip_movie import clip_init, track_id, traks_of
-from fragdex.muxing.clip_samples import (
-    Ranges,
-    TrimmedPart,
-    decoded_sooner,
-    sample_fragments,
-    without_empty,
-)
-from fragdex.muxing.clip_spans import (
+from fragdex.muxing.embed import default_sizes
+from fragdex.muxing.fragments import Fragments
+from fragdex.muxing.movie import clip_init, described, track_id, traks_of
+from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.progressive import progressive, unfit
+from fragdex.muxing.protection import protected
+from fragdex.muxing.spans import (
     FAR,
     RESERVOIR,
-    ClipPart,
     Reader,
+    decoded_sooner,
     longest_tick,
     movie_timescale,
     part_of,
+    without_empty,
 )
-from fragdex.muxing.clip_tables import progressive, timecode_cut, timecode_part, unfit
-from fragdex.muxing.embed import default_sizes
+from fragdex.muxing.timecode import timecode_cut, timecode_part
+from fragdex.muxing.view import Block, Derived, Scattered, SourceRange
 from fragdex.seeking.forms import offered
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
@@ -65,8 +66,6 @@ def track_left_out(track: Track, why: str) -> str:
 Read = Callable[[ByteRange], bytes]
 Piece = bytes | ByteRange
 """Bytes to write as they are, or a range of the source to copy."""
-Block = Piece | Ranges
-"""The same, or many ranges of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Clip:
     Fraction(2, 1)
     """
 
-    blocks: Iterator[Block]
+    blocks: Iterator[Block | ByteRange]
     start: Fraction
     stop: Fraction
     tracks: tuple[int, ...]
@@ -99,9 +98,11 @@ class Clip:
     def pieces(self) -> Iterator[Piece]:
         """The blocks, with each range by itself."""
         for block in self.blocks:
-            if isinstance(block, Ranges):
-                yield from block.parts()
-            else:
+            if isinstance(block, Scattered):
+                yield from (part.range for part in block.parts())
+            elif isinstance(block, SourceRange):
+                yield block.range
+            elif not isinstance(block, Derived):
                 yield block
 
 
@@ -454,7 +455,7 @@ def _progressive(
     if parts:
         # Where no track has anything to show yet, the clip has not begun.
         waiting = min(part.edits[0][0] if part.edits[0][1] < 0 else 0 for part in parts)
-        parts = [part.without(waiting) for part in parts]
+        parts = [part.without_delay(waiting) for part in parts]
         first += Fraction(waiting, timescale)
         last = first + Fraction(max(part.duration for part in parts), timescale)
 
@@ -464,7 +465,7 @@ def _progressive(
         parts, boxes, lacks = _without_hidden(parts, boxes, init, timescale, source)
         encoded = sum(len(part.made) for part in parts)
 
-    def timecode(track: Track, trak: Box) -> ClipPart | str:
+    def timecode(track: Track, trak: Box) -> PlannedTrack | str:
         part = timecode_part(track, trak, first, last, timescale, source)
         return part if isinstance(part, str) else unfit([part], boxes) or part
 
@@ -481,8 +482,8 @@ def _progressive(
 
 
 def _without_hidden(
-    parts: Sequence[ClipPart], boxes: Sequence[Box], init: bytes, timescale: int, source: Reader
-) -> tuple[list[ClipPart], tuple[Box, ...], tuple[str, ...]]:
+    parts: Sequence[PlannedTrack], boxes: Sequence[Box], init: bytes, timescale: int, source: Reader
+) -> tuple[list[PlannedTrack], tuple[Box, ...], tuple[str, ...]]:
     """Pictures next to the cuts re-encoded, the moov that describes them, and what they lack."""
     try:
         seamed = offered("seamed")
@@ -490,7 +491,7 @@ def _without_hidden(
         raise MissingExtra("re-encoding pictures needs PyAV", extra="media") from error
     traks = traks_of(boxes)
     moovs: dict[int, Box] = {}
-    changed: list[ClipPart] = []
+    changed: list[PlannedTrack] = []
     lacks: list[str] = []
     for part in parts:
         if part.track.kind == "video":
@@ -549,18 +550,15 @@ def _samples(
             back[code.track.id] = min(least, int(code.samples.dts[0]))
         span = origin, last
     head = clip_init(init, set(ids), delays=keep_times, from_samples=True, span=span)
-    body = sample_fragments(cuts, init, back, read)
-    return Clip(_chained(head, body), first, last, ids, False, left_out=left_out)
-
-
-Made = TypeVar("Made", ClipPart, TrimmedPart)
+    body = _sample_fragments(cuts, parse(init), back, read)
+    return Clip(chain(head, body), first, last, ids, False, left_out=left_out)
 
 
 def _beside(
     tracks: Iterable[Track],
     boxes: Sequence[Box],
-    make: Callable[[Track, Box], Made | str],
-) -> tuple[list[Made], tuple[str, ...]]:
+    make: Callable[[Track, Box], PlannedTrack | str],
+) -> tuple[list[PlannedTrack], tuple[str, ...]]:
     """The results of timecode tracks, and which tracks are left out and why.
 
     Args:
@@ -570,7 +568,7 @@ def _beside(
     added, notes = [], []
     traks = traks_of(boxes)
     for track in tracks:
-        part: Made | str = "its samples name bytes of the source"
+        part: PlannedTrack | str = "its samples name bytes of the source"
         if track.kind == "timecode":
             part = "the moov does not describe it"
             if track.id in traks:
@@ -588,7 +586,7 @@ def _exact(seconds: Any) -> Fraction:
     return Fraction(*seconds.as_integer_ratio())
 
 
-def _cut(span: ClipSpan, source: Reader) -> TrimmedPart | None:
+def _cut(span: ClipSpan, source: Reader) -> PlannedTrack | None:
     """The samples from the sync sample on, in decode order, up to the last that is shown.
 
     Of a truncated file, those that are in it; None where that is not even the first.
@@ -602,10 +600,13 @@ def _cut(span: ClipSpan, source: Reader) -> TrimmedPart | None:
     if high == low:
         return None
     start = (span.sample or 0) - low
-    return without_empty(TrimmedPart(span.track, samples.rows(slice(low, high)), start + low))
+    samples, numbers = samples.rows(slice(low, high)), start + np.arange(low, high)
+    sources = one_source(0, len(samples))
+    planned = PlannedTrack(span.track, samples, span.track.timescale, sources, numbers=numbers)
+    return without_empty(planned)
 
 
-def _trimmed(cut: TrimmedPart, first: Fraction) -> TrimmedPart:
+def _trimmed(cut: PlannedTrack, first: Fraction) -> PlannedTrack:
     """A text is shown for as long as it lasts: the part before the clip's first picture is cut."""
     track, samples = cut.track, cut.samples
     late = -(-(first * track.timescale - track.shift) // 1) - int(samples.cts[0])
@@ -615,9 +616,62 @@ def _trimmed(cut: TrimmedPart, first: Fraction) -> TrimmedPart:
     columns["dts"][0] += late
     columns["cts"][0] += late
     columns["duration"][0] -= late
-    return replace(cut, samples=type(samples).of(columns))
+    return replace(cut, samples=SampleTable.of(columns))
 
 
-def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Block]:
-    yield from head
-    yield from body
+LEAST_SECONDS = 1.0
+"""A fragment starts at a sync sample, at least so long after the one before."""
+
+
+def _sample_fragments(
+    cuts: Sequence[PlannedTrack], boxes: Sequence[Box], back: Mapping[int, int], read: Read
+) -> Iterator[Block]:
+    """The blocks of fragments with these samples.
+
+    Args:
+        cuts: at least one, each with at least one sample.
+        boxes: the source's ftyp and moov, for the sample descriptions.
+        back: track_ID → ticks to take off decode times.
+        read: exactly the bytes of a range of the source: what decrypts encrypted samples.
+
+    Raises:
+        BuildError: what decrypts a track cannot be found or moved, or a value does not fit into a
+            fragment.
+    """
+    traks = traks_of(boxes)
+    bounds = _bounds(cuts)
+    edges = [np.array([0, *np.searchsorted(_seconds(c), bounds).tolist(), len(c)]) for c in cuts]
+    planned, descriptions, keys = [], [], []
+    for cut in cuts:
+        if int(cut.durations.min()) < 0:
+            raise BuildError(
+                f"decode times of track {cut.track.id} fall back (negative-duration), and a clip "
+                "cannot say that",
+                path="moov/trak/mdia/minf/stbl/stts",
+                advice="make a fragmented view first (fragdex view), and the clip of that",
+            )
+        trak, earlier = traks.get(cut.track.id), back.get(cut.track.id, 0)
+        numbers = None if trak is None else described(trak, cut.source_numbers)
+        descriptions.append(numbers)
+        keys.append(None if trak is None else protected(trak, cut, numbers, read))
+        planned.append(cut.timed(cut.presentation - earlier, cut.decode - earlier, cut.durations))
+    made = Fragments(planned, edges, descriptions, protection=keys, explicit=True)
+    return (block for number in range(len(made)) for block in made.parts(number))
+
+
+def _bounds(cuts: Sequence[PlannedTrack]) -> list[float]:
+    """Decode times in seconds at which fragments start, but for the first."""
+    pace = next((c for c in cuts if c.track.kind == "video"), cuts[0])
+    starts = _seconds(pace)[pace.samples.sync]
+    bounds = []
+    last = starts[0] if len(starts) else 0.0
+    for at in starts[1:].tolist():
+        if at - last >= LEAST_SECONDS:
+            bounds.append(at)
+            last = at
+    return bounds
+
+
+def _seconds(cut: PlannedTrack) -> npt.NDArray[np.float64]:
+    seconds: npt.NDArray[np.float64] = cut.decode / cut.timescale
+    return seconds

@@ -14,7 +14,6 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.muxing.captions import Cues, with_captions
 from fragdex.muxing.clip import Clip, Read, clip
-from fragdex.muxing.clip_samples import Ranges
 from fragdex.muxing.embed import MENDING, Shifts, embed, joined, mended_box, walked, whole
 from fragdex.muxing.media import media_type
 from fragdex.muxing.view import Block, Scattered, SourceRange, View, size_of
@@ -111,7 +110,7 @@ def captioned(index: Index, source: Source, cues: Cues, language: str | None) ->
 
 def copied(
     index: Index,
-    blocks: Iterable[bytes | ByteRange | Ranges],
+    blocks: Iterable[Block | ByteRange],
     recipe: Any,
     tracks: Collection[int] | None = None,
     findings: Iterable[str] = (),
@@ -127,22 +126,22 @@ def copied(
     """
     scattered: list[Block] = []
     for block in blocks:
-        if isinstance(block, bytes):
-            scattered.append(block)
-        elif isinstance(block, ByteRange):
+        if isinstance(block, ByteRange):
             scattered.append(SourceRange(0, block))
-        else:
+        elif isinstance(block, Scattered):
             scattered += _scattered(block)
+        else:
+            scattered.append(block)
     shown = [t for p in index.periods for t in p.tracks if tracks is None or t.id in tracks]
     sizes = np.fromiter(map(size_of, scattered), np.int64, len(scattered))
     media = media_type(shown)
     return View(media, [index.file], recipe, sizes, lambda n: scattered[n : n + 1], findings)
 
 
-def _scattered(ranges: Ranges) -> Iterator[Block]:
+def _scattered(ranges: Scattered) -> Iterator[Block]:
     for low in range(0, len(ranges.start), _TOGETHER):
         part = slice(low, low + _TOGETHER)
-        yield Scattered(0, ranges.start[part], ranges.size[part])
+        yield Scattered(ranges.source, ranges.start[part], ranges.size[part])
 
 
 def _ahead(source: Source) -> Read:

@@ -24,7 +24,7 @@ from fragdex.formats.subsegments import Subsegments, period_of, reference_track,
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
 from fragdex.indexing.moov import entries_elsewhere, plain_init
 from fragdex.muxing.clip_fragments import check_runs, copied_parts, moved_moof, rebased, runs_of
-from fragdex.muxing.clip_movie import with_next_id, with_relative
+from fragdex.muxing.movie import with_next_id, with_relative
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import NO_SHIFT, TimeLike, exact_time, floor_ticks
 

@@ -18,7 +18,7 @@ import numpy as np
 from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import FAR, FragmentTable, Int64, SampleTable, SyncTable
-from fragdex.muxing.clip_movie import traks_of, with_next_id
+from fragdex.muxing.movie import traks_of, with_next_id
 from fragdex.muxing.plan import PlannedTrack, taking_off
 from fragdex.muxing.segmentation import cut, reference
 from fragdex.muxing.segments import Segments, descriptions_of

@@ -13,10 +13,10 @@ from fragdex.formats.media_or_index import MediaOrIndex, index_and_media, is_one
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
-from fragdex.muxing.clip_movie import traks_of
 from fragdex.muxing.copies import ClipRequest, clip_view, faststart
 from fragdex.muxing.joined_files import Piece, Starts, segments_of
 from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_type
+from fragdex.muxing.movie import traks_of
 from fragdex.muxing.protection import protected
 from fragdex.muxing.segments import STYP, Segments, descriptions_of, seconds_of
 from fragdex.muxing.view import Sources, View, one_for_each

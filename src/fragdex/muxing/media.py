@@ -34,8 +34,8 @@ from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import FAR, NULL, FragmentFlags, Int64, SampleTable
 from fragdex.muxing.clip import track_left_out
-from fragdex.muxing.clip_samples import with_bytes
 from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.spans import with_bytes
 from fragdex.seeking.model import Period, Track
 
 KEPT: Final = ("video", "audio", "text")

@@ -19,9 +19,8 @@ from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentTable, SampleTable
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.clip import clip
-from fragdex.muxing.clip_movie import track_id, with_next_id
-from fragdex.muxing.clip_samples import Ranges
 from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_type
+from fragdex.muxing.movie import track_id, with_next_id
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.segments import Segments, seconds_of
 from fragdex.muxing.view import Block, Scattered, Sources, View, size_of
@@ -125,7 +124,7 @@ def _placed(blocks: Iterable[Any], bases: list[int]) -> Iterator[Block]:
             yield block
             continue
         if isinstance(block, ByteRange):
-            block = Ranges(np.array([block.start]), np.array([block.size]))
+            block = Scattered(0, np.array([block.start]), np.array([block.size]))
         owner = np.searchsorted(bases, block.start, side="right") - 1
         edges = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(owner)]
         for low, high in pairwise(edges):

@@ -24,7 +24,7 @@ from fragdex.boxes import Box, build, find_all, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FormatError
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
-from fragdex.muxing.clip_samples import auxiliary, chunks_of, needed_by, sizes_of, vectors_of
+from fragdex.muxing.movie import chunks_of
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.view import Block, Scattered
 
@@ -117,6 +117,9 @@ _SAIZ, _SAIO, _SENC = 17, 20, 16
 _SUBSAMPLES = 2
 """The flag of a senc whose samples have ranges of clear and protected bytes."""
 _MOST = 255
+_SCHEMES: Final = ("cenc", "cens", "cbc1", "cbcs")
+_VECTORS: Final = (0, 8, 16)
+"""Bytes that a vector may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +237,119 @@ def _changes(column: Int64) -> Int64:
     return changes
 
 
+def vectors_of(stbl: Box, track_id: int) -> dict[int, int]:
+    """sample_description_index → bytes of the vector of each sample, of encrypted descriptions.
+
+    Raises:
+        BuildError: keys change from sample to sample, or the track is encrypted in another way.
+    """
+    for group in stbl.find_all("sbgp"):
+        if group.get("grouping_type") == "seig":
+            raise BuildError(
+                f"the keys of track {track_id} change between samples (a seig sample group), "
+                "and that cannot be moved into fragments yet",
+                path="moov/trak/mdia/minf/stbl/sbgp",
+                advice="leave it out with tracks=",
+            )
+    vectors = _vectors(stbl)
+    if vectors is None:
+        raise BuildError(
+            f"track {track_id} is encrypted, but not as ISO/IEC 23001-7 says",
+            path="moov/trak/mdia/minf/stbl/stsd",
+            advice="leave it out with tracks=",
+        )
+    return vectors
+
+
+def needed_by(vectors: dict[int, int], track_id: int) -> None:
+    """Refuse a track without auxiliary information, where its samples have vectors of their own.
+
+    Raises:
+        BuildError: they have.
+    """
+    if any(vectors.values()):
+        raise BuildError(
+            f"track {track_id} is encrypted, and its initialization vectors cannot be found",
+            path="moov/trak/mdia/minf/stbl",
+            expected="a saiz and a saio",
+            advice="leave it out with tracks=",
+        )
+
+
+def auxiliary(
+    stbl: Box,
+    track_id: int,
+    first: int,
+    chunks: tuple[Int64, Int64],
+) -> tuple[Int64, Int64] | None:
+    """Where the auxiliary information of samples from `first` on lies, and bytes of each.
+
+    None: there is no saiz or no saio.
+
+    Args: as of `protection`.
+
+    Raises:
+        BuildError: it is not all there.
+    """
+    saiz, saio = _of_encryption(stbl, "saiz"), _of_encryption(stbl, "saio")
+    if saiz is None or saio is None:
+        return None
+    chunk, chunk_first = chunks
+    sizes = sizes_of(saiz, first + len(chunk), track_id)
+    starts = np.cumsum(sizes) - sizes
+    offsets = saio["entries"]["offset"].astype(np.uint64).astype(np.int64)
+    if len(offsets) == 1:
+        places = starts[first:] + offsets[0]
+    elif chunk.min() >= 0 and chunk.max() < len(offsets) and chunk_first.min() >= 0:
+        places = offsets[chunk] + starts[first:] - starts[chunk_first]
+    else:
+        raise BuildError(
+            f"auxiliary information of track {track_id} is missing",
+            path="moov/trak/mdia/minf/stbl/saio",
+            expected=f"an offset for each of {int(chunk.max()) + 1} chunks, or one for all",
+            found=len(offsets),
+        )
+    if (places < 0).any():
+        raise BuildError(
+            "auxiliary information is beyond 2^63 bytes", path="moov/trak/mdia/minf/stbl/saio"
+        )
+    return places, sizes[first:]
+
+
+def _vectors(stbl: Box) -> dict[int, int] | None:
+    """Bytes of the vectors of each encrypted sample description; None: there is no tenc."""
+    stsd = stbl.find("stsd")
+    vectors = {}
+    for number, entry in enumerate(stsd.children if stsd is not None else (), 1):
+        tenc = entry.find("sinf/schi/tenc")
+        if tenc is not None and not tenc.opaque and tenc["default_isProtected"]:
+            vectors[number] = int(tenc["default_Per_Sample_IV_Size"])
+    return vectors if vectors and set(vectors.values()) <= set(_VECTORS) else None
+
+
+def _of_encryption(stbl: Box, code: str) -> Box | None:
+    """The box on the encryption's auxiliary information: its type is said, or goes without."""
+    for box in stbl.find_all(code):
+        if not box.opaque and box.get("aux_info_type", "cenc") in _SCHEMES:
+            return box
+    return None
+
+
+def sizes_of(saiz: Box, needed: int, track_id: int) -> Int64:
+    """Bytes of the information of the first `needed` samples of the track."""
+    if saiz["sample_count"] < needed:
+        raise BuildError(
+            f"auxiliary information of track {track_id} is missing",
+            path="moov/trak/mdia/minf/stbl/saiz",
+            expected=f"sizes of {needed} samples",
+            found=saiz["sample_count"],
+        )
+    if saiz["default_sample_info_size"]:
+        return np.full(needed, saiz["default_sample_info_size"], np.int64)
+    sizes: Int64 = saiz["entries"]["sample_info_size"][:needed].astype(np.int64)
+    return sizes
+
+
 def protected(
     trak: Box, media: PlannedTrack, descriptions: Int64 | None, read: Read
 ) -> Protected | None:
@@ -256,25 +372,35 @@ def protected(
     vectors = vectors_of(stbl, track.id)
     each = np.ones(len(media), np.int64) if descriptions is None else descriptions
     vector = np.array([vectors.get(int(n), 0) for n in range(int(each.max()) + 1)])[each]
-    virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
-    count = min(int(track.fragments.sample_count[virtual].sum()), len(media))
+    table = track.fragments
+    virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
+    first = int(media.source_numbers[0])
+    count = min(max(int(table.sample_count[virtual].sum()) - first, 0), len(media))
     start, size = np.zeros(len(media), np.int64), np.zeros(len(media), np.int64)
     if count:
-        numbers = np.arange(count)
-        information = auxiliary(stbl, track.id, 0, chunks_of(trak, numbers)[1:])
+        chunks = chunks_of(trak, np.arange(first, first + count))[1:]
+        information = auxiliary(stbl, track.id, first, chunks)
         if information is None:
             needed_by(vectors, track.id)
         else:
             start[:count], size[:count] = information
     if count < len(media):
-        rows = np.flatnonzero(~virtual)
-        pieces = list(_of_moofs(track.fragments, rows, track.id, int(vector[-1]), read))
+        rows = _moofs_with(table, virtual, first + count, first + len(media))
+        pieces = list(_of_moofs(table, rows, track.id, int(vector[-1]), read))
         starts, sizes = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        more = len(media) - count
-        start[count:], size[count:] = starts[:more], sizes[:more]
+        low = first + count - int(table.sample_start[rows[0]])
+        part = slice(low, low + len(media) - count)
+        start[count:], size[count:] = starts[part], sizes[part]
         if not size[count:].any():
             needed_by(vectors, track.id)
     return Protected(int(media.source[0]), start, size, vector)
+
+
+def _moofs_with(table: Any, virtual: Any, low: int, high: int) -> Int64:
+    """The rows of all moofs that have samples `low` to `high` (exclusive) of a track."""
+    ends = table.sample_start + table.sample_count
+    has = ~virtual & (table.sample_start < high) & (ends > low)
+    return np.flatnonzero(~virtual & np.isin(table.moof_offset, table.moof_offset[has]))
 
 
 def _of_moofs(

@@ -83,6 +83,16 @@ class Scattered(NamedTuple):
     start: Int64
     size: Int64
 
+    @classmethod
+    def joined(cls, source: int, start: Int64, size: Int64) -> Scattered:
+        """Ranges without empty ones, and those that touch as one."""
+        filled = size > 0
+        start, size = start[filled], size[filled]
+        if len(start) > 1:
+            heads = np.append(0, np.flatnonzero(start[1:] != start[:-1] + size[:-1]) + 1)
+            start, size = start[heads], np.add.reduceat(size, heads)
+        return cls(source, start, size)
+
     def parts(self) -> Iterator[SourceRange]:
         """The ranges one by one."""
         stops = (self.start + self.size).tolist()

@@ -18,11 +18,10 @@ from fragdex.fragments.table import Bool, FragmentFlags, Int64, SampleTable
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample, family_of
 from fragdex.indexing.codecs import Missing, body, decoder_config
 from fragdex.indexing.moov import plain_init
-from fragdex.muxing.clip_movie import traks_of
-from fragdex.muxing.clip_samples import described
-from fragdex.muxing.clip_spans import ClipPart
-from fragdex.muxing.clip_tables import progressive, unfit
 from fragdex.muxing.elementary_stream import annexb, obu, parameter_sets
+from fragdex.muxing.movie import described, traks_of
+from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.progressive import progressive, unfit
 from fragdex.seeking.track import Track
 from fragdex.seeking.window import Packet, Window
 from fragdex.sources import Source
@@ -258,7 +257,7 @@ def _keys(window: Window) -> Bool:
     return keys
 
 
-def _part(window: Window, keep_times: bool) -> ClipPart:
+def _part(window: Window, keep_times: bool) -> PlannedTrack:
     """The samples on a timeline of their own, and an edit list that shows all of them."""
     samples, scale, shift = _samples(window)
     dts = (samples.dts - samples.dts[0]) * scale
@@ -278,7 +277,14 @@ def _part(window: Window, keep_times: bool) -> ClipPart:
             edits.insert(0, (shown, -1, Fraction(1)))
     times = {"dts": dts, "cts": cts, "duration": duration, "sync": _keys(window)}
     table = SampleTable.of(samples.columns() | times)
-    return ClipPart(window.track, table, window.samples, tuple(edits), window.timescale)
+    return PlannedTrack(
+        window.track,
+        table,
+        window.timescale,
+        one_source(0, len(table)),
+        tuple(edits),
+        window.samples,
+    )
 
 
 # -- the initialization segment

@@ -25,8 +25,8 @@ from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.lru_cache import LRUCache
 from fragdex.muxing.clip import track_left_out
-from fragdex.muxing.clip_movie import init_of_track, traks_of
 from fragdex.muxing.media import media_of
+from fragdex.muxing.movie import init_of_track, traks_of
 from fragdex.muxing.protection import keys_of, protected
 from fragdex.muxing.segments import descriptions_of, seconds_of
 from fragdex.muxing.view import Sources, View, one_for_each

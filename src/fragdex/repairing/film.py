@@ -16,8 +16,9 @@ from fragdex.boxes import Box, build, make_box
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64, SampleTable
-from fragdex.muxing.clip_movie import movie_brands, references, track_id, with_next_id
-from fragdex.muxing.clip_tables import (
+from fragdex.muxing.media import media_type
+from fragdex.muxing.movie import movie_brands, references, track_id, with_next_id
+from fragdex.muxing.progressive import (
     WIDE,
     rows_of,
     runs_of,
@@ -25,7 +26,6 @@ from fragdex.muxing.clip_tables import (
     with_duration,
     with_tables,
 )
-from fragdex.muxing.media import media_type
 from fragdex.muxing.view import Block, Scattered, SourceRange, View
 from fragdex.repairing.pattern import Pattern
 from fragdex.seeking.origin import FileInfo

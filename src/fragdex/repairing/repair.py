@@ -17,7 +17,7 @@ from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.codecs import RATES
 from fragdex.indexing.making import index
 from fragdex.indexing.moov import plain_init
-from fragdex.muxing.clip_movie import traks_of
+from fragdex.muxing.movie import traks_of
 from fragdex.muxing.view import View
 from fragdex.repairing.between import Between, PacketPace, pace_of
 from fragdex.repairing.film import Bool, Recovered, film_view, from_zero, sample_ranges

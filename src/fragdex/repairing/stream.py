@@ -14,7 +14,7 @@ from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
 from fragdex.indexing.codecs import CHANNELS, RATES
 from fragdex.indexing.making import index
-from fragdex.muxing.clip_movie import traks_of
+from fragdex.muxing.movie import traks_of
 from fragdex.repairing import avc, hevc, vvc
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.hevc import Hevc

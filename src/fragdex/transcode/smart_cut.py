@@ -39,7 +39,8 @@ from fragdex.indexing.access import (
     every_sample,
     family_of,
 )
-from fragdex.muxing.clip_spans import ClipPart, Reader, last_until
+from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.spans import Reader, last_until
 from fragdex.seeking.numbering import reorder_depth
 from fragdex.transcode.messages import Messages, messages_of, with_declared, with_messages
 from fragdex.transcode.seams import CODECS, MOST_SETS, Seam, SeamSettings, encoded
@@ -119,8 +120,8 @@ def plan(samples: SampleTable, low: int, high: int, begins: Any) -> CutPlan:
 
 
 def seamed(
-    part: ClipPart, trak: Box, init: bytes, timescale: int, source: Reader
-) -> tuple[ClipPart, Box, tuple[str, ...]]:
+    part: PlannedTrack, trak: Box, init: bytes, timescale: int, source: Reader
+) -> tuple[PlannedTrack, Box, tuple[str, ...]]:
     """The part of a clip that a track of pictures gives, without hidden pictures.
 
     Args:
@@ -165,13 +166,13 @@ def seamed(
 
 
 def _timed(
-    part: ClipPart,
+    part: PlannedTrack,
     pieces: list[tuple[Int64, tuple[bytes, ...] | None]],
     low: int,
     high: int,
     *,
     two: bool,
-) -> ClipPart:
+) -> PlannedTrack:
     """Samples with the times of their pictures; decode times are those of showing, in order."""
     rows = np.concatenate([numbers for numbers, _ in pieces])
     columns = {name: column.copy() for name, column in part.samples.rows(rows).columns().items()}
@@ -182,7 +183,7 @@ def _timed(
     columns["duration"] = np.diff(times, append=high - low)
     encoded_samples: dict[int, bytes] = {}
     descriptions = np.ones(len(rows), np.int64)
-    numbers = part.numbers[rows].copy()
+    numbers = part.source_numbers[rows].copy()
     at = 0
     for copied, data in pieces:
         if data is not None:
@@ -198,6 +199,7 @@ def _timed(
     return replace(
         part,
         samples=samples,
+        source=one_source(0, len(samples)),
         numbers=numbers,
         edits=((0, late, Fraction(1)),),
         made=encoded_samples,
@@ -208,7 +210,7 @@ def _timed(
 class _Film:
     """The track that is cut: its samples, its decoder, its sample entry."""
 
-    def __init__(self, part: ClipPart, trak: Box, init: bytes, source: Reader) -> None:
+    def __init__(self, part: PlannedTrack, trak: Box, init: bytes, source: Reader) -> None:
         self.part, self.trak, self.init, self.source = part, trak, init, source
         info = part.track.info
         self.family = family_of(info.format) or _WITHOUT_UNITS.get(info.format)

@@ -31,8 +31,8 @@ from fragdex import ByteRange, open_source
 from fragdex.boxes import build, parse, parse_box
 from fragdex.decoding.pictures import orientation_of
 from fragdex.errors import Unprocessable
-from fragdex.muxing.clip_movie import with_next_id
 from fragdex.muxing.embed import walked
+from fragdex.muxing.movie import with_next_id
 from fragdex.transcode.encoders import repeatable
 from fragdex.transcode.probe import codec_of, random_access
 

@@ -7,8 +7,8 @@ copy hides it again (ISO/IEC 14496-12, 8.6.6).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import floor, lcm
@@ -20,6 +20,7 @@ from fragdex.errors import LimitExceeded, MalformedBox, NoSyncSample, Unverified
 from fragdex.fragments.table import NULL, Int64, SampleTable
 from fragdex.fragments.track_info import Segment
 from fragdex.indexing.samples import MAX_WITHOUT_BYTES
+from fragdex.muxing.plan import PlannedTrack, one_source
 from fragdex.seeking.model import Track
 from fragdex.seeking.seek import Hit
 from fragdex.sources import Source
@@ -116,43 +117,6 @@ FINEST = 10_000_000
 """Ticks a second of the finest movie timescale that is written."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClipPart:
-    """What one track gives to a clip.
-
-    Attributes:
-        track: where it comes from.
-        samples: in decode order; offset and size are those of the source, dts and cts start again.
-        numbers: of each sample in the track of the source.
-        edits: (ticks of the movie, media time in ticks of the track or -1, rate), one after the
-            other from the clip's start.
-        timescale: of the track in the clip; samples and media times count in it.
-        made: bytes of samples that are not copied, by their number here.
-        descriptions: sample description of each sample; None: those of the source.
-    """
-
-    track: Track
-    samples: SampleTable
-    numbers: Int64
-    edits: tuple[tuple[int, int, Fraction], ...]
-    timescale: int
-    made: Mapping[int, bytes] = field(default_factory=dict)
-    descriptions: Int64 | None = None
-
-    @property
-    def duration(self) -> int:
-        """Ticks of the movie until the last edit ends."""
-        return sum(duration for duration, _, _ in self.edits)
-
-    def without(self, ticks: int) -> ClipPart:
-        """The same with so many ticks of the movie less before its first sample is shown."""
-        if not ticks:
-            return self
-        (empty, _, rate), *rest = self.edits
-        edits = ((empty - ticks, -1, rate), *rest) if empty > ticks else tuple(rest)
-        return replace(self, edits=edits)
-
-
 @dataclass(slots=True)
 class _Stretch:
     """What one segment of the presentation needs: samples first to last (exclusive)."""
@@ -196,7 +160,7 @@ def longest_tick(tracks: Sequence[Track], timescale: int) -> int:
 
 def part_of(
     track: Track, start: Fraction, stop: Fraction, timescale: int, source: Reader
-) -> ClipPart | None:
+) -> PlannedTrack | None:
     """What a track gives to a clip from `start` to `stop`; None where it has nothing to present.
 
     Args:
@@ -240,7 +204,10 @@ def part_of(
         pace = Fraction(track.timescale, timescale)
         last_until(moved, max(at + round(ticks * rate * pace) for ticks, at, rate in edits))
     numbers = np.concatenate([np.arange(low, high) for low, high in ranges])
-    return _in_samples(ClipPart(track, moved, numbers, tuple(edits), track.timescale))
+    planned = PlannedTrack(
+        track, moved, track.timescale, one_source(0, len(moved)), tuple(edits), numbers
+    )
+    return _in_samples(planned)
 
 
 def _movie_ticks(
@@ -270,7 +237,7 @@ def last_until(samples: SampleTable, tick: int) -> None:
         samples.duration[-1] = tick - int(samples.cts[-1])
 
 
-def _in_samples(part: ClipPart) -> ClipPart:
+def _in_samples(part: PlannedTrack) -> PlannedTrack:
     """Sound whose ticks are sound samples, where they can be.
 
     FFmpeg takes the ticks that an edit hides for sound samples; of Smooth Streaming, which counts
@@ -501,3 +468,33 @@ def _one_after_the_other(tables: Sequence[SampleTable]) -> tuple[SampleTable, li
         dts = int(table.dts[-1] + table.duration[-1]) + shift
         shown = int((cts + table.duration).max())
     return SampleTable.concat(parts), by
+
+
+def with_bytes(track: Track, samples: SampleTable) -> Int64 | None:
+    """Those of pictures and sound that have bytes; None: all, or it is unknown.
+
+    What stands before a sample of no bytes continues. FFmpeg reads no trun that has one; to decrypt
+    some, their number among the others is needed.
+    """
+    if track.kind not in ("video", "audio") or track.info.encryption is not None:
+        return None
+    empty = samples.size == 0
+    return np.flatnonzero(~empty) if empty.any() and not empty.all() else None
+
+
+def without_empty(part: PlannedTrack) -> PlannedTrack:
+    """Samples that all have bytes: each lasts until the next one that has some."""
+    filled = with_bytes(part.track, part.samples)
+    if filled is None:
+        return part
+    durations = np.add.reduceat(part.durations, filled)
+    kept = part.rows(filled)
+    return kept.timed(kept.presentation, kept.decode, durations)
+
+
+def decoded_sooner(part: PlannedTrack) -> PlannedTrack:
+    """Samples with composition offsets of 0 or more: players disagree about negative ones."""
+    least = int(part.offsets.min())
+    return (
+        part if least >= 0 else part.timed(part.presentation, part.decode + least, part.durations)
+    )

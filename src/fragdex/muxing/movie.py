@@ -11,8 +11,11 @@ from functools import cache
 from math import ceil, floor
 from typing import Any, Final
 
+import numpy as np
+
 from fragdex.boxes import Box, build, find, find_all, make_box, parse
 from fragdex.errors import BuildError
+from fragdex.fragments.table import Int64
 
 SECOND: Final = 10_000_000
 """Starts count in units of 100 ns (Nero chapters)."""
@@ -315,3 +318,33 @@ def _stbl(stbl: Box, from_samples: bool) -> Box:
     children = [] if stsd is None else [stsd]
     children += [_empty(code) for code in ("stts", "stsc", "stsz", "stco")]
     return stbl.replace(children=children)
+
+
+def described(trak: Box, numbers: Int64) -> Int64:
+    """sample_description_index of samples of the moov by their numbers, from stsc (8.7.4)."""
+    stsd = trak.find("mdia/minf/stbl/stsd")
+    if stsd is None or len(stsd.children) < 2:
+        return np.ones(len(numbers), np.int64)
+    return chunks_of(trak, numbers)[0]
+
+
+def chunks_of(trak: Box, numbers: Int64) -> tuple[Int64, Int64, Int64]:
+    """By stsc (8.7.4) of each sample: description, chunk, first sample of that chunk.
+
+    All count from 0 but descriptions, which count from 1.
+    """
+    stbl = trak.find("mdia/minf/stbl")
+    stsc = None if stbl is None else stbl.find("stsc")
+    entries: Any = None if stsc is None else stsc.get("entries")
+    if entries is None or not len(entries):
+        nothing = np.zeros(len(numbers), np.int64)
+        return nothing + 1, nothing, nothing
+    index = entries["sample_description_index"].astype(np.int64)
+    firsts = entries["first_chunk"].astype(np.int64) - 1
+    each = np.maximum(entries["samples_per_chunk"].astype(np.int64), 1)
+    # The last entry holds to the end, however many chunks that is.
+    ends = np.cumsum(np.diff(firsts) * each[:-1])
+    entry = np.searchsorted(ends, numbers, side="right")
+    before = np.append(0, ends)[entry]
+    turn = (numbers - before) // each[entry]
+    return index[entry], firsts[entry] + turn, before + turn * each[entry]
