@@ -3,7 +3,7 @@
 From a fragmented file: the initialization segment and whole fragments. Media bytes are copied by
 range; of the boxes around them only what the new place breaks is changed: decode times, declared
 base offsets, durations. From a progressive file, or one with samples in its moov: the same samples
-in fragments of our own (`clip_samples`).
+in fragments of our own (`fragments`).
 
 A clip's own timeline starts at 0, or as near as decode times allow: the same span of time is taken
 off every track, so that sound and picture stay together. On request the times of the source are
