@@ -197,3 +197,68 @@ def test_a_classic_file_has_what_is_there(tmp_path):
                 assert len(old.samples) == len(new.samples)
                 assert bytes_of(answer.content, new) == bytes_of(whole, old)
     assert len(tags) == 3
+
+
+def test_what_is_complete_is_served_while_more_is_written(tmp_path):
+    """Between an index and an answer the file has grown: all that was announced is still there."""
+    whole = movie(30, tracks=2, samples=5, fps=5)
+    places = fragdex.index(whole, exact=True).track(1).fragments.moof_offset.tolist()
+    film = tmp_path / "live.mp4"
+    film.write_bytes(whole[: places[20]])
+    titles = Titles(tmp_path, segment_duration=1, growing=FOR_EVER)
+    opened = titles.open(("live.mp4",))
+    copies = [opened.view("fragmented"), opened.view("faststart"), opened.view("clip", stop=3)]
+    names = list(opened.package)
+    append(film, whole[places[20] :])
+    for view in copies:
+        assert len(view.read()) == view.size
+    for name in names:
+        assert len(opened.package[name].read()) == opened.package[name].size
+    assert titles.open(("live.mp4",)) is not opened
+
+
+def test_another_film_of_the_same_name_gives_none_of_its_bytes(tmp_path):
+    whole = movie(30, samples=5, fps=5)
+    film = tmp_path / "live.mp4"
+    film.write_bytes(whole)
+    opened = Titles(tmp_path, segment_duration=1, growing=FOR_EVER).open(("live.mp4",))
+    view = opened.view("fragmented")
+    assert view.read()
+    other = tmp_path / "other.mp4"
+    other.write_bytes(whole + movie(1))
+    other.rename(film)
+    with pytest.raises(fragdex.errors.SourceChanged, match="another file"):
+        view.read()
+    film.write_bytes(whole[:-100])
+    with pytest.raises(fragdex.errors.SourceChanged):
+        view.read()
+
+
+def test_a_tag_names_one_sequence_of_bytes(tmp_path):
+    """Whatever happens to a file: equal tags of an address mean equal bytes."""
+    whole = movie(40, samples=5, fps=5)
+    track = fragdex.index(whole, exact=True).track(1)
+    places = track.fragments.moof_offset.tolist()
+    changed = bytearray(whole)
+    for start, size in zip(track.samples.offset.tolist(), track.samples.size.tolist(), strict=True):
+        if start > places[20]:
+            changed[start : start + size] = bytes(size)
+    film, new = tmp_path / "live.mp4", tmp_path / "new.mp4"
+    seen = {}
+
+    def look(growing):
+        titles = Titles(tmp_path, segment_duration=4, growing=growing)
+        package = titles.open(("live.mp4",)).package
+        for name in package:
+            key = name, package[name].etag
+            body = package[name].read()
+            assert seen.setdefault(key, body) == body, name
+
+    for growing in (0, FOR_EVER):
+        for stop in (22, 30, 36):
+            film.write_bytes(whole[: places[stop]])
+            look(growing)
+        for data in (changed[: places[36]], whole, changed):
+            new.write_bytes(data)
+            new.rename(film)
+            look(growing)

@@ -112,7 +112,9 @@ def samples_again(track: Track, start: int, stop: int) -> SampleTable:
     try:
         opened = open_source(place)
         try:
-            home.file.refuse_other(opened.name, size=opened.size, etag=opened.etag)
+            home.file.refuse_other(
+                opened.name, size=opened.size, etag=opened.etag, identity=opened.identity
+            )
             if opened.remote and stop - start > FEW_ROWS:
                 return _all_at_once(track, opened).samples_of(start, stop)
             rows = RowSamples(track, opened, home.init, home.defaults)

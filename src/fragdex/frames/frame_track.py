@@ -66,8 +66,11 @@ class FrameTrack:
             known = None if init is None else read_init(init)
             index = index_source(source, known, exact=True, partial=True, head=head)
         elif index.complete:
-            index.file.refuse_other(source.name, size=source.size, etag=source.etag)
-            source.expect(index.file.size, index.file.etag)
+            index.file.refuse_other(
+                source.name, size=source.size, etag=source.etag, identity=source.identity
+            )
+            if index.file.grows_as is None:
+                source.expect(index.file.size, index.file.etag)
         self._period = period
         if not isinstance(track, Track):
             index = self._of_period(index)

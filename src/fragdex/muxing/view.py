@@ -339,7 +339,20 @@ def check_same(known: FileInfo, source: Source) -> None:
     if fd is not None:
         now = os.fstat(fd)
         size, mtime_ns = now.st_size, now.st_mtime_ns
-    known.refuse_other(source.name, size=size, etag=source.etag, mtime_ns=mtime_ns)
+    known.refuse_other(
+        source.name, size=size, etag=source.etag, mtime_ns=mtime_ns, identity=source.identity
+    )
+
+
+def _identified(block: Block) -> bytes:
+    """What tells a block from others of the same files: its bytes, or where they are."""
+    if isinstance(block, bytes):
+        return block
+    if isinstance(block, Derived):
+        return _identified(block.ranges)
+    if isinstance(block, Scattered):
+        return block.start.tobytes() + block.size.tobytes()
+    return f"{block.source} {block.range.start} {block.range.stop}".encode()
 
 
 def _start(span: tuple[ByteRange, bytes]) -> int:
@@ -416,10 +429,21 @@ class View:
 
     @property
     def etag(self) -> str:
-        """A strong entity tag, of the sources' validators and the recipe."""
-        known = [[s.size, s.md5] if s.md5 else [s.size, s.etag, s.mtime_ns] for s in self.sources]
-        description = json.dumps([_FORMAT, known, self.recipe]).encode()
-        return f'"{hashlib.md5(description, usedforsecurity=False).hexdigest()}"'
+        """A strong entity tag, of the sources' validators and the recipe.
+
+        Size and time of a file that is still written change with what comes: there it is of the
+        parts themselves, and of which file they are in.
+        """
+        known: list[Any] = [
+            [s.size, s.md5] if s.md5 else [s.size, s.etag, s.mtime_ns] for s in self.sources
+        ]
+        description = hashlib.md5(usedforsecurity=False)
+        if any(s.size is None and s.etag is None for s in self.sources):
+            known = [[s.grows_as] for s in self.sources]
+            for block in self.blocks():
+                description.update(_identified(block))
+        description.update(json.dumps([_FORMAT, known, self.recipe]).encode())
+        return f'"{description.hexdigest()}"'
 
     def parts(self, range: ByteRange | None = None) -> Iterator[Part | Derived]:
         """The parts of a range of bytes, cut at its ends; of the whole view without one.

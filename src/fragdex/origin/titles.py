@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import md5
 from pathlib import Path
@@ -376,8 +376,9 @@ class Titles:
         for index, place in zip(film.indexes, places, strict=True):
             try:
                 now = os.stat(place)
-                index.file.refuse_other(place, size=now.st_size, mtime_ns=now.st_mtime_ns)
-            except (OSError, SourceChanged):
+            except OSError:
+                return False
+            if (now.st_size, now.st_mtime_ns) != (index.file.size, index.file.mtime_ns):
                 return False
         try:
             return film.captions is None or film.captions.is_current()
@@ -420,6 +421,8 @@ class Titles:
                 growing = any(map(may_grow, indexes, sources))
             if not growing and None not in known:
                 growing = "ended"  # what was announced of it keeps its entity tags
+            if growing:
+                indexes = tuple(map(_growing, indexes, sources))
             fingerprints = tuple(map(fingerprint, indexes, sources)) if growing else ()
         except FragdexError as error:
             unread = isinstance(error, SourceError) and not isinstance(error, TruncatedInput)
@@ -432,6 +435,19 @@ class Titles:
             names, indexes, self, trusted_until=until, captions=captions,
             growing=growing, grows_until=grows_until, fingerprints=fingerprints,
         )  # fmt: skip
+
+
+def _growing(index: Index, source: Source) -> Index:
+    """The index of a file to which more is written while it is served."""
+    return Index(
+        replace(index.file, grows_as=source.identity),
+        index.how,
+        index.periods,
+        findings=index.findings,
+        complete=index.complete,
+        resume_offset=index.resume_offset,
+        digests=index.digests,
+    )
 
 
 def _close(sources: list[Source]) -> None:

@@ -317,7 +317,9 @@ def package(
             init = plain_init(b"".join(sources.source(number).read(part) for part in chosen.init))
             moov = parse(init)
             made_at = made_at or creation(moov)
-            info = FileInfo(index.file.name) if growing else index.file
+            # its size and time change with what comes
+            file = index.file
+            info = FileInfo(file.name, grows_as=file.grows_as) if growing else file
             known.append(info)
             about = chosen, init, moov, index.file.size
             listed += _chosen(*about, info, sources.source(number).read, wanted, left_out)

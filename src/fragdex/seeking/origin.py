@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from fragdex.byterange import ByteRange
@@ -25,6 +25,8 @@ class FileInfo:
         md5: a `fragdex.digest.Digest`, equal to its 32 hex digits; None if it was not requested.
         etag: the server's entity tag, or None.
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
+        grows_as: device and inode of a local file that is still written: it is the same file as
+            long as it is that one and not shorter than `size`. None: it must not change at all.
 
     >>> FileInfo("movie.mp4", 1024).size
     1024
@@ -35,6 +37,7 @@ class FileInfo:
     md5: Digest | None = None
     etag: str | None = None
     mtime_ns: int | None = None
+    grows_as: tuple[int, int] | None = field(default=None, compare=False, repr=False)
 
     @property
     def path(self) -> str | None:
@@ -83,9 +86,14 @@ class FileInfo:
         source = open_source(media)
         try:
             self.refuse_other(
-                source.name, size=source.size, etag=source.etag, mtime_ns=source.mtime_ns
+                source.name,
+                size=source.size,
+                etag=source.etag,
+                mtime_ns=source.mtime_ns,
+                identity=source.identity,
             )
-            source.expect(self.size, self.etag)
+            if self.grows_as is None:
+                source.expect(self.size, self.etag)
             yield source
         finally:
             if source is not media:
@@ -98,18 +106,24 @@ class FileInfo:
         size: int | None = None,
         etag: str | None = None,
         mtime_ns: int | None = None,
+        identity: tuple[int, int] | None = None,
     ) -> None:
         """Compare what is known of both with a file that should be this one.
 
         Args:
             name: of that file, for the message.
             size, etag, mtime_ns: of that file; None: not known, or not to be compared.
+            identity: its device and inode, for files that are still written.
 
         Raises:
             SourceChanged: one of them differs.
 
         >>> FileInfo("a.mp4", 1024).refuse_other("a.mp4", size=1024, etag='"1"')
+        >>> FileInfo("a.mp4", 1024, grows_as=(1, 2)).refuse_other("a.mp4", size=1030)
         """
+        if self.grows_as is not None:
+            self._refuse_replaced(name, size, identity)
+            return
         for what, was, is_ in (
             ("bytes", self.size, size),
             ("as ETag", self.etag, etag),
@@ -129,6 +143,20 @@ class FileInfo:
                         else ""
                     ),
                 )
+
+    def _refuse_replaced(
+        self, name: str, size: int | None, identity: tuple[int, int] | None
+    ) -> None:
+        """A file that is still written: what was complete stays, whatever is added."""
+        if identity is not None and identity != self.grows_as:
+            raise SourceChanged(f"there is another file at {name} now", advice="index it again")
+        if size is not None and self.size is not None and size < self.size:
+            raise SourceChanged(
+                f"{name} is shorter than it was",
+                expected=f"at least {self.size} bytes",
+                found=size,
+                advice="index it again",
+            )
 
 
 @dataclass(frozen=True, slots=True)

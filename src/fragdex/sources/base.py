@@ -233,6 +233,16 @@ class Source(ABC):
                     f"{self.name} is not what was indexed", expected=f"{was} {what}", found=now
                 )
 
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and inode of a local file: the same for as long as it is that file, or None.
+
+        >>> from fragdex.sources import open_source
+        >>> open_source(b"abcdef").identity is None
+        True
+        """
+        return None
+
     def fileno(self) -> int | None:
         """Return the descriptor of a local file, to be read at any position, or None.
 

@@ -185,6 +185,11 @@ class FileSource(Source):
             self._map = None  # the old mapping lives as long as its views
         return self.size
 
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and inode of the open file."""
+        return self._identity
+
     def fileno(self) -> int | None:
         """Return the descriptor of the open file."""
         self._within_budget(0, 0)
