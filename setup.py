@@ -13,8 +13,8 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-NATIVE = sorted(Path("src/fragdex").glob("_native*.c"))
-HEADERS = sorted(Path("src/fragdex").glob("_native*.h"))
+NATIVE = sorted(Path("src/fragdex/native").glob("*.c"))
+HEADERS = sorted(Path("src/fragdex/native").glob("*.h"))
 STABLE_ABI = platform.python_implementation() == "CPython" and not sysconfig.get_config_var(
     "Py_GIL_DISABLED"
 )

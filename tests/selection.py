@@ -32,7 +32,7 @@ EVERYTHING = {
 WITH_COMMANDS = [ROOT / "tests" / name for name in ("cli", "client", "service")]
 """Folders of tests that run commands by their names."""
 COMPOSED = {"fragdex.service.app", "fragdex.cli.app", "fragdex.__main__"}
-NATIVE = ROOT / "src/fragdex/_native_module.c"
+NATIVE = ROOT / "src/fragdex/native/module.c"
 CODE = {".py", ".pyi", ".c", ".h"}
 _MODULE = re.compile(r"fragdex(?:\.\w+)+")
 _OF_FACE = re.compile(r"\bfragdex\.(\w+)")
@@ -128,7 +128,7 @@ def _is_touched(path, changed):
     """Whether a module is changed, or a file beside it that is no module."""
     own = path.relative_to(ROOT)
     if path == NATIVE:
-        return any(name.startswith("src/fragdex/_native") for name in changed)
+        return any(name.startswith("src/fragdex/native/") for name in changed)
     beside = {name for name in changed if Path(name).parent == own.parent}
     return str(own) in changed or any(Path(name).suffix not in CODE for name in beside)
 

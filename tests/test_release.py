@@ -74,7 +74,7 @@ def test_a_source_distribution_holds_what_a_wheel_is_built_from(built: Path) -> 
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    sources = (ROOT / "src/fragdex").glob("_native*.[ch]")
+    sources = (ROOT / "src/fragdex/native").glob("*.[ch]")
     code = {path.relative_to(ROOT).as_posix() for path in sources}
     assert code
     assert code | {"setup.py", "pyproject.toml", "README.md", "LICENSE"} <= held

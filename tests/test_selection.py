@@ -46,7 +46,7 @@ def test_a_command_reaches_its_test():
 
 
 def test_the_compiled_part_reaches_who_calls_it():
-    assert "tests/indexing/test_shapes.py" in reached("src/fragdex/_native_walk.c")
+    assert "tests/indexing/test_shapes.py" in reached("src/fragdex/native/box_walk.c")
 
 
 def test_a_page_reaches_the_room_that_it_lies_in():

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[2] / "src" / "fragdex"
-SOURCES = {path.name: path.read_text("utf-8") for path in sorted(FOLDER.glob("_native*.[ch]"))}
+FOLDER = Path(__file__).parents[2] / "src" / "fragdex" / "native"
+SOURCES = {path.name: path.read_text("utf-8") for path in sorted(FOLDER.glob("*.[ch]"))}
 # A function for other files begins in the first column, without `static`, and has a body.
 DEFINED = re.compile(r"^(?!static)\w[\w ]*[ *](\w+)\([^;{]*\)\n\{", re.MULTILINE)
 
@@ -43,8 +43,8 @@ def circles(graph):
 
 def test_functions_of_other_parts_are_found():
     graph = uses(SOURCES)
-    assert "_native_arguments" in graph["_native_shapes"]
-    assert "_native_walk" in graph["_native_file"]
+    assert "arguments" in graph["box_shapes"]
+    assert "box_walk" in graph["file_walk"]
 
 
 def test_a_header_that_shares_a_name_with_the_file_above_it_is_a_circle():

@@ -1,6 +1,6 @@
 """The loops over bytes: walking over box headers, and reading many boxes and samples at once.
 
-Each loop exists twice: in C (`_native_*.c`), used where a compiler was there at installation, and
+Each loop exists twice: in C (`native/`), used where a compiler was there at installation, and
 in Python (`native_plain`); a property test proves them equal. They know box headers and the places
 of integers, and nothing else of the format.
 """

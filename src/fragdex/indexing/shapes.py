@@ -269,7 +269,7 @@ def _box(data: memoryview, body: int, layout: BoxLayout) -> _Box:
 # Programs: how the C extension reads fragments that look alike while it walks past them.
 #
 # A program is the places that the declared layouts give for one fragment, and the defaults that
-# hold where a field is missing; `_native_programs.h` names its numbers. What programs read becomes
+# hold where a field is missing; `native/trafs.h` names its numbers. What programs read becomes
 # the same rows as `shapes` makes in Python.
 
 

@@ -216,7 +216,7 @@ class Found(NamedTuple):
 
 
 class Kind(IntEnum):
-    """Codecs that the C extension reads; the numbers of _native_lanes.h."""
+    """Codecs that the C extension reads; the numbers of native/lanes.h."""
 
     AVC = 0
     HEVC = 1

@@ -2,7 +2,7 @@
  *
  * The sequence header is Python's: it lends what frame headers need of it, and its bytes.
  */
-#include "_native_lanes.h"
+#include "lanes.h"
 
 enum { SEQUENCE = 1, DELIMITER, HEADER, TILES, METADATA, FRAME, COPY };
 enum { KEY = 0, SWITCH = 3, SELECT = 2, NEAR = 8, FAR = 64 };

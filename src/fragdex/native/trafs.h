@@ -1,7 +1,7 @@
 /* How the trafs of boxes that look alike are read, and the rows that come of it. */
-#ifndef FRAGDEX_NATIVE_PROGRAMS_H
-#define FRAGDEX_NATIVE_PROGRAMS_H
-#include "_native_runs.h"
+#ifndef FRAGDEX_NATIVE_TRAFS_H
+#define FRAGDEX_NATIVE_TRAFS_H
+#include "sample_runs.h"
 
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden)

@@ -2,7 +2,7 @@
  *
  * indexing/samples.py writes out any fragments, and holds the same as this.
  */
-#include "_native_shapes.h"
+#include "box_shapes.h"
 
 enum { PLACE, SIZE_OF, DECODED, SHOWN, LASTING, SAMPLE_COLUMNS };
 

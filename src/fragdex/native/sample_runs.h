@@ -1,7 +1,7 @@
 /* Runs of samples: rows of big-endian 32-bit words, whose columns the caller names. */
-#ifndef FRAGDEX_NATIVE_RUNS_H
-#define FRAGDEX_NATIVE_RUNS_H
-#include "_native.h"
+#ifndef FRAGDEX_NATIVE_SAMPLE_RUNS_H
+#define FRAGDEX_NATIVE_SAMPLE_RUNS_H
+#include "native.h"
 
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden)

@@ -2,7 +2,7 @@
  * cost less than a page fault.
  */
 #ifndef _WIN32
-#include "_native_walk.h"
+#include "box_walk.h"
 #include <errno.h>
 #include <unistd.h>
 #if defined(__linux__) && defined(__LP64__)

@@ -2,7 +2,7 @@
  * say why. It gives back what it found where what it meets changes what Python knows, where no
  * sample begins, and from time to time, so that progress is told.
  */
-#include "_native_lanes.h"
+#include "lanes.h"
 
 enum { DEPTH = 4, MOST_STEPS = 512, FEW = 4, MOST_GAPS = 32, MOST_COUNTED = 64, HOLE = 16 };
 enum { MOST_HEADS = 16, MOST_PACKETS = 8, MOST_PACKET = 1275, LIKENESS = 5, CHUNKS = 4 };

@@ -3,7 +3,7 @@
  * A shape says what a box must look like and how it is read; it comes from the layouts that
  * fragdex/boxes declares.
  */
-#include "_native_shapes.h"
+#include "box_shapes.h"
 
 enum { WORD = 8 };
 

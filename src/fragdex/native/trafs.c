@@ -4,7 +4,7 @@
  * indexing/shapes.py writes from the declared layouts. What programs do is held equal to
  * indexing/shapes.py, which does it in Python.
  */
-#include "_native_programs.h"
+#include "trafs.h"
 
 static const int64_t FARTHEST = INT64_C(1) << 61; /* decode times further from 0 are odd */
 static const int64_t LONGEST = INT64_C(1) << 31;  /* durations from here on may be negative ones */

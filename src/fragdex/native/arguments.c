@@ -1,5 +1,5 @@
 /* What callers lend: columns of int64. */
-#include "_native.h"
+#include "native.h"
 
 /* NULL, or why a buffer is no column. */
 static const char *refusal(const Py_buffer *buffer)

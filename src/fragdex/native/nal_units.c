@@ -4,7 +4,7 @@
  * Parameter sets are Python's: it lends what slice headers need of each, and their bytes. Where
  * others stand among the samples, Python looks at them.
  */
-#include "_native_lanes.h"
+#include "lanes.h"
 
 enum { HEADER_BYTES = 96, SEI_BYTES = 2048, MOST_UNITS = 4096, MOST_LEAD = 32 };
 enum { MOST_UNIT_BYTES = 1 << 27, MOST_SETS = 4096 };

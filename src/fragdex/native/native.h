@@ -1,12 +1,11 @@
 /* What the parts of the C extension share.
  *
- * A part uses only parts before it: _native_arguments.c, _native_runs.c, _native_programs.c,
- * _native_shapes.c, _native_samples.c, _native_walk.c, _native_file.c, and _native_tables.c behind
- * the programs; _native_columns.c and _native_chunks.c need the arguments alone, _native_pictures.c
- * nothing. Of the walk over media data, _native_frames.c, _native_units.c and _native_obus.c stand
- * before _native_media.c, and share _native_lanes.h with it. What a part lends to others stands in
- * the header of its name.
- * _native_module.c names what Python may call; no part uses it.
+ * A part uses only parts before it: arguments.c, sample_runs.c, trafs.c, box_shapes.c,
+ * fragment_samples.c, box_walk.c, file_walk.c, and fragment_tables.c behind trafs.c; box_fields.c
+ * and chunks.c need the arguments alone, pixels.c nothing. Of the walk over media data,
+ * audio_frames.c, nal_units.c and av1.c stand before media_walk.c, and share lanes.h with it. What
+ * a part lends to others stands in the header of its name. module.c names what Python may call; no
+ * part uses it.
  *
  * Loops run without the interpreter's lock, so that what a caller lends may change meanwhile. Each
  * number that decides where memory is touched is therefore read once, by number_at, and checked

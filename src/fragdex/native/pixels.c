@@ -3,7 +3,7 @@
  * The conversion gives the bytes of libswscale with its filter "area", as rendering/pictures.py
  * tries before it uses it; a row is passed once instead of three times.
  */
-#include "_native.h"
+#include "native.h"
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #define HAS_AVX2 1

@@ -1,7 +1,7 @@
 /* A walk over box headers. */
-#ifndef FRAGDEX_NATIVE_WALK_H
-#define FRAGDEX_NATIVE_WALK_H
-#include "_native_shapes.h"
+#ifndef FRAGDEX_NATIVE_BOX_WALK_H
+#define FRAGDEX_NATIVE_BOX_WALK_H
+#include "box_shapes.h"
 
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden)

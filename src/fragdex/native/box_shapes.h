@@ -1,7 +1,7 @@
 /* Boxes that look alike, and the programs that read them. */
-#ifndef FRAGDEX_NATIVE_SHAPES_H
-#define FRAGDEX_NATIVE_SHAPES_H
-#include "_native_programs.h"
+#ifndef FRAGDEX_NATIVE_BOX_SHAPES_H
+#define FRAGDEX_NATIVE_BOX_SHAPES_H
+#include "trafs.h"
 
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden)

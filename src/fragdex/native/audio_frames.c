@@ -4,7 +4,7 @@
  * read, coefficient by coefficient: repairing/sound.py holds the same in Python, with the names of
  * the standard, and lends the tables. Of FLAC it is where the checksum is right (repairing/flac.py).
  */
-#include "_native_lanes.h"
+#include "lanes.h"
 
 enum { SCE, CPE, CCE, LFE, DSE, PCE, FIL, END };
 enum { RESERVED = 12, NOISE = 13, MOST_FILL = 16, MOST_BANDS = 64, MOST_GROUPS = 8 };

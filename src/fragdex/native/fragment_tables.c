@@ -4,7 +4,7 @@
  * Anything else is left to indexing/positions.py and indexing/resolve.py, which hold the rules; a
  * property test holds what is settled here equal to them.
  */
-#include "_native_programs.h"
+#include "trafs.h"
 #include <stddef.h>
 
 /* Columns of a layout, one behind the other: of each moof, and of each mdat. */

@@ -1,16 +1,15 @@
-/* The loops that Python is slow at: walking over box headers (_native_walk.c, _native_file.c),
- * reading fragments that look alike as they are passed (_native_shapes.c, _native_programs.c) and
- * making their tables (_native_tables.c, _native_sync.c) and samples (_native_samples.c), reading
- * big-endian integers that stand at the same place in many boxes (_native_columns.c), summing up
- * rows of samples (_native_runs.c), laying them out in chunks (_native_chunks.c), looking for
- * samples by their own syntax (_native_media.c, with a file for each family of codecs), and pixels
- * of PNGs (_native_pictures.c).
+/* The loops that Python is slow at: walking over box headers (box_walk.c, file_walk.c), reading
+ * fragments that look alike as they are passed (box_shapes.c, trafs.c) and making their tables
+ * (fragment_tables.c, sync_samples.c) and samples (fragment_samples.c), reading big-endian integers
+ * that stand at the same place in many boxes (box_fields.c), summing up rows of samples
+ * (sample_runs.c), laying them out in chunks (chunks.c), looking for samples by their own syntax
+ * (media_walk.c, with a file for each family of codecs), and pixels of PNGs (pixels.c).
  *
  * Python holds the same, most of it in indexing/native_plain.py; property tests hold the two equal.
  * What is done with pixels, FFmpeg does too.
  * Stable ABI, Python 3.11 on.
  */
-#include "_native.h"
+#include "native.h"
 
 static PyMethodDef methods[] = {
     {"walk", walk, METH_VARARGS,

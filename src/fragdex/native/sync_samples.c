@@ -2,7 +2,7 @@
  *
  * indexing/native_plain.py holds the same in Python.
  */
-#include "_native.h"
+#include "native.h"
 
 /* Columns of runs of sync samples, one behind the other, `room` rows each. */
 enum { SYNC_CTS, SYNC_DTS, SYNC_STEP, SYNC_COUNT, SYNC_SAMPLE, SYNC_SAMPLE_STEP, SYNC_FRAGMENT,

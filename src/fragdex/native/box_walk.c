@@ -3,7 +3,7 @@
  * It knows box headers (ISO/IEC 14496-12, 4.2.2) and nothing else of the format; the layouts of
  * boxes are declared in fragdex/boxes alone.
  */
-#include "_native_walk.h"
+#include "box_walk.h"
 
 int among(uint32_t type, const uint32_t *list, int count)
 {

@@ -1,9 +1,9 @@
-/* What the walk over media data (_native_media.c) and the codecs in it (_native_units.c,
- * _native_obus.c, _native_frames.c) share. Python holds the same in repairing/.
+/* What the walk over media data (media_walk.c) and the codecs in it (nal_units.c, av1.c,
+ * audio_frames.c) share. Python holds the same in repairing/.
  */
 #ifndef FRAGDEX_NATIVE_LANES_H
 #define FRAGDEX_NATIVE_LANES_H
-#include "_native.h"
+#include "native.h"
 
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden)

@@ -2,7 +2,7 @@
  *
  * indexing/native_plain.py holds the same in Python.
  */
-#include "_native.h"
+#include "native.h"
 
 /* A place is three int64: offset in the box, width in bytes (1 to 8), and whether it is signed. */
 static inline int64_t integer_at(const uint8_t *box, const int64_t *place)

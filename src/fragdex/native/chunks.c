@@ -4,7 +4,7 @@
  * Of the tables that say so, the caller names the columns; indexing/native_plain.py holds the same
  * in Python. Numbers wrap round at 64 bits in both.
  */
-#include "_native.h"
+#include "native.h"
 
 /* NULL, or why rows of big-endian words are refused. */
 static const char *unreadable(Py_ssize_t held, int64_t stride, int64_t first, int64_t each)

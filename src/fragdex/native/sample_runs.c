@@ -3,7 +3,7 @@
  * Which columns there are and what they mean is said in Python (indexing/runs.py), where
  * indexing/native_plain.py holds the same as this. Sums wrap round at 64 bits in both.
  */
-#include "_native_runs.h"
+#include "sample_runs.h"
 
 static uint64_t sum_of(const uint8_t *p, int64_t count, int64_t stride)
 {
