@@ -5,6 +5,8 @@ import uuid
 import pytest
 
 import fragdex
+from fragdex.service.records import tables
+from fragdex.service.records.identifiers import instant
 from fragdex.speech.engines import default_engine
 from service.serving import API
 from service.transcriptions.working import SPEECH, packed, sound_file
@@ -148,6 +150,49 @@ def test_asking_twice_for_a_file_is_asking_once(client, film):
     third = client.post(f"{at}/transcribe", json={})
     assert third.status_code in (200, 201)
     assert third.json()["id"] != first.json()["id"]
+
+
+def test_what_is_complete_is_given_again_and_what_differs_is_made(server, client, film):
+    """By engine and language, where they are requested; and a failed one is no answer."""
+    at = f"{API}/files/{film}"
+
+    def ended(id, **values):
+        with server.context.database.write() as connection:
+            row = tables.transcriptions
+            connection.execute(row.update().where(row.c.id == id).values(**values))
+
+    def asked(**choice):
+        answer = client.post(f"{at}/transcribe", json=choice)
+        return answer.status_code, answer.json()["id"]
+
+    for running in client.get(AT).json()["transcriptions"]:
+        client.post(f"{AT}/{running['id']}/cancel")
+    status, first = asked()
+    assert status == 201
+    assert client.get(f"{at}/transcription").json()["status"] == "pending"
+    assert asked(engine=default_engine()) == (200, first)
+    status, other = asked(engine="pocketsphinx")
+    assert (status, other != first) == (201, True)
+    status, english = asked(language="en")
+    assert (status, english not in (first, other)) == (201, True)
+    assert asked(language="EN") == (200, english)
+    assert asked(language="en", engine="pocketsphinx")[0] == 201
+    for id in {one["id"] for one in client.get(AT).json()["transcriptions"]} - {other}:
+        client.post(f"{AT}/{id}/cancel")
+    ended(other, status="complete", completed_at=instant())
+    assert asked() == (200, other)
+    assert asked(engine="pocketsphinx") == (200, other)
+    told = client.get(f"{at}/transcription").json()
+    assert (told["id"], told["status"], told["engine"]) == (other, "complete", "pocketsphinx")
+    assert told["created_at"] <= told["completed_at"]
+    assert told["failed_at"] is None
+    client.delete(f"{AT}/{other}")
+    told = client.get(f"{at}/transcription").json()
+    assert (told["status"], told["problem"]["detail"]) == (
+        "failed",
+        "the transcription was cancelled",
+    )
+    assert asked()[0] == 201
 
 
 def test_the_same_idempotency_key_is_one_transcription(client, sound):

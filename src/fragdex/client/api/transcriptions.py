@@ -49,7 +49,7 @@ __all__ = [
 
 
 class BegunTranscription(msgspec.Struct, frozen=True, kw_only=True):
-    """The transcription of a file that is being made."""
+    """The transcription of a file that is made, or being made."""
 
     file_id: str
     id: str
@@ -102,14 +102,6 @@ class WordSegment(msgspec.Struct, frozen=True, kw_only=True):
     """That its time is right, 0 to 1; null where the engine gives none."""
 
 
-class FileTranscription(msgspec.Struct, frozen=True, kw_only=True):
-    """The transcription of a file: the newest complete one, or else the newest that is made."""
-
-    id: str
-    isobmff_track: HeardTrack
-    work_slice_ms: int
-
-
 class Copy(msgspec.Struct, frozen=True, kw_only=True):
     """A copy of the file with the captions in it, as a WebVTT track."""
 
@@ -124,6 +116,25 @@ class FragmentWords(msgspec.Struct, frozen=True, kw_only=True):
 
     segments: tuple[Segment, ...]
     word_segments: tuple[WordSegment, ...]
+
+
+class FileTranscription(msgspec.Struct, frozen=True, kw_only=True):
+    """The transcription of a file: the newest complete one, else the running, else the failed."""
+
+    completed_at: datetime | None
+    created_at: datetime
+    engine: str
+    failed_at: datetime | None
+    id: str
+    isobmff_track: HeardTrack
+    language: str | None
+    """As requested, then as detected; null if unknown."""
+    problem: Problem | None
+    """Why it failed."""
+    started_at: datetime | None
+    status: Literal["created", "pending", "transcribing", "complete", "failed"]
+    track_id: int
+    work_slice_ms: int
 
 
 class WholeTranscription(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +199,8 @@ def transcribe_file(
     language: str | None = None,
     track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
-    """Transcribe the speech of a video; 200 if one is running or complete.
+    """Transcribe the speech of a video; 200 if one with this track, engine and language is running
+    or complete.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -206,7 +218,7 @@ def transcribe_file(
 
 
 def get_file_transcription(id: str) -> Request[FileTranscription]:
-    """The newest complete transcription of a video, or else the running one."""
+    """The newest complete transcription of a video; else the running one, or the last that failed."""
     return Request("GET", f"/api/v1/files/{segment(id)}/transcription", result=FileTranscription)
 
 
@@ -218,7 +230,8 @@ def transcribe_isobmff_file(
     language: str | None = None,
     track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
-    """Transcribe the speech of an ISOBMFF file; 200 if one is running or complete.
+    """Transcribe the speech of an ISOBMFF file; 200 if one with this track, engine and language is
+    running or complete.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -236,7 +249,9 @@ def transcribe_isobmff_file(
 
 
 def get_isobmff_file_transcription(id: str) -> Request[FileTranscription]:
-    """The newest complete transcription of an ISOBMFF file, or else the running one."""
+    """The newest complete transcription of an ISOBMFF file; else the running one, or the last that
+    failed.
+    """
     return Request(
         "GET", f"/api/v1/isobmff_files/{segment(id)}/transcription", result=FileTranscription
     )

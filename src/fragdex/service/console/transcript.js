@@ -149,7 +149,8 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     const wanted = { language: language.value.trim(), engine: engine.value };
     const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value));
     try {
-      const { id } = await post(`files/${encodeURIComponent(file.id)}/transcribe`, given, { signal });
+      // always a new one: that is what "again" means
+      const { id } = await post("transcriptions", { file_id: file.id, ...given }, { signal });
       let size = 1;
       bar.hidden = false;
       await follow(`transcriptions/${id}/progress`, (name, data) => {

@@ -141,7 +141,7 @@ class TranscriptionList(Listed):
 
 
 class BegunTranscription(ApiModel):
-    """The transcription of a file that is being made."""
+    """The transcription of a file that is made, or being made."""
 
     id: str
     file_id: str
@@ -149,11 +149,20 @@ class BegunTranscription(ApiModel):
 
 
 class FileTranscription(ApiModel):
-    """The transcription of a file: the newest complete one, or else the newest that is made."""
+    """The transcription of a file: the newest complete one, else the running, else the failed."""
 
     id: str
+    track_id: int
+    status: TranscriptionStatus
+    engine: str
+    language: str | None = Field(description="as requested, then as detected; null if unknown")
     work_slice_ms: int
     isobmff_track: HeardTrack
+    problem: Problem | None = Field(description="why it failed")
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+    failed_at: str | None
 
 
 class Segment(ApiModel):

@@ -17,7 +17,7 @@ from fragdex.service.isobmff.operations import file_bytes
 from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import StoredBytes
-from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
 from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.transcriptions.model import (
@@ -83,22 +83,28 @@ def begin_for(
 ) -> tuple[BegunTranscription, bool]:
     """The transcription of a track of a file, and whether it is a new one.
 
-    One that is being made is given again; what was made before is followed by a new one.
-    Raises as `create_transcription`.
+    The newest one that is made or being made is given again, where it is of the language and
+    engine that are requested, if any are; one that failed is not. Raises as `create_transcription`.
     """
     engine = choice_of(context.settings, choice.engine)
     if choice.language is not None:
         need_language(make_engine(engine), choice.language)
     track = need_sound_of(context, tenant_id, file_id, choice.track_id, "trackId")
     row = _row(tenant_id, file_id, track, engine.name) | {"wanted_language": choice.language}
-    going = sa.select(_ROW.id).where(_ROW.file_id == file_id, _ROW.track_id == track.id, OPEN)
+    complete = _ROW.status == TranscriptionStatus.COMPLETE
+    alike = sa.select(_ROW.id).where(_ROW.file_id == file_id, _ROW.track_id == track.id)
+    alike = alike.where(complete | OPEN).order_by(_ROW.id.desc()).limit(1)
+    if choice.engine is not None:
+        alike = alike.where(_ROW.engine == engine.name)
+    if choice.language is not None:
+        alike = alike.where(sa.func.lower(_ROW.wanted_language) == choice.language.lower())
     file = isobmff_files.c
     with context.database.write() as connection:
         # Of two that ask at once, the second finds what the first began.
         lock = sa.select(file.id).where(file.id == file_id).with_for_update()
         if connection.execute(lock).first() is None:
             raise RecordNotFound("there is no such ISOBMFF file")
-        transcription_id = connection.scalar(going.order_by(_ROW.id.desc()).limit(1))
+        transcription_id = connection.scalar(alike)
         if transcription_id is None:
             _begin(context, connection, row)
     begun = BegunTranscription(id=transcription_id or row["id"], file_id=file_id, track_id=track.id)
@@ -145,22 +151,34 @@ def _begin(context: ServiceContext, connection: Connection, row: Mapping[str, An
 
 
 def transcription_for(context: ServiceContext, tenant_id: str, file_id: str) -> FileTranscription:
-    """The transcription of a file: the newest complete one, or else the newest that is made.
+    """The transcription of a file: the newest complete one, else the newest that is being made.
+
+    Where there is neither, the newest that failed.
 
     Raises:
         RecordNotFound: this tenant has no such file, or there is none of it.
     """
     complete = _ROW.status == TranscriptionStatus.COMPLETE
-    mine = (_ROW.tenant_id == tenant_id) & (_ROW.file_id == file_id) & (complete | OPEN)
-    query = sa.select(transcriptions).where(mine).order_by(complete.desc(), _ROW.id.desc())
+    mine = (_ROW.tenant_id == tenant_id) & (_ROW.file_id == file_id)
+    best = sa.case((complete, 0), (OPEN, 1), else_=2)
+    query = sa.select(transcriptions).where(mine).order_by(best, _ROW.id.desc())
     with context.database.read() as connection:
         row = connection.execute(query.limit(1)).one_or_none()
     if row is None:
         raise RecordNotFound("the file has no transcription")
     return FileTranscription(
         id=row.id,
+        track_id=row.track_id,
+        status=TranscriptionStatus(row.status),
+        engine=row.engine,
+        language=row.language or row.wanted_language,
         work_slice_ms=row.work_slice_ms,
         isobmff_track=HeardTrack(duration_ms=row.duration_ms),
+        problem=Problem.of(row.problem),
+        created_at=rfc3339(row.created_at),
+        started_at=rfc3339(row.started_at),
+        completed_at=rfc3339(row.completed_at),
+        failed_at=rfc3339(row.failed_at),
     )
 
 

@@ -208,7 +208,8 @@ def _of_files(path: str, noun: str, tag: str) -> None:
     router.post(
         f"{path}/{{id}}/transcribe",
         name=f"transcribe_{tag}",
-        description=f"Transcribe the speech of {noun}; 200 if one is running or complete.",
+        description=f"Transcribe the speech of {noun}; 200 if one with this track, engine and "
+        "language is running or complete.",
         status_code=201,
         response_model=BegunTranscription,
         responses={**REFUSED, **GOING},
@@ -217,7 +218,8 @@ def _of_files(path: str, noun: str, tag: str) -> None:
     router.get(
         f"{path}/{{id}}/transcription",
         name=f"get_{tag}_transcription",
-        description=f"The newest complete transcription of {noun}, or else the running one.",
+        description=f"The newest complete transcription of {noun}; else the running one, or the "
+        "last that failed.",
         response_model=FileTranscription,
         responses=NOT_FOUND,
     )(get)
