@@ -532,14 +532,36 @@ class MovingPictures(Page):
         return super().open(path)
 
 
-def test_pictures_that_move_show_what_is_due():
+# What a page changes next to them, and how rarely; and pictures that it has made itself.
+CHANGES = {
+    "nothing": "",
+    "each third frame": "requestAnimationFrame(function f(t) { "
+    "b.style.left = `${100 * Math.floor(t / 100)}px`; requestAnimationFrame(f) })",
+    "a canvas": "requestAnimationFrame(function f(t) { c.clearRect(0, 0, 20, 20);"
+    "c.drawImage(document.images[0], 0, 0); requestAnimationFrame(f) })",
+    "an animation": "b.animate({ left: ['0px', '900px'] }, { duration: 900, easing: 'steps(9)' })",
+    "blob:": """addEventListener("load", () => Promise.all([...document.images].map(async (one) => {
+        one.src = URL.createObjectURL(await (await fetch(one.src)).blob()) })));
+      requestAnimationFrame(function f(t) { b.style.left = `${t}px`; requestAnimationFrame(f) })""",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_pictures_that_move_show_what_is_due(change):
     images = "".join(f"<img src={name} style='float: left'>" for name in DELAYS)
-    page = MovingPictures(f"<!doctype html><body style='margin: 0'>{images}")
-    with Stage(page, PageView(100, 20, Fraction(30))) as stage:
+    page = MovingPictures(
+        f"""<!doctype html><style>body {{ margin: 0 }} i {{ position: absolute; top: 20px; left: 0;
+        width: 9px; height: 9px; background: red }}</style>{images}<i id=b></i>
+        <canvas id=k width=20 height=20></canvas><script>
+        const c = k.getContext("2d"); {CHANGES[change]}</script>"""
+    )
+    count = 40 if change == "nothing" else 12
+    with Stage(page, PageView(100, 30, Fraction(30))) as stage:
         picture = None
-        for i in range(40):
+        for i in range(count):
             picture = stage.frame(i) or picture
             grey = pixels(picture, "L")[10]
             shown = {name: grey[20 * n + 10] > 127 for n, name in enumerate(DELAYS)}
             ms = instant_us(i, Fraction(30)) / 1000
             assert shown == {name: ms // delay % 2 == 1 for name, (_, delay) in DELAYS.items()}, i
+        assert stage.notes.keeps == ["an animated picture"]

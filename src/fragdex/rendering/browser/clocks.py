@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from importlib import resources
 from typing import Any, Final, Protocol
 
@@ -252,20 +253,32 @@ _RETRIES: Final = 20
 _MOST_WANTED: Final = 64
 _IN_VAIN: Final = 2
 _LARGEST_STEP_US: Final = 3_600_000_000
-# Until the next frame, as the browser learns: animated pictures (GIF, WebP …) show what is due
-# within it, which is too early.
-_INTERVAL_MS: Final = 0.1
+# Until the next frame, as the browser learns. Animated pictures (GIF, WebP …) show what is due
+# within it, which is too early; below 0.25 the compositor turns them apart from what the page
+# changes, and then waits for itself.
+_INTERVAL_MS: Final = 0.3
 # How long a page may be without a compositor.
 _AWAKE_SECONDS: Final = 30.0
 
 
 class VirtualClock:
-    """Chromium's own virtual time, and frames on request."""
+    """Chromium's own virtual time, and frames on request.
+
+    Args:
+        has_animated: whether the page may show animated pictures. Chromium turns one together with
+            what the page changes, unless the frame before changed nothing: then in a change of its
+            own, which waits to be drawn, while the page's waits to be drawn with it. So all frames
+            of such a page change something.
+    """
 
     has_begin_frame = True
 
-    def __init__(self, pipe: Pipe, session: str, view: PageView) -> None:
+    def __init__(
+        self, pipe: Pipe, session: str, view: PageView,
+        has_animated: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
         self._pipe, self._session, self._view = pipe, session, view
+        self._has_animated = has_animated
         self._now_us = self._began_us = self._zero_us = self._drawn_us = 0
         # Where the clock was held, how far it is led on since then, and what all seeks took.
         self._held_us = self._late_us = self._lead_us = 0
@@ -509,7 +522,7 @@ class VirtualClock:
         """Have everything drawn again."""
         color = {"r": 255, "g": 255, "b": 255, "a": 0 if self._view.transparent else 1}
         set_color = "Emulation.setDefaultBackgroundColorOverride"
-        self._pipe.call(set_color, self._session, color=color | {"b": 254})
+        self._pipe.post(set_color, self._session, color=color | {"b": 254})
         if self._view.transparent:
             self._pipe.call(set_color, self._session, color=color)
         else:
@@ -544,6 +557,8 @@ class VirtualClock:
             self._pass(-self._late_us % GRID_US)
             self._late_us = self._now_us - instant
         self._drawn_us = max(instant, self._drawn_us + 1)
+        if self._has_animated():
+            self._damage()
         return self._pipe.call(
             "HeadlessExperimental.beginFrame",
             self._session,

@@ -12,8 +12,12 @@ from fragdex.rendering.browser.pipe import Pipe
 TELL: Final = "__fragdexTell"
 """The binding by which our script in the page says what it refused."""
 
+ANIMATED: Final = "an animated picture"
+"""What `Notes.keeps` says of a page that shows GIF, APNG, WebP or AVIF that move."""
+
 # Events of our script, in words.
 _KEPT: Final = {
+    "picture": ANIMATED,
     "transition": "a view transition",
     "decoder": "ImageDecoder",
 }

@@ -197,6 +197,7 @@ class Pipe:
         self._buffer = bytearray()
         self._next = 0
         self.excused = 0.0
+        self.last_call = ""
         for fd in (read_fd, write_fd):
             os.set_blocking(fd, False)
             with contextlib.suppress(OSError):
@@ -230,6 +231,7 @@ class Pipe:
             ProtocolError: the browser refuses it.
             BrowserGone: the pipe is closed.
         """
+        self.last_call = method
         return self.answer(self.send(method, session, **params), method)
 
     def answer(self, number: int, method: str = "") -> dict[str, Any]:

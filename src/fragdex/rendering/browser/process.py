@@ -400,6 +400,9 @@ def _shared_memory() -> tuple[str, ...]:
 
 # A browser that neither works nor answers is broken.
 _SILENT_SECONDS: Final = 60.0
+# … sooner where it does nothing at all.
+_IDLE_SECONDS: Final = 15.0
+_IDLE_CPU_SECONDS: Final = 0.2
 # Fewer looks than that in all this time: the machine kept us from looking, and the browser, too.
 _SILENT_LOOKS: Final = 20
 # Of one processor, what counts as all of it.
@@ -580,11 +583,12 @@ class Running:
             raise PageFailed(f"a script of the page did not end within {script:g} s")
         if seconds >= beside and whole - self._cpu_at_start[1] >= beside * _NEARLY:
             raise PageFailed(f"pictures or workers of the page took more than {beside:g} s")
-        if seconds >= _SILENT_SECONDS and self._looks >= _SILENT_LOOKS:
-            worked = whole - self._cpu_at_start[1]
+        worked = whole - self._cpu_at_start[1]
+        most = _IDLE_SECONDS if worked < _IDLE_CPU_SECONDS else _SILENT_SECONDS
+        if seconds >= most and self._looks >= _SILENT_LOOKS:
             raise BrowserGone(
-                "the browser does not answer",
-                expected=f"an answer within {_SILENT_SECONDS:g} s",
+                f"the browser does not answer {self.pipe.last_call}".rstrip(),
+                expected=f"an answer within {most:g} s",
                 found=f"none in {seconds:.0f} s; it worked for {worked:.1f} s meanwhile",
             )
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from fragdex.errors import PageFailed
+from fragdex.rendering.browser.console import ANIMATED
 from fragdex.rendering.browser.model import ENDPOINT, Limits, Notes
 from fragdex.rendering.browser.pipe import Pipe
 from fragdex.rendering.site import ORIGIN, READABLE, Asset, Blocked, Outside, Site
@@ -132,7 +133,6 @@ API: Final = "/api/v1/"
 _MD5: Final = f"{ORIGIN}{API}files/md5?src="
 _OWN: Final = urlsplit(ORIGIN).netloc
 _FREE: Final = ("data:", "blob:", "about:")
-_ANIMATED: Final = "an animated picture"
 # A picture of a GIF, with what says how long it is shown.
 _TIMED: Final = re.compile(rb"\x21\xf9\x04.{4}\0[\x2c\x21]", re.DOTALL)
 # In HTML, CSS and scripts; Chromium asks nobody for them.
@@ -208,7 +208,7 @@ class RequestInterceptor:
     def _look(self, body: bytes) -> None:
         # Chromium turns its pictures when it draws, and rounds by when that was.
         if is_animated(body) or any(map(is_animated, _inline(body))):
-            self._notes.say("keeps", _ANIMATED)
+            self._notes.say("keeps", ANIMATED)
 
     def _answer(
         self, url: str, method: str, headers: Mapping[str, str]

@@ -25,7 +25,7 @@ from fragdex.rendering.browser.clocks import (
     VirtualClock,
     script,
 )
-from fragdex.rendering.browser.console import Console, text_of
+from fragdex.rendering.browser.console import ANIMATED, Console, text_of
 from fragdex.rendering.browser.finding import find_engine
 from fragdex.rendering.browser.loads import Waiting, WithLoads
 from fragdex.rendering.browser.model import Limits, Notes, PageFacts, PageView
@@ -510,10 +510,12 @@ class Stage:
     def _prepare(self) -> Clock:
         """Everything that must hold before the page is requested."""
         pipe, session, view = self._pipe, self._session, self.view
-        kind = VirtualClock if self._running.has_begin_frame else InjectedClock
+        own: Clock = InjectedClock(pipe, session, view)
+        if self._running.has_begin_frame:
+            own = VirtualClock(pipe, session, view, lambda: ANIMATED in self.notes.keeps)
         seconds = self._limits.load_seconds
         loads = WithLoads(
-            kind(pipe, session, view), pipe, session, works=lambda: self._console.has_works,
+            own, pipe, session, works=lambda: self._console.has_works,
             late=self._note_late, check=self._running.check,
         )  # fmt: skip
         moved = WithTransitions(loads, pipe, lambda: self._console.has_transitions, seconds)
@@ -545,8 +547,8 @@ class Stage:
         of_media = self._media.scripts() if self._media is not None else ()
         given = () if self._data is None else (data_script(self._data.data),)
         uses = (script(USES),) if self._watched else ()
-        own = script(STEADY), *of_media, script(BRIDGE)
-        for source in (*given, script(SOURCES), *clock.scripts(), *uses, *own):
+        ours = script(STEADY), *of_media, script(BRIDGE)
+        for source in (*given, script(SOURCES), *clock.scripts(), *uses, *ours):
             pipe.call("Page.addScriptToEvaluateOnNewDocument", session, source=source)
         clock.prepare()
         return clock

@@ -395,6 +395,19 @@
   ]) names.forEach((name) => working(object, name));
   put(globalThis, "__fragdexWorks", () => works);
 
+  // ---- pictures that the page makes itself: of those that move, as of those that are requested
+  const { createObjectURL } = URL;
+  put(URL, "createObjectURL", (...given) => {
+    if (given[0] instanceof Blob) look(given[0]).catch(() => {});
+    return createObjectURL.apply(URL, given);
+  });
+  const look = async (blob) => {
+    const bytes = new Uint8Array(await blob.slice(0, 2048).arrayBuffer());
+    const text = String.fromCharCode(...bytes);
+    const isWebp = text.startsWith("VP8X", 12) && (bytes[20] & 2) > 0;
+    if (isWebp || /^GIF8|^[^]{4}ftypavis|^.PNG[^]*acTL/.test(text)) say({ keeps: "picture" });
+  };
+
   // ---- pictures of canvases, as files: Chromium makes them when it is idle, which it is by chance
   const { toDataURL } = HTMLCanvasElement.prototype;
   const { drawImage } = CanvasRenderingContext2D.prototype;
