@@ -13,7 +13,7 @@ import pytest
 
 import fragdex
 from fragdex.errors import BuildError
-from fragdex.packaging import dash
+from fragdex.packaging import mpd
 from fragdex.sources import open_source
 from fragdex.testing import RangeServer, movie
 
@@ -96,7 +96,7 @@ def test_a_sidx_that_lists_everything_is_named() -> None:
         first, last = map(int, base.attrib["indexRange"].split("-"))
         assert data[first + 4 : first + 8] == b"sidx"
         assert last + 1 == first + int.from_bytes(data[first : first + 4], "big")
-        assert manifest.attrib["profiles"] == dash.ON_DEMAND
+        assert manifest.attrib["profiles"] == mpd.ON_DEMAND
 
 
 @pytest.mark.parametrize(

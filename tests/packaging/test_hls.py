@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.errors import BuildError, InexactIndex, NoSyncSample
 from fragdex.packaging import hls
-from fragdex.packaging.hls import bandwidths
+from fragdex.packaging.m3u8 import bandwidths
 from fragdex.seeking.model import FileInfo, How, Index
 from fragdex.testing import movie
 

@@ -387,7 +387,7 @@ def _seen_from(target: str, path: str) -> str:
 
 
 def _escaped(path: str, safe: str) -> str:
-    from fragdex.packaging.hls import bytes_of_name
+    from fragdex.packaging.m3u8 import bytes_of_name
 
     return quote(bytes_of_name(path), safe=safe)
 

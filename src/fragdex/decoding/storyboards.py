@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import operator
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -28,7 +27,8 @@ from fragdex.decoding.pictures import KeyFrameReader, nearest_sync, shown_size, 
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import InexactIndex, LimitExceeded, UndecodableMedia
 from fragdex.muxing.captions import timing
-from fragdex.packaging.hls import address, target_duration
+from fragdex.packaging.m3u8 import Stretch, address, media_playlist, target_duration
+from fragdex.packaging.mpd import AdaptationSet, Representation, Segments
 from fragdex.seeking.model import Index, Track
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time
@@ -165,17 +165,13 @@ class SheetLayout:
     def hls(self, name: str | None = None) -> str:
         """An image media playlist (HLS Image Media Playlist 0.4): a segment is a sheet."""
         spans = [self._span(sheet) for sheet in range(self.sheet_count)]
-        lines = [
-            "#EXTM3U", "#EXT-X-VERSION:7", f"#EXT-X-TARGETDURATION:{target_duration(spans)}",
-            "#EXT-X-MEDIA-SEQUENCE:0", "#EXT-X-PLAYLIST-TYPE:VOD", "#EXT-X-IMAGES-ONLY",
-        ]  # fmt: skip
         tiles = (
             f"#EXT-X-TILES:RESOLUTION={self.width}x{self.height},"
             f"LAYOUT={self.columns}x{self.rows},DURATION={float(self.every):.6f}"
         )
-        for sheet, span in enumerate(spans):
-            lines += [f"#EXTINF:{float(span):.6f},", tiles, self.address(sheet, name)]
-        return "\n".join([*lines, "#EXT-X-ENDLIST", ""])
+        uris = [self.address(sheet, name) for sheet in range(self.sheet_count)]
+        stretch = Stretch([f"{float(span):.6f}" for span in spans], uris, tags=[tiles])
+        return media_playlist([stretch], target_duration(spans), ["#EXT-X-IMAGES-ONLY"]).decode()
 
     def hls_stream_inf(self, uri: str = "images.m3u8", *, bandwidth: int | None = None) -> str:
         """The line of a multivariant playlist that names the image playlist.
@@ -203,25 +199,18 @@ class SheetLayout:
             (name or "sheet-{}" + self.suffix).replace("$", "$$").replace("{}", "$Number$")
         )
         span = self.every * self.tiles_of_sheet
-        adaptation = ET.Element(
-            "AdaptationSet", {"contentType": "image", "mimeType": self.media_type}
+        template = {
+            "media": media, "timescale": str(span.denominator), "duration": str(span.numerator),
+            "startNumber": "0",
+        }  # fmt: skip
+        representation = Representation(
+            {"id": id, "bandwidth": str(bandwidth or self._bandwidth())},
+            size=(self.width * self.columns, self.height * self.rows),
+            properties=[(_TILES, f"{self.columns}x{self.rows}")],
         )
-        ET.SubElement(
-            adaptation, "SegmentTemplate",
-            {"media": media, "timescale": str(span.denominator), "duration": str(span.numerator),
-             "startNumber": "0"},
-        )  # fmt: skip
-        representation = ET.SubElement(
-            adaptation, "Representation",
-            {"id": id, "bandwidth": str(bandwidth or self._bandwidth()),
-             "width": str(self.width * self.columns), "height": str(self.height * self.rows)},
-        )  # fmt: skip
-        ET.SubElement(
-            representation, "EssentialProperty",
-            {"schemeIdUri": _TILES, "value": f"{self.columns}x{self.rows}"},
-        )  # fmt: skip
-        ET.indent(adaptation)
-        return ET.tostring(adaptation, encoding="unicode") + "\n"
+        about = {"contentType": "image", "mimeType": self.media_type}
+        segments = Segments("SegmentTemplate", template)
+        return AdaptationSet(about, [representation], segments=segments).text()
 
     def bandwidth_of(self, sizes: list[int]) -> int:
         """Bits a second that sheets of these sizes (bytes) take at most."""

@@ -7,10 +7,10 @@ the segments are written out (SegmentList).
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import Any
-from xml.etree import ElementTree as ET
+
+import numpy as np
 
 from fragdex.box_header import read_header
 from fragdex.boxes import parse_box
@@ -23,15 +23,13 @@ from fragdex.formats.subsegments import (
     subsegments,
 )
 from fragdex.formats.wire import SEGMENT_DURATION
-from fragdex.packaging.hls import WRITABLE_CODEC, uri_of
-from fragdex.packaging.hls import address as escaped
+from fragdex.packaging import mpd
+from fragdex.packaging.hls import uri_of
+from fragdex.packaging.m3u8 import address, picture_size
+from fragdex.packaging.mpd import AdaptationSet, Representation, Segments, xml_duration
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import NO_SHIFT, TimeLike, floor_ticks
 
-NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
-ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
-LISTED = "urn:mpeg:dash:profile:isoff-main:2011,urn:mpeg:dash:profile:full:2011"
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FIRST_GUESS = 4096
 """Bytes read at once after the initialization segment, where a sidx is looked for."""
 LARGEST = 1 << 20
@@ -66,10 +64,10 @@ def write(
     >>> write(Index(FileInfo(), How("boxes", True), ()))[:38]
     b"<?xml version='1.0' encoding='utf-8'?>"
     """
-    mpd = ET.Element("MPD", {"xmlns": NAMESPACE, "type": "static"})
-    address = uri_of(index, uri)
+    at = uri_of(index, uri)
     total = Fraction(0)
     plain = True
+    periods = []
     for period in index.periods:
         chosen = reference_track(period, track)
         ticks = floor_ticks(segment_duration, chosen.timescale, NO_SHIFT)
@@ -78,30 +76,27 @@ def write(
         shown = Fraction(
             int(pieces.time[-1] + pieces.duration[-1] - pieces.time[0]), chosen.timescale
         )
-        element = ET.SubElement(
-            mpd,
-            "Period",
-            {
-                "id": str(period.number),
-                "start": xml_duration(total),
-                "duration": xml_duration(shown),
-            },
-        )
+        about = {
+            "id": str(period.number),
+            "start": xml_duration(total),
+            "duration": xml_duration(shown),
+        }
         total += shown
         init = (
-            {"sourceURL": escaped(init_uri)}
+            {"sourceURL": address(init_uri)}
             if init_uri is not None and not period.init
-            else {"range": _span(init_range(period))}
+            else {"range": mpd.span(init_range(period))}
         )
-        _adaptation(element, period, chosen, pieces, address, ready, init)
+        segments = _segments(chosen, pieces, ready, init)
+        periods.append(mpd.Period(about, [_adaptation(period, chosen, pieces, at, segments)]))
         plain &= ready is not None and sum(len(t.fragments) > 0 for t in period.tracks) == 1
-    longest = Fraction(2)
-    mpd.set("mediaPresentationDuration", xml_duration(total))
-    mpd.set("minBufferTime", xml_duration(longest))
-    mpd.set("profiles", ON_DEMAND if plain and index.periods else LISTED)
-    ET.indent(mpd)
-    text: bytes = ET.tostring(mpd, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
+    attributes = {
+        "type": "static",
+        "mediaPresentationDuration": xml_duration(total),
+        "minBufferTime": "PT2S",
+        "profiles": mpd.ON_DEMAND if plain and index.periods else mpd.LISTED,
+    }
+    return mpd.manifest(attributes, periods)
 
 
 def index_range(period: Period, pieces: Subsegments, track: Track, source: Any) -> ByteRange | None:
@@ -161,74 +156,42 @@ def _read(source: Any, at: int, size: int) -> bytes:
 
 
 def _adaptation(
-    parent: ET.Element,
-    period: Period,
-    chosen: Track,
-    pieces: Subsegments,
-    address: str,
-    ready: ByteRange | None,
-    init: dict[str, str],
-) -> None:
+    period: Period, chosen: Track, pieces: Subsegments, at: str, segments: Segments
+) -> AdaptationSet:
     tracks = [t for t in period.tracks if len(t.fragments)]
     kind = chosen.kind if chosen.kind in ("video", "audio") else "application"
-    adaptation = ET.SubElement(parent, "AdaptationSet", {"segmentAlignment": "true"})
-    adaptation.set("mimeType", f"{kind}/mp4")
+    about = {"segmentAlignment": "true", "mimeType": f"{kind}/mp4"}
     if pieces.starts.all():
-        adaptation.set("startWithSAP", "1" if (pieces.access == pieces.time).all() else "3")
+        about["startWithSAP"] = "1" if (pieces.access == pieces.time).all() else "3"
+    components = []
     if len(tracks) == 1:
-        adaptation.set("contentType", "text" if kind == "application" else kind)
-        if chosen.info.language:
-            adaptation.set("lang", xml_text(chosen.info.language))
+        about |= {"contentType": "text" if kind == "application" else kind} | _language(chosen)
     else:
-        for track in tracks:
-            about = {"id": str(track.id), "contentType": _content(track.kind)}
-            if track.info.language:
-                about["lang"] = xml_text(track.info.language)
-            ET.SubElement(adaptation, "ContentComponent", about)
+        components = [
+            {"id": str(track.id), "contentType": _content(track.kind)} | _language(track)
+            for track in tracks
+        ]
     seconds = Fraction(int(pieces.duration.sum()), chosen.timescale)
-    size = int(pieces.size.sum())
-    representation = ET.SubElement(
-        adaptation,
-        "Representation",
-        {
-            "id": str(chosen.id),
-            "bandwidth": str(int(8 * size / seconds) + 1 if seconds else 1),
-        },
+    video = [t for t in tracks if picture_size(t)]
+    rates = [t.info.sample_rate for t in tracks if t.kind == "audio" and t.info.sample_rate]
+    representation = Representation(
+        {"id": str(chosen.id), "bandwidth": mpd.bandwidth(int(pieces.size.sum()), seconds)},
+        [track.codec for track in tracks],
+        picture_size(video[-1]) if video else None,
+        next(filter(None, map(frame_rate, reversed(video))), None),
+        rates[-1] if rates else None,
+        address=at,
+        segments=segments,
     )
-    codecs = [track.codec for track in tracks]
-    if all(codec and WRITABLE_CODEC.fullmatch(codec) for codec in codecs):
-        representation.set("codecs", ",".join(dict.fromkeys(c for c in codecs if c)))
-    _describe(representation, tracks)
-    ET.SubElement(representation, "BaseURL").text = address
-    _segments(representation, chosen, pieces, ready, init)
+    return AdaptationSet(about, [representation], components=components)
 
 
-def xml_text(text: str) -> str:
-    r"""Text without the characters that XML cannot hold in any form (XML 1.0, 2.2).
-
-    >>> xml_text("a\x00b") == "a\ufffdb"
-    True
-    """
-    return _NO_XML.sub("\ufffd", text)
+def _language(track: Track) -> dict[str, str]:
+    return {"lang": track.info.language} if track.info.language else {}
 
 
 def _content(kind: str) -> str:
     return kind if kind in ("video", "audio", "text") else "application"
-
-
-def _describe(representation: ET.Element, tracks: list[Track]) -> None:
-    """Size and frame rate of the pictures, sampling rate of the sound."""
-    for track in tracks:
-        info = track.info
-        if track.kind == "video" and info.width and info.height:
-            representation.set("width", str(info.width))
-            representation.set("height", str(info.height))
-            rate = frame_rate(track)
-            if rate is not None:
-                text = f"{rate.numerator}/{rate.denominator}"
-                representation.set("frameRate", text.removesuffix("/1"))
-        elif track.kind == "audio" and info.sample_rate:
-            representation.set("audioSamplingRate", str(info.sample_rate))
 
 
 def frame_rate(track: Track) -> Fraction | None:
@@ -247,43 +210,19 @@ def frame_rate(track: Track) -> Fraction | None:
 
 
 def _segments(
-    parent: ET.Element,
-    chosen: Track,
-    pieces: Subsegments,
-    ready: ByteRange | None,
-    init: dict[str, str],
-) -> None:
+    chosen: Track, pieces: Subsegments, ready: ByteRange | None, init: dict[str, str]
+) -> Segments:
     first = max(int(pieces.time[0]), 0)
     about = {"timescale": str(chosen.timescale)}
     if first:
         about["presentationTimeOffset"] = str(first)
     if ready is not None:
-        base = ET.SubElement(
-            parent, "SegmentBase", {"indexRange": _span(ready), "indexRangeExact": "true", **about}
-        )
-        ET.SubElement(base, "Initialization", init)
-        return
-    listed = ET.SubElement(parent, "SegmentList", about)
-    ET.SubElement(listed, "Initialization", init)
-    timeline = ET.SubElement(listed, "SegmentTimeline")
-    run: ET.Element | None = None
-    for time, duration in zip(pieces.time.tolist(), pieces.duration.tolist(), strict=True):
-        # What the edit list hides before 0 has no time in the manifest.
-        duration, time = time + duration - max(time, 0), max(time, 0)
-        if run is not None and run.get("d") == str(duration):
-            run.set("r", str(int(run.get("r", "0")) + 1))
-            continue
-        run = ET.SubElement(timeline, "S", {"t": str(time), "d": str(duration)})
-    for offset, size in zip(pieces.offset.tolist(), pieces.size.tolist(), strict=True):
-        ET.SubElement(listed, "SegmentURL", {"mediaRange": _span(ByteRange.of(offset, size))})
-
-
-def _span(part: ByteRange) -> str:
-    """First and last byte, both inclusive (5.3.9.2.2)."""
-    return f"{part.start}-{part.stop - 1}"
-
-
-def xml_duration(seconds: Fraction) -> str:
-    """Seconds as an XML duration, to the microsecond."""
-    text = f"{float(round(seconds, 6)):.6f}".rstrip("0").rstrip(".")
-    return f"PT{text}S"
+        place = {"indexRange": mpd.span(ready), "indexRangeExact": "true"}
+        return Segments("SegmentBase", place | about, init)
+    # What the edit list hides before 0 has no time in the manifest.
+    times = np.maximum(pieces.time, 0)
+    durations = pieces.time + pieces.duration - times
+    places = zip(pieces.offset.tolist(), pieces.size.tolist(), strict=True)
+    ranges = [ByteRange.of(offset, size) for offset, size in places]
+    listed = times.tolist(), durations.tolist(), ranges
+    return Segments("SegmentList", about, init, *listed, all_times=True)

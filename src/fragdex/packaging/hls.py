@@ -11,16 +11,13 @@ renditions too, as other cameras are. Of sound alone the first track is the vari
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
-from typing import Any
+from itertools import accumulate
 from urllib.parse import quote
 
 import numpy as np
-import numpy.typing as npt
 
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.subsegments import (
@@ -34,179 +31,23 @@ from fragdex.formats.subsegments import (
 from fragdex.formats.wire import SEGMENT_DURATION
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags
-from fragdex.fragments.track_info import language_tag
+from fragdex.packaging.m3u8 import (
+    INDEPENDENT,
+    Range,
+    Stretch,
+    Variant,
+    address,
+    bandwidths,
+    bytes_of_name,
+    durations_between,
+    media,
+    media_playlist,
+    multivariant,
+    spoken,
+    target_duration,
+)
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import NO_SHIFT, TimeLike, floor_ticks
-
-WRITABLE_CODEC = re.compile(r"[!#-+\--~]+")
-"""Printable ASCII without quotes and commas, which part a list of codecs (RFC 6381, 3.2)."""
-
-Range = tuple[Fraction, int, int]
-"""Seconds, offset and size of a segment."""
-MOST_TOGETHER = 256
-"""Segments of a stretch whose bit rate is looked at."""
-
-
-def address(uri: str) -> str:
-    """A URI as it may stand on a line and in quotes; what is escaped already stays.
-
-    >>> address('a "b".m3u8'), address("a%20b.m3u8")
-    ('a%20%22b%22.m3u8', 'a%20b.m3u8')
-    """
-    return quote(bytes_of_name(uri), safe="%/:?#[]@!$&'()*+,;=~")
-
-
-def quoted(text: str) -> str:
-    r"""What may be in quotes: no quotes, no ends of lines and no other controls (RFC 8216, 4.2).
-
-    >>> quoted('a "b"\n#EXT-X-ENDLIST')
-    "a 'b' #EXT-X-ENDLIST"
-    """
-    return "".join("'" if c == '"' else c if c.isprintable() else " " for c in text)
-
-
-def bytes_of_name(name: str) -> bytes:
-    r"""The bytes of a file name: what is no UTF-8 in it is in it as lone surrogates.
-
-    >>> bytes_of_name("a\udcff")
-    b'a\xff'
-    """
-    try:
-        return name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return name.encode("utf-8", "replace")
-
-
-def target_duration(durations: Iterable[Fraction]) -> int:
-    """Whole seconds that no segment exceeds when it is rounded (4.3.3.1); at least 1.
-
-    >>> target_duration([Fraction(5, 2), Fraction(1)])
-    3
-    """
-    return max(1, int(max(durations, default=Fraction(1)) + Fraction(1, 2)))
-
-
-def bandwidths(segments: Sequence[Range]) -> tuple[int, int]:
-    """Peak and average segment bit rate in bits a second, rounded up; 1 where nothing is.
-
-    The peak is that of the stretch that needs most, among those of consecutive segments that last
-    from half to one and a half target durations (4.3.4.2).
-
-    >>> bandwidths([(Fraction(2), 0, 1000), (Fraction(2), 1000, 3000), (Fraction(2), 4000, 1000)])
-    (12001, 6667)
-    """
-    unit = lcm(*(seconds.denominator for seconds, _, _ in segments))
-    ticks = np.array([int(seconds * unit) for seconds, _, _ in segments], object)
-    sizes = np.array([size for _, _, size in segments], object)
-    return bit_rates(ticks, sizes, unit)
-
-
-def bit_rates(ticks: npt.NDArray[Any], sizes: npt.NDArray[Any], timescale: int) -> tuple[int, int]:
-    """`bandwidths` of segments whose durations are in ticks.
-
-    >>> bit_rates(np.array([4, 4, 2]), np.array([1000, 3000, 1000]), 2)
-    (12001, 8001)
-    """
-    if not len(ticks):
-        return 1, 1
-    target = max(1, (2 * int(ticks.max()) + timescale) // (2 * timescale)) * timescale
-    times, bytes_ = (np.concatenate([[0], np.cumsum(column)]) for column in (ticks, sizes))
-    best: tuple[float, int, int] = (0.0, 0, 1)
-    for count in range(1, min(len(ticks), MOST_TOGETHER) + 1):
-        lasts = times[count:] - times[:-count]
-        if 2 * int(lasts.min()) > 3 * target:
-            break
-        fits = np.flatnonzero((2 * lasts >= target) & (2 * lasts <= 3 * target) & (lasts > 0))
-        if len(fits):
-            in_window = (bytes_[count:] - bytes_[:-count])[fits]
-            at = int((in_window.astype(float) / lasts[fits].astype(float)).argmax())
-            rate = int(in_window[at]) / int(lasts[fits][at])
-            best = max(best, (rate, int(in_window[at]), int(lasts[fits][at])))
-    _, most, lasts_ = best
-    peak = Fraction(8 * most * timescale, lasts_)
-    whole, all_bytes = int(times[-1]), int(bytes_[-1])
-    average = Fraction(8 * all_bytes * timescale, whole) if whole else Fraction(0)
-    if not peak:
-        known = [(int(s), int(t)) for s, t in zip(sizes, ticks, strict=True) if t]
-        peak = max((Fraction(8 * s * timescale, t) for s, t in known), default=Fraction(0))
-    return int(max(peak, average)) + 1, int(average) + 1
-
-
-def named_codecs(codecs: Iterable[str | None]) -> list[str]:
-    """The attribute CODECS, each named once; nothing where one is not known or not writable."""
-    known = list(dict.fromkeys(codecs))
-    if not known or not all(codec and WRITABLE_CODEC.fullmatch(codec) for codec in known):
-        return []
-    return [f'CODECS="{",".join(map(str, known))}"']
-
-
-def picture_size(track: Track) -> list[str]:
-    """The attribute RESOLUTION of a video track, where it is known."""
-    info = track.info
-    if track.kind != "video" or not info.width or not info.height:
-        return []
-    return [f"RESOLUTION={info.width}x{info.height}"]
-
-
-def picture_rate(track: Track, segments: Sequence[Range]) -> list[str]:
-    """The attribute FRAME-RATE of a video track, where it is known."""
-    seconds = sum(duration for duration, _, _ in segments)
-    count = track.sample_count
-    if track.kind != "video" or not seconds or not count:
-        return []
-    return [f"FRAME-RATE={float(count / seconds):.3f}"]
-
-
-def spoken(track: Track) -> str | None:
-    """The language of a track as a BCP 47 tag, or None.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> spoken(fragdex.index(movie()).track(1)) is None
-    True
-    """
-    return language_tag(track.info.extended_language or track.info.language)
-
-
-def media(
-    kind: str,
-    name: str,
-    *,
-    group: str | None = None,
-    language: str | None = None,
-    channels: int | None = None,
-    default: bool = True,
-    forced: bool = False,
-    uri: str | None = None,
-) -> str:
-    """An EXT-X-MEDIA line (4.3.4.1).
-
-    Args:
-        kind: audio, video or subtitles.
-        name: what people choose the rendition by.
-        group: GROUP-ID; None: the kind.
-        language: BCP 47 tag.
-        channels: of audio.
-        default: whether players take it unless people choose another one.
-        forced: whether subtitles are shown to those who chose none.
-        uri: address of its media playlist; None: its media is in that of the variant.
-
-    >>> media("video", "Film", default=False)
-    '#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID="video",NAME="Film",DEFAULT=NO,AUTOSELECT=YES'
-    """
-    about = [f"TYPE={kind.upper()}", f'GROUP-ID="{quoted(group or kind)}"']
-    about.append(f'NAME="{quoted(name)}"')
-    if language:
-        about.append(f'LANGUAGE="{quoted(language)}"')
-    about += [f"DEFAULT={'YES' if default else 'NO'}", "AUTOSELECT=YES"]
-    if kind == "subtitles":
-        about.append(f"FORCED={'YES' if forced else 'NO'}")
-    if channels:
-        about.append(f'CHANNELS="{channels}"')
-    if uri is not None:
-        about.append(f'URI="{address(uri)}"')
-    return "#EXT-X-MEDIA:" + ",".join(about)
-
 
 _REFUSED = "players based on Media Source Extensions (hls.js, dash.js, Shaka Player …) refuse them"
 
@@ -292,8 +133,7 @@ def write(
         ticks = floor_ticks(segment_duration, chosen.timescale, NO_SHIFT)
         listed = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True)
         groups.append((period, list(media_segments(listed, chosen.timescale))))
-    head = ["#EXT-X-INDEPENDENT-SEGMENTS"]
-    return _playlist(groups, uri_of(index, uri), head, init_uri, growing)
+    return _playlist(groups, uri_of(index, uri), INDEPENDENT, init_uri, growing)
 
 
 def write_iframes(
@@ -327,7 +167,7 @@ def write_iframes(
         groups.append((period, list(_iframes(chosen))))
     if groups and not any(segments for _, segments in groups):
         raise NoSyncSample("no fragment begins with a sync sample")
-    return _playlist(groups, uri_of(index, uri), ["#EXT-X-I-FRAMES-ONLY"], init_uri)
+    return _playlist(groups, uri_of(index, uri), "#EXT-X-I-FRAMES-ONLY", init_uri)
 
 
 def write_master(
@@ -368,29 +208,31 @@ def write_master(
             chosen.timescale,
         )
     )
-    peak, average = bandwidths(segments)
-    about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
-    about += named_codecs(
-        t.codec
-        for t in governing.tracks
-        if len(t.fragments) and (t.codec or t.kind in ("video", "audio"))
-    )
-    about += [*picture_size(chosen), *picture_rate(chosen, segments)]
-    lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
     sound = next((t for t in governing.tracks if t.kind == "audio" and len(t.fragments)), None)
+    lines, groups = [], {}
     if sound is not None and chosen.kind == "video":
         language, channels = spoken(sound), sound.info.channel_count
         name = sound.info.language or "audio"
         lines.append(media("audio", name, language=language, channels=channels))
-        about.append('AUDIO="audio"')
-    lines += ["#EXT-X-STREAM-INF:" + ",".join(about), address(media_uri)]
+        groups["AUDIO"] = "audio"
+    named = [
+        t.codec
+        for t in governing.tracks
+        if len(t.fragments) and (t.codec or t.kind in ("video", "audio"))
+    ]
+    rate = _picture_rate(chosen, segments)
+    lines += Variant(media_uri, bandwidths(segments), named, chosen, rate, None, groups).lines()
     if iframes_uri is not None:
-        peak, average = bandwidths(list(_iframes(chosen)))
-        named = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
-        named += [*named_codecs([chosen.codec]), *picture_size(chosen)]
-        named.append(f'URI="{address(iframes_uri)}"')
-        lines.append("#EXT-X-I-FRAME-STREAM-INF:" + ",".join(named))
-    return ("\n".join(lines) + "\n").encode()
+        rates = bandwidths(list(_iframes(chosen)))
+        lines.append(Variant(iframes_uri, rates, [chosen.codec], chosen).iframes_line())
+    return multivariant(lines)
+
+
+def _picture_rate(track: Track, segments: Sequence[Range]) -> Fraction | None:
+    """Pictures a second of a video track, where they are known."""
+    seconds = sum(duration for duration, _, _ in segments)
+    count = track.sample_count
+    return count / seconds if track.kind == "video" and seconds and count else None
 
 
 def has_iframes(index: Index, track: int | None = None) -> bool:
@@ -426,36 +268,23 @@ def uri_of(index: Index, uri: str | None) -> str:
 def _playlist(
     groups: list[tuple[Period, list[Range]]],
     uri: str,
-    head: list[str],
+    tag: str,
     init_uri: str | None,
     growing: bool = False,
 ) -> bytes:
-    target = target_duration(seconds for _, part in groups for seconds, _, _ in part)
-    lines = [
-        "#EXTM3U",
-        "#EXT-X-VERSION:7",
-        f"#EXT-X-TARGETDURATION:{target}",
-        "#EXT-X-MEDIA-SEQUENCE:0",
-        f"#EXT-X-PLAYLIST-TYPE:{'EVENT' if growing else 'VOD'}",
-        *head,
-    ]
-    for number, (period, segments) in enumerate(groups):
-        if number:
-            lines.append("#EXT-X-DISCONTINUITY")
+    stretches = []
+    for period, segments in groups:
         if init_uri is not None and not period.init:
-            lines.append(f'#EXT-X-MAP:URI="{address(init_uri)}"')
+            init, init_range_ = address(init_uri), None
         else:
-            init = init_range(period)
-            lines.append(f'#EXT-X-MAP:URI="{uri}",BYTERANGE="{init.size}@{init.start}"')
-        reached = Fraction(0)
-        for seconds, offset, size in segments:
-            # Rounded ends, not rounded durations: the sum does not drift.
-            duration = round(reached + seconds, 6) - round(reached, 6)
-            reached += seconds
-            lines += [f"#EXTINF:{float(duration):.6f},", f"#EXT-X-BYTERANGE:{size}@{offset}", uri]
-    if not growing:
-        lines.append("#EXT-X-ENDLIST")
-    return ("\n".join(lines) + "\n").encode()
+            place = init_range(period)
+            init, init_range_ = uri, (place.size, place.start)
+        ends = accumulate((seconds for seconds, _, _ in segments), initial=Fraction(0))
+        durations = durations_between(round(end * 1_000_000) for end in ends)
+        ranges = [(size, offset) for _, offset, size in segments]
+        stretches.append(Stretch(durations, [uri] * len(ranges), ranges, init, init_range_))
+    target = target_duration(seconds for _, part in groups for seconds, _, _ in part)
+    return media_playlist(stretches, target, [tag], event=growing, ended=not growing)
 
 
 def media_segments(listed: Subsegments, timescale: int) -> Iterator[Range]:
@@ -535,12 +364,12 @@ def write_renditions(
     if not any(kinds.values()):
         raise BuildError("a playlist needs a video or an audio track")
     lead = next(alike[0] for alike in kinds.values() if alike)
-    lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
-    groups, beside = [], []
+    lines, beside = [], []
+    groups: dict[str, str] = {}
     for kind, alike in kinds.items():
         # what is the variant itself needs no group unless there is something to choose
         if alike and (alike != [lead] or len(alike) > 1):
-            groups.append(f'{kind.upper()}="{kind}"')
+            groups[kind.upper()] = kind
             lines += [
                 media(
                     kind,
@@ -558,11 +387,10 @@ def write_renditions(
     alone = bandwidths(segments)
     # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
     peak, average = (alone[n] + max((rate[n] for rate in rates), default=0) for n in (0, 1))
-    about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
-    about += named_codecs(one.track.codec for alike in kinds.values() for one in alike)
-    about += [*picture_size(lead.track), *picture_rate(lead.track, segments), *groups]
-    lines += ["#EXT-X-STREAM-INF:" + ",".join(about), address(lead.uri)]
-    return ("\n".join(lines) + "\n").encode()
+    codecs = [one.track.codec for alike in kinds.values() for one in alike]
+    rate = _picture_rate(lead.track, segments)
+    variant = Variant(lead.uri, (peak, average), codecs, lead.track, rate, None, groups)
+    return multivariant([*lines, *variant.lines()])
 
 
 def _segments(one: TrackPlaylist, segment_duration: TimeLike) -> list[Range]:

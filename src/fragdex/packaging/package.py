@@ -182,7 +182,7 @@ class Package(Mapping[str, View]):
         if name == MULTIVARIANT:
             return self._text(HLS, name, lambda: playlists.multivariant(self.title))
         if name == MANIFEST:
-            return self._text(DASH, name, lambda: playlists.write(self.title))
+            return self._text(DASH, name, lambda: playlists.manifest(self.title))
         head, _, tail = name.partition("/")
         if tail:
             return self._media(head, tail)

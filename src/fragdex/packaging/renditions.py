@@ -15,7 +15,7 @@ from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Keys, Protected
 from fragdex.muxing.segments import STYP, Segments
 from fragdex.muxing.view import View
-from fragdex.packaging.hls import spoken
+from fragdex.packaging.m3u8 import spoken
 from fragdex.seeking.model import Track
 from fragdex.seeking.origin import FileInfo
 

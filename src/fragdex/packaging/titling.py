@@ -17,7 +17,7 @@ from fragdex.fragments.table import Int64
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Keys, Protected
 from fragdex.muxing.segmentation import cut, reference, settled
-from fragdex.packaging.hls import spoken
+from fragdex.packaging.m3u8 import spoken
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import (
     CUES,

@@ -1,0 +1,323 @@
+"""The writer of HLS playlists (RFC 8216). Those who call it decide which segments are listed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm
+from typing import Any, Final
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.fragments.track_info import language_tag
+from fragdex.seeking.model import Track
+
+VERSION: Final = 7
+"""EXT-X-MAP in playlists that are not of I-frames alone (7), with fMP4."""
+INDEPENDENT: Final = "#EXT-X-INDEPENDENT-SEGMENTS"
+WRITABLE_CODEC = re.compile(r"[!#-+\--~]+")
+"""Printable ASCII without quotes and commas, which part a list of codecs (RFC 6381, 3.2)."""
+
+Range = tuple[Fraction, int, int]
+"""Seconds, offset and size of a segment."""
+Rates = tuple[int, int]
+"""Peak and average bit rate, bits a second."""
+MOST_TOGETHER = 256
+"""Segments of a stretch whose bit rate is looked at."""
+
+
+def address(uri: str) -> str:
+    """A URI as it may stand on a line and in quotes; what is escaped already stays.
+
+    >>> address('a "b".m3u8'), address("a%20b.m3u8")
+    ('a%20%22b%22.m3u8', 'a%20b.m3u8')
+    """
+    return quote(bytes_of_name(uri), safe="%/:?#[]@!$&'()*+,;=~")
+
+
+def quoted(text: str) -> str:
+    r"""What may be in quotes: no quotes, no ends of lines and no other controls (RFC 8216, 4.2).
+
+    >>> quoted('a "b"\n#EXT-X-ENDLIST')
+    "a 'b' #EXT-X-ENDLIST"
+    """
+    return "".join("'" if c == '"' else c if c.isprintable() else " " for c in text)
+
+
+def bytes_of_name(name: str) -> bytes:
+    r"""The bytes of a file name: what is no UTF-8 in it is in it as lone surrogates.
+
+    >>> bytes_of_name("a\udcff")
+    b'a\xff'
+    """
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Segments of a media playlist without a discontinuity between them.
+
+    Attributes:
+        durations: of each, seconds as text.
+        uris: their addresses.
+        ranges: size and offset of each; None: whole files.
+        init: address of the initialization segment; None: they have none.
+        init_range: its size and offset; None: the whole file.
+        keys: attributes of EXT-X-KEY.
+        tags: other lines in front of each segment's address.
+    """
+
+    durations: Sequence[str]
+    uris: Sequence[str]
+    ranges: Sequence[tuple[int, int]] | None = None
+    init: str | None = None
+    init_range: tuple[int, int] | None = None
+    keys: Sequence[str] = ()
+    tags: Sequence[str] = ()
+
+    def lines(self) -> list[str]:
+        """The lines of the stretch; players read what EXT-X-MAP names without the keys after it."""
+        head = []
+        if self.init is not None:
+            part = "" if self.init_range is None else ',BYTERANGE="{}@{}"'.format(*self.init_range)
+            head.append(f'#EXT-X-MAP:URI="{self.init}"{part}')
+        head += [f"#EXT-X-KEY:{key}" for key in self.keys]
+        columns: list[Sequence[str]] = [[f"#EXTINF:{duration}," for duration in self.durations]]
+        if self.ranges is not None:
+            columns.append([f"#EXT-X-BYTERANGE:{size}@{at}" for size, at in self.ranges])
+        columns += [[tag] * len(self.uris) for tag in self.tags]
+        rows = zip(*columns, self.uris, strict=True)
+        return [*head, *(line for row in rows for line in row)]
+
+
+def media_playlist(
+    stretches: Iterable[Stretch],
+    target: int,
+    tags: Iterable[str] = (),
+    *,
+    event: bool = False,
+    ended: bool = True,
+) -> bytes:
+    """A media playlist (4.3.3), as UTF-8 text; EXT-X-DISCONTINUITY parts stretches.
+
+    Args:
+        target: whole seconds that no segment exceeds when it is rounded.
+        tags: other lines of its head.
+        event: whether it grows, or has grown.
+        ended: whether nothing comes any more.
+
+    >>> media_playlist([], 4).splitlines()[2]
+    b'#EXT-X-TARGETDURATION:4'
+    """
+    lines = [
+        "#EXTM3U",
+        f"#EXT-X-VERSION:{VERSION}",
+        f"#EXT-X-TARGETDURATION:{target}",
+        "#EXT-X-MEDIA-SEQUENCE:0",
+        f"#EXT-X-PLAYLIST-TYPE:{'EVENT' if event else 'VOD'}",
+        *tags,
+    ]
+    for number, stretch in enumerate(stretches):
+        lines += ["#EXT-X-DISCONTINUITY"] * bool(number) + stretch.lines()
+    if ended:
+        lines.append("#EXT-X-ENDLIST")
+    return _text(lines)
+
+
+def multivariant(lines: Iterable[str], *, independent: bool = True) -> bytes:
+    """A multivariant playlist (4.3.4), as UTF-8 text.
+
+    Args:
+        lines: of `media`, `variant` and `iframes_variant`, and other tags.
+        independent: whether all segments of all renditions can be decoded by themselves.
+
+    >>> multivariant([]).split()
+    [b'#EXTM3U', b'#EXT-X-VERSION:7', b'#EXT-X-INDEPENDENT-SEGMENTS']
+    """
+    head = ["#EXTM3U", f"#EXT-X-VERSION:{VERSION}", *[INDEPENDENT] * independent]
+    return _text([*head, *lines])
+
+
+def _text(lines: Sequence[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A variant stream, or what an I-frame playlist shows.
+
+    Attributes:
+        uri: of its media playlist.
+        rates: of its segments with the renditions that need most.
+        codecs: of its tracks and those renditions.
+        track: that its pictures come from, if it has any.
+        frame_rate: pictures a second, where they are known.
+        dynamic_range: SDR, HLG or PQ, where it is known.
+        groups: AUDIO, VIDEO or SUBTITLES → GROUP-ID.
+    """
+
+    uri: str
+    rates: Rates
+    codecs: Iterable[str | None]
+    track: Track
+    frame_rate: Fraction | None = None
+    dynamic_range: str | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """EXT-X-STREAM-INF (4.3.4.2) and the address."""
+        groups = [f'{kind}="{quoted(name)}"' for kind, name in self.groups.items()]
+        about = ",".join([*self._attributes(), *groups])
+        return [f"#EXT-X-STREAM-INF:{about}", address(self.uri)]
+
+    def iframes_line(self) -> str:
+        """EXT-X-I-FRAME-STREAM-INF (4.3.4.3)."""
+        about = ",".join([*self._attributes(), f'URI="{address(self.uri)}"'])
+        return f"#EXT-X-I-FRAME-STREAM-INF:{about}"
+
+    def _attributes(self) -> list[str]:
+        peak, average = self.rates
+        about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
+        known = list(dict.fromkeys(self.codecs))
+        if known and all(codec and WRITABLE_CODEC.fullmatch(codec) for codec in known):
+            about.append(f'CODECS="{",".join(map(str, known))}"')
+        if size := picture_size(self.track):
+            about.append("RESOLUTION={}x{}".format(*size))
+        if self.frame_rate is not None:
+            about.append(f"FRAME-RATE={float(self.frame_rate):.3f}")
+        if self.dynamic_range is not None:
+            about.append(f"VIDEO-RANGE={self.dynamic_range}")
+        return about
+
+
+def media(
+    kind: str,
+    name: str,
+    *,
+    group: str | None = None,
+    language: str | None = None,
+    channels: int | None = None,
+    default: bool = True,
+    forced: bool = False,
+    uri: str | None = None,
+) -> str:
+    """An EXT-X-MEDIA line (4.3.4.1).
+
+    Args:
+        kind: audio, video or subtitles.
+        name: what people choose the rendition by.
+        group: GROUP-ID; None: the kind.
+        language: BCP 47 tag.
+        channels: of audio.
+        default: whether players take it unless people choose another one.
+        forced: whether subtitles are shown to those who chose none.
+        uri: address of its media playlist; None: its media is in that of the variant.
+
+    >>> media("video", "Film", default=False)
+    '#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID="video",NAME="Film",DEFAULT=NO,AUTOSELECT=YES'
+    """
+    about = [f"TYPE={kind.upper()}", f'GROUP-ID="{quoted(group or kind)}"']
+    about.append(f'NAME="{quoted(name)}"')
+    if language:
+        about.append(f'LANGUAGE="{quoted(language)}"')
+    about += [f"DEFAULT={'YES' if default else 'NO'}", "AUTOSELECT=YES"]
+    if kind == "subtitles":
+        about.append(f"FORCED={'YES' if forced else 'NO'}")
+    if channels:
+        about.append(f'CHANNELS="{channels}"')
+    if uri is not None:
+        about.append(f'URI="{address(uri)}"')
+    return "#EXT-X-MEDIA:" + ",".join(about)
+
+
+def durations_between(ends: Iterable[int]) -> list[str]:
+    """Seconds as text of segments that end at these microseconds, the first one where they begin.
+
+    Ends are rounded, not durations: so the sum does not drift.
+
+    >>> durations_between([0, 1_500_000, 1_500_010])
+    ['1.500000', '0.000010']
+    """
+    lasts = (stop - start for start, stop in pairwise(ends))
+    return [f"{micros // 1_000_000}.{micros % 1_000_000:06d}" for micros in lasts]
+
+
+def target_duration(durations: Iterable[Fraction]) -> int:
+    """Whole seconds that no segment exceeds when it is rounded (4.3.3.1); at least 1.
+
+    >>> target_duration([Fraction(5, 2), Fraction(1)])
+    3
+    """
+    return max(1, int(max(durations, default=Fraction(1)) + Fraction(1, 2)))
+
+
+def bandwidths(segments: Sequence[Range]) -> Rates:
+    """Peak and average segment bit rate in bits a second, rounded up; 1 where nothing is.
+
+    The peak is that of the stretch that needs most, among those of consecutive segments that last
+    from half to one and a half target durations (4.3.4.2).
+
+    >>> bandwidths([(Fraction(2), 0, 1000), (Fraction(2), 1000, 3000), (Fraction(2), 4000, 1000)])
+    (12001, 6667)
+    """
+    unit = lcm(*(seconds.denominator for seconds, _, _ in segments))
+    ticks = np.array([int(seconds * unit) for seconds, _, _ in segments], object)
+    sizes = np.array([size for _, _, size in segments], object)
+    return bit_rates(ticks, sizes, unit)
+
+
+def bit_rates(ticks: npt.NDArray[Any], sizes: npt.NDArray[Any], timescale: int) -> Rates:
+    """`bandwidths` of segments whose durations are in ticks.
+
+    >>> bit_rates(np.array([4, 4, 2]), np.array([1000, 3000, 1000]), 2)
+    (12001, 8001)
+    """
+    if not len(ticks):
+        return 1, 1
+    target = max(1, (2 * int(ticks.max()) + timescale) // (2 * timescale)) * timescale
+    times, bytes_ = (np.concatenate([[0], np.cumsum(column)]) for column in (ticks, sizes))
+    best: tuple[float, int, int] = (0.0, 0, 1)
+    for count in range(1, min(len(ticks), MOST_TOGETHER) + 1):
+        lasts = times[count:] - times[:-count]
+        if 2 * int(lasts.min()) > 3 * target:
+            break
+        fits = np.flatnonzero((2 * lasts >= target) & (2 * lasts <= 3 * target) & (lasts > 0))
+        if len(fits):
+            in_window = (bytes_[count:] - bytes_[:-count])[fits]
+            at = int((in_window.astype(float) / lasts[fits].astype(float)).argmax())
+            rate = int(in_window[at]) / int(lasts[fits][at])
+            best = max(best, (rate, int(in_window[at]), int(lasts[fits][at])))
+    _, most, lasts_ = best
+    peak = Fraction(8 * most * timescale, lasts_)
+    whole, all_bytes = int(times[-1]), int(bytes_[-1])
+    average = Fraction(8 * all_bytes * timescale, whole) if whole else Fraction(0)
+    if not peak:
+        known = [(int(s), int(t)) for s, t in zip(sizes, ticks, strict=True) if t]
+        peak = max((Fraction(8 * s * timescale, t) for s, t in known), default=Fraction(0))
+    return int(max(peak, average)) + 1, int(average) + 1
+
+
+def picture_size(track: Track) -> tuple[int, int] | None:
+    """Pixels of a video track, where they are known."""
+    info = track.info
+    is_known = track.kind == "video" and info.width and info.height
+    return (info.width or 0, info.height or 0) if is_known else None
+
+
+def spoken(track: Track) -> str | None:
+    """The language of a track as a BCP 47 tag, or None.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> spoken(fragdex.index(movie()).track(1)) is None
+    True
+    """
+    return language_tag(track.info.extended_language or track.info.language)

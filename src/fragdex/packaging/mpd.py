@@ -1,0 +1,252 @@
+"""The writer of DASH manifests (ISO/IEC 23009-1). Those who call it decide what is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from fragdex.byterange import ByteRange
+from fragdex.muxing.protection import Keys
+from fragdex.packaging.m3u8 import WRITABLE_CODEC
+
+NAMESPACE: Final = "urn:mpeg:dash:schema:mpd:2011"
+LIVE: Final = "urn:mpeg:dash:profile:isoff-live:2011"
+ON_DEMAND: Final = "urn:mpeg:dash:profile:isoff-on-demand:2011"
+LISTED: Final = "urn:mpeg:dash:profile:isoff-main:2011,urn:mpeg:dash:profile:full:2011"
+_CENC: Final = "urn:mpeg:cenc:2013"
+ET.register_namespace("cenc", _CENC)
+_ROLE: Final = "urn:mpeg:dash:role:2011"
+_CHANNELS: Final = "urn:mpeg:mpegB:cicp:ChannelConfiguration"
+"""By number of channels, where that is the layout's number as well: 1 to 6 (ISO/IEC 23091-3)."""
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+Attributes = Mapping[str, str]
+"""In the order in which they are written; characters that XML cannot hold are replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Where the segments of a representation are (5.3.9).
+
+    Attributes:
+        element: SegmentTemplate, SegmentList or SegmentBase.
+        attributes: of it.
+        init: attributes of Initialization; None: it is in the template.
+        times, durations: ticks of each segment; None: nothing says them here.
+        ranges: bytes of each segment; None: they are not listed.
+        all_times: say the time of each run of equal durations, also where it is where the one
+            before ended.
+    """
+
+    element: str
+    attributes: Attributes
+    init: Attributes | None = None
+    times: Sequence[int] = ()
+    durations: Sequence[int] | None = None
+    ranges: Sequence[ByteRange] = ()
+    all_times: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """One version of the content of a set (5.3.5).
+
+    Attributes:
+        attributes: `id`, `bandwidth` and others that come before those below.
+        codecs: RFC 6381 strings; one that is not known or not writable: none is named.
+        size: width and height in pixels.
+        frame_rate: pictures a second.
+        sampling_rate, channels: of sound.
+        keys: which keys decrypt it, where they are not those of its set.
+        address: of its bytes, as text; None: the template says it.
+        segments: None: those of the set, or it is one file without them.
+        properties: scheme and value of what players have to know to show it (EssentialProperty).
+    """
+
+    attributes: Attributes
+    codecs: Sequence[str | None] = ()
+    size: tuple[int, int] | None = None
+    frame_rate: Fraction | None = None
+    sampling_rate: int | None = None
+    channels: int | None = None
+    keys: Keys | None = None
+    address: str | None = None
+    segments: Segments | None = None
+    properties: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptationSet:
+    """Representations that players may change between (5.3.3).
+
+    Attributes:
+        attributes: of the element.
+        representations: at least one.
+        label: what people choose it by.
+        roles: of urn:mpeg:dash:role:2011.
+        keys: which keys decrypt all of them.
+        components: attributes of ContentComponent, where several kinds lie together.
+        segments: of all representations.
+    """
+
+    attributes: Attributes
+    representations: Sequence[Representation]
+    label: str | None = None
+    roles: Sequence[str] = ()
+    keys: Keys | None = None
+    components: Sequence[Attributes] = ()
+    segments: Segments | None = None
+
+    def text(self) -> str:
+        """The element alone, for a manifest that has been written."""
+        period = ET.Element("Period")
+        _adaptation_set(period, self)
+        (element,) = period
+        ET.indent(element)
+        return ET.tostring(element, encoding="unicode") + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A part of the presentation on its own timeline (5.3.2)."""
+
+    attributes: Attributes
+    sets: Sequence[AdaptationSet]
+
+
+def manifest(attributes: Attributes, periods: Iterable[Period]) -> bytes:
+    """The manifest, as UTF-8 text.
+
+    >>> manifest({"type": "static"}, [])[:38]
+    b"<?xml version='1.0' encoding='utf-8'?>"
+    """
+    mpd = ET.Element("MPD", {"xmlns": NAMESPACE} | _clean(attributes))
+    for period in periods:
+        element = _add(mpd, "Period", period.attributes)
+        for one in period.sets:
+            _adaptation_set(element, one)
+    ET.indent(mpd)
+    text: bytes = ET.tostring(mpd, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _adaptation_set(period: ET.Element, one: AdaptationSet) -> None:
+    element = _add(period, "AdaptationSet", one.attributes)
+    _protection(element, one.keys)
+    if one.label is not None:
+        _add(element, "Label").text = _xml_text(one.label)
+    for role in one.roles:
+        _add(element, "Role", {"schemeIdUri": _ROLE, "value": role})
+    for component in one.components:
+        _add(element, "ContentComponent", component)
+    if one.segments is not None:
+        _segments(element, one.segments)
+    for representation in one.representations:
+        _representation(element, representation)
+
+
+def _protection(parent: ET.Element, keys: Keys | None) -> None:
+    """Which key, and what each protection system needs (ISO/IEC 23001-7, 11.2)."""
+    if keys is None:
+        return
+    about = {"schemeIdUri": "urn:mpeg:dash:mp4protection:2011", "value": keys.scheme}
+    about[f"{{{_CENC}}}default_KID"] = keys.uuid
+    _add(parent, "ContentProtection", about)
+    for system in keys.systems:
+        about = {"schemeIdUri": f"urn:uuid:{system.id}"}
+        element = _add(parent, "ContentProtection", about)
+        ET.SubElement(element, f"{{{_CENC}}}pssh").text = system.base64
+
+
+def _representation(adaptation: ET.Element, one: Representation) -> None:
+    about = dict(one.attributes)
+    named = [codec for codec in one.codecs if codec and WRITABLE_CODEC.fullmatch(codec)]
+    if named and len(named) == len(one.codecs):
+        about["codecs"] = ",".join(dict.fromkeys(named))
+    if one.size is not None:
+        about["width"], about["height"] = map(str, one.size)
+    if one.frame_rate is not None:
+        text = f"{one.frame_rate.numerator}/{one.frame_rate.denominator}"
+        about["frameRate"] = text.removesuffix("/1")
+    if one.sampling_rate:
+        about["audioSamplingRate"] = str(one.sampling_rate)
+    element = _add(adaptation, "Representation", about)
+    if one.channels in range(1, 7):
+        value = {"schemeIdUri": _CHANNELS, "value": str(one.channels)}
+        _add(element, "AudioChannelConfiguration", value)
+    _protection(element, one.keys)
+    for scheme, meaning in one.properties:
+        _add(element, "EssentialProperty", {"schemeIdUri": scheme, "value": meaning})
+    if one.address is not None:
+        _add(element, "BaseURL").text = _xml_text(one.address)
+    if one.segments is not None:
+        _segments(element, one.segments)
+
+
+def _segments(representation: ET.Element, segments: Segments) -> None:
+    element = _add(representation, segments.element, segments.attributes)
+    if segments.init is not None:
+        _add(element, "Initialization", segments.init)
+    if segments.durations is not None:
+        timeline = _add(element, "SegmentTimeline")
+        run: ET.Element | None = None
+        reached: int | None = None
+        for time, duration in zip(segments.times, segments.durations, strict=True):
+            if run is not None and reached == time and run.get("d") == str(duration):
+                run.set("r", str(int(run.get("r", "0")) + 1))
+            else:
+                is_said = reached != time or segments.all_times
+                begins = {"t": str(time)} if is_said else {}
+                run = _add(timeline, "S", begins | {"d": str(duration)})
+            reached = time + duration
+    for part in segments.ranges:
+        _add(element, "SegmentURL", {"mediaRange": span(part)})
+
+
+def _add(parent: ET.Element, tag: str, attributes: Attributes | None = None) -> ET.Element:
+    return ET.SubElement(parent, tag, _clean(attributes or {}))
+
+
+def _clean(attributes: Attributes) -> dict[str, str]:
+    return {name: _xml_text(value) for name, value in attributes.items()}
+
+
+def _xml_text(text: str) -> str:
+    r"""Text without the characters that XML cannot hold in any form (XML 1.0, 2.2).
+
+    >>> _xml_text("a\x00b") == "a\ufffdb"
+    True
+    """
+    return _NO_XML.sub("\ufffd", text)
+
+
+def bandwidth(size: int, seconds: Fraction) -> str:
+    """Bits a second, rounded up, as text; 1 where it lasts no time.
+
+    >>> bandwidth(1000, Fraction(2))
+    '4001'
+    """
+    return str(int(8 * size / seconds) + 1 if seconds else 1)
+
+
+def span(part: ByteRange) -> str:
+    """First and last byte, both inclusive (5.3.9.2.2).
+
+    >>> span(ByteRange(0, 10))
+    '0-9'
+    """
+    return f"{part.start}-{part.stop - 1}"
+
+
+def xml_duration(seconds: Fraction) -> str:
+    """Seconds as an XML duration, to the microsecond.
+
+    >>> xml_duration(Fraction(5, 2))
+    'PT2.5S'
+    """
+    text = f"{float(round(seconds, 6)):.6f}".rstrip("0").rstrip(".")
+    return f"PT{text}S"
