@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from fragdex.cli.render_fields import FileKind, option_fields
 from fragdex.cli.render_fields import spec_of as spec_of_options
+from fragdex.rendering import outputs
 from fragdex.rendering.fields import RenderField, declared_fields, read_text, to_json
-from fragdex.rendering.outputs import AUDIO_CODECS, CONTAINERS, VIDEO_CODECS, Film, Still
+from fragdex.rendering.outputs import AUDIO_CODECS, CONTAINERS, VIDEO_CODECS, Container, Film, Still
 from fragdex.rendering.spec import RenderSpec, spec_of
 
 SIDES = st.integers(1, 7680)
@@ -121,3 +122,32 @@ def test_the_console_offers_every_container():
     form = resources.files("fragdex.service.console").joinpath("new_render.js").read_text("utf-8")
     lines = re.search(r"const STILLS = .*?};", form, re.DOTALL)[0]
     assert set(re.findall(r'"([a-z0-9-]+)"', lines)) == set(CONTAINERS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"video": "h264"}, "add 'avi' to the containers of 'h264' in VIDEO_CODECS"),
+        ({"video": "divx"}, "divx is its usual video codec"),
+        ({}, "a film needs its usual video codec"),
+        ({"group": "sound"}, "a sound needs its usual audio codec"),
+        ({"group": "sound", "audio": "mp3"}, "add 'avi' to the containers of 'mp3'"),
+        ({"group": "animation", "settings": ("glitter",)}, "there is no setting 'glitter'"),
+        ({"group": "animation", "suffixes": (".gif",)}, r"container avi: \.gif is that of gif"),
+    ],
+)
+def test_a_container_without_what_it_needs_is_a_sentence_at_start_up(
+    monkeypatch, changes, sentence
+):
+    plain = {"group": "film", "media_type": "video/avi", "schema": "Avi", "about": "An AVI."}
+    tables = {**CONTAINERS, "avi": Container(**{**plain, **changes})}
+    monkeypatch.setattr(outputs, "CONTAINERS", tables)
+    with pytest.raises(ValueError, match=sentence):
+        outputs.validate_containers()
+
+
+def test_a_codec_of_a_container_that_is_not_there_is_named(monkeypatch):
+    tables = {**AUDIO_CODECS, "mp2": ("mp2", ("mpeg",))}
+    monkeypatch.setattr(outputs, "AUDIO_CODECS", tables)
+    with pytest.raises(ValueError, match="codec mp2: there is no container 'mpeg'"):
+        outputs.validate_containers()

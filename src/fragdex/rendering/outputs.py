@@ -614,3 +614,44 @@ class Film:
 
     def _fits(self, containers: Sequence[str]) -> bool:
         return self.container in containers
+
+
+def validate_containers() -> None:
+    """Refuse tables that do not fit together, when they are loaded and not at some request.
+
+    Raises:
+        ValueError: a container has no codec of its own, or a setting that does not exist, or shares
+            a suffix, or a codec names a container that is not there; the message says what to do.
+    """
+    suffixes: dict[str, str] = {}
+    for name, one in CONTAINERS.items():
+        tables = (
+            ("video", "VIDEO_CODECS", video_codecs_of),
+            ("audio", "AUDIO_CODECS", audio_codecs_of),
+        )
+        for stream, table, codecs_of in tables:
+            usual, codecs = getattr(one, stream), codecs_of(name)
+            needs_one = one.group == "film" or (one.group == "sound" and stream == "audio")
+            if needs_one and not usual:
+                raise ValueError(f"container {name}: a {one.group} needs its usual {stream} codec")
+            if usual and usual not in codecs:
+                raise ValueError(
+                    f"container {name}: {usual} is its usual {stream} codec, but does not name it; "
+                    f"add {name!r} to the containers of {usual!r} in {table}"
+                )
+        fields = declared_fields(Still if one.group == "still" else Film)
+        for setting in (*one.settings, *one.usual, *one.bounds):
+            if setting not in fields:
+                raise ValueError(f"container {name}: there is no setting {setting!r}")
+        for suffix in one.suffixes:
+            if suffixes.setdefault(suffix, name) != name:
+                raise ValueError(f"container {name}: {suffix} is that of {suffixes[suffix]}")
+    holders = {codec: one.containers for codec, one in VIDEO_CODECS.items()}
+    holders |= {codec: containers for codec, (_, containers) in AUDIO_CODECS.items()}
+    for codec, containers in holders.items():
+        for name in containers:
+            if name not in CONTAINERS:
+                raise ValueError(f"codec {codec}: there is no container {name!r} in CONTAINERS")
+
+
+validate_containers()

@@ -33,6 +33,7 @@ from fragdex.rendering.outputs import (
     Film,
     Still,
     audio_codecs_of,
+    validate_containers,
     video_codecs_of,
 )
 from fragdex.rendering.spec import MAX_SIDE, RenderSpec, spec_of
@@ -194,6 +195,7 @@ def _model(names: Sequence[str]) -> Any:
 
 
 def _models() -> dict[str, Any]:
+    validate_containers()
     alike: dict[str, list[str]] = {}
     for name, container in CONTAINERS.items():
         alike.setdefault(container.schema, []).append(name)
