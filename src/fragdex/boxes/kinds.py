@@ -124,22 +124,30 @@ class Payload(Rest):
     """All bytes to the end of the box, as a view of the input: nothing is copied."""
 
 
+class OpenText(str):
+    """A text that its box ends before the closing zero."""
+
+    __slots__ = ()
+
+
 class String(Kind):
-    """UTF-8 up to a zero byte; other bytes become lone surrogates, which come back as they were."""
+    """UTF-8 up to a zero byte; other bytes become lone surrogates, which come back as they were.
+
+    A text that the box ends in is an `OpenText`, which comes back without the zero.
+    """
 
     def _parse(self, stream: Any, context: Any, path: Any) -> str:
         at = stream.tell()
         end = stream.getvalue().find(0, at)
-        if end < 0:
-            raise KindError("a string without its closing zero byte")
-        stream.seek(end + 1)
-        return stream.getvalue()[at:end].decode("utf-8", "surrogateescape")  # type: ignore[no-any-return]
+        text = stream.getvalue()[at : None if end < 0 else end].decode("utf-8", "surrogateescape")
+        stream.seek(end + 1 if end >= 0 else len(stream.getvalue()))
+        return text if end >= 0 else OpenText(text)
 
     def _build(self, obj: str, stream: Any, context: Any, path: Any) -> str:
         data = obj.encode("utf-8", "surrogateescape")
         if 0 in data:
             raise BuildError("a text that ends at a zero byte cannot hold one", found=repr(obj))
-        stream.write(data + b"\0")
+        stream.write(data if isinstance(obj, OpenText) else data + b"\0")
         return obj
 
 

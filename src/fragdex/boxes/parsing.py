@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from fragdex.box_header import SizeForm, only_zeros, read_header
 from fragdex.boxes.box import Box, parsed
+from fragdex.boxes.kinds import OpenText
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.limits import MAX_BOXES, MAX_BOXES_PER_ROOT, MAX_DEPTH
 from fragdex.boxes.tree import layout_of
@@ -260,6 +261,8 @@ class _Reader:
         if layout is not None:
             try:
                 values, used = layout.parse(body)
+                if self.strict and OpenText in map(type, values.values()):
+                    raise MalformedBox("a text without its closing zero byte")
                 if layout.children:
                     inside, used = self._children(at + header + used, at + size, layout, depth)
                     children = tuple(inside)

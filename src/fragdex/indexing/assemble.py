@@ -157,9 +157,16 @@ def assemble(
     scan.close_last(size)
     scan.settle()
     findings = Findings(known + scan.findings.all())
-    if scan.stopped is not None:
-        if strict:
-            raise scan.stopped
+    noise = scan.noise(size)
+    if noise is not None:
+        findings.add(
+            "trailing-bytes",
+            f"the last {size - noise:,} bytes of the file are not boxes; they are not read",
+            offset=noise,
+        )
+    if scan.stopped is not None and strict:
+        raise scan.stopped
+    if scan.stopped is not None and noise is None:
         findings.add(
             "malformed-box",
             f"{scan.stopped.message}; what follows is not read",
@@ -168,7 +175,7 @@ def assemble(
     if strict and scan.damaged_tracks:
         raise scan.damaged_tracks[0]
     _note_damage(scan, findings, strict)
-    end = _end(scan, size, partial)
+    end = _end(scan, size if noise is None else noise, partial, noise is not None)
     stbls = sum(len(section.stbls) for section in scan.sections)
     store = MoofStore(*scan.moofs(), scan.moof_bytes())
     rules = Rules(
@@ -232,13 +239,20 @@ def _note_nothing(scan: Scan, findings: Findings) -> None:
     )
 
 
-def _end(scan: Scan, size: int, partial: bool) -> _End:
-    """Whether the file is whole; if not, which part is missing and where to continue."""
+def _end(scan: Scan, size: int, partial: bool, noisy: bool) -> _End:
+    """Whether the file is whole; if not, which part is missing and where to continue.
+
+    Args:
+        size: of the file, or where its boxes end.
+        noisy: whether other bytes follow.
+    """
     moofs = scan.moof_count
     tail = _tail(scan)
+    tail = tail[tail["offset"] < size] if noisy else tail
     stop = int(tail["offset"][-1] + tail["size"][-1]) if len(tail) else scan.position
     whole = scan.to_end is not None or (stop <= size and scan.position >= size)
     whole &= scan.stopped is None and (not scan.carried or scan.to_end is not None)
+    whole = (whole or noisy) and scan.cut_moov is None
     if whole and (not moofs or tail["type"][-1] != MOOF):
         return _End(True, _before_lead(tail, size), moofs)
     if moofs:

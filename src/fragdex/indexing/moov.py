@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from fragdex.box_header import read_header
 from fragdex.boxes import Box, parse_box
+from fragdex.boxes.kinds import OpenText
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments.findings import Findings
 
@@ -87,11 +88,13 @@ def plain_init(data: bytes) -> bytes:
     >>> plain_init(b"\0\0\0\x08ftyp\0\0\0\x08moov")
     b'\x00\x00\x00\x08ftyp\x00\x00\x00\x08moov'
     """
-    pieces, at, is_changed = [], 0, False
+    pieces: list[bytes] = []
+    at, is_changed = 0, False
     while header := read_header(data, at):
         size = header.size_in(len(data) - at)
         if not size:
-            break
+            cut = shortened_moov(data[at:]) if header.type == b"moov" else None
+            return b"".join([*pieces, data[at:] if cut is None else cut])
         piece = data[at : at + size]
         if header.type == b"moov":
             plain = plain_moov(piece) if b"cmov" in piece else piece
@@ -116,6 +119,31 @@ def _children(data: bytes, start: int, stop: int) -> dict[bytes, tuple[int, int]
         children.setdefault(header.type, (at, at + header.size))
         at += header.size
     return children
+
+
+def shortened_moov(data: bytes) -> bytes | None:
+    """A moov that ends within a box, ended before it; None where no chunk would be left.
+
+    Args:
+        data: the moov as far as it is there.
+    """
+    out = bytearray(data)
+    chain, at = [0], 8 if int.from_bytes(data[:4], "big") != 1 else 16
+    while (header := read_header(out, at)) is not None:
+        if header.size and header.fits(len(out) - at):
+            at += header.size
+            continue
+        if header.type not in CONTAINERS:
+            break
+        chain.append(at)
+        at += header.length
+    for place in chain:
+        if int.from_bytes(out[place : place + 4], "big") == 1:
+            out[place + 8 : place + 16] = (at - place).to_bytes(8, "big")
+        else:
+            out[place : place + 4] = (at - place).to_bytes(4, "big")
+    whole = bytes(out[:at])
+    return whole if b"stco" in whole or b"co64" in whole else None
 
 
 MAX_DAMAGED = 8
@@ -310,8 +338,22 @@ def audit_tracks(
             )
         if track not in lost and _audit(trak, track, findings):
             elsewhere.add(track)
+        _note_open_texts(trak, track, findings)
     _audit_defaults(moov, findings)
     return frozenset(elsewhere)
+
+
+def _note_open_texts(trak: Box, track: int, findings: Findings) -> None:
+    for path in ("mdia/elng", "mdia/minf/dinf/dref/*"):
+        for box in trak.find_all(path):
+            if OpenText in map(type, box.fields.values()):
+                findings.add(
+                    "open-text",
+                    "a text has no zero byte at its end; it is read to the end of its box",
+                    offset=box.offset,
+                    path=f"moov/trak/{path.replace('*', box.type)}",
+                    track=track,
+                )
 
 
 def _audit_defaults(moov: Box, findings: Findings) -> None:

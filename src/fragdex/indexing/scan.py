@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from fragdex.fragments.track_info import Movie, SampleDefaults
 from fragdex.indexing import headers, native
 from fragdex.indexing.fragment_batches import Section, read_batch
 from fragdex.indexing.headers import NO_BOXES, Boxes, Kept, Rows, Shaped, Walked, code
-from fragdex.indexing.moov import MAX_PLAIN, audit_tracks, plain_moov, read_moov
+from fragdex.indexing.moov import MAX_PLAIN, audit_tracks, plain_moov, read_moov, shortened_moov
 from fragdex.indexing.movie import decoders, read_movie, sample_tables
 from fragdex.indexing.progressive import names_samples
 from fragdex.indexing.resolve import TrackState
@@ -366,6 +367,7 @@ class Scan(ScanState):
         size: of the file, where it is known: a box too large to be kept is refused at once, if
             the file holds all of it.
         stopped: the error at which the pass had to stop, or None.
+        cut_moov: place of a moov that the file ends in, as far as it was read; else None.
 
     What it keeps on the way are the attributes of `ScanState`.
 
@@ -385,6 +387,7 @@ class Scan(ScanState):
         self.position = start
         self.stopped: FormatError | None = None
         self.to_end: tuple[int, int] | None = None
+        self.cut_moov: int | None = None
         self._carry = bytearray()
         self._closed = False
         self._too_large: tuple[int, LimitExceeded] | None = None
@@ -486,6 +489,27 @@ class Scan(ScanState):
         else:
             self._want = header.size
 
+    def _take_cut_moov(self) -> None:
+        """Take the complete boxes of a moov that the file ends in, after its media data."""
+        is_moov = self.waiting_for == MOOV and not self.movies
+        if not is_moov or not any((top["type"] == MDAT).any() for top in self.tops()):
+            return  # there is nothing that it could describe
+        whole = shortened_moov(bytes(self._carry))
+        if whole is None:
+            return
+        row = np.zeros(1, headers.ROW)
+        row["offset"], row["type"], row["whole"] = self.position, MOOV, True
+        row["size"], row["header"] = len(whole), 8
+        self.cut_moov = self.position
+        self._carry.clear()
+        self.take_buffered(whole, row)
+        self.findings.add(
+            "cut-moov",
+            "the file ends inside the moov; its complete boxes are read",
+            offset=self.cut_moov,
+            path="moov",
+        )
+
     @property
     def cut_off(self) -> bool:
         """Whether the pass is over at a box too large to be kept, as far as the file is known."""
@@ -528,6 +552,8 @@ class Scan(ScanState):
 
     def close_last(self, size: int) -> None:
         """Give the last box, whose size of 0 means "to the end", the size that it has (4.2.2)."""
+        if self.to_end is None and len(self._carry) == size - self.position:
+            self._take_cut_moov()
         if self.to_end is None or self._closed:
             return
         at, kind = self.to_end
@@ -545,6 +571,41 @@ class Scan(ScanState):
             self.take_buffered(whole, row)
         self._closed = True
 
+    def noise(self, size: int) -> int | None:
+        """Where bytes begin that are not boxes, after the last one in a file of so many bytes.
+
+        A type has letters that can be printed (4.2.2): where it has others, nothing was cut off.
+        None: there are none, or the file has no movie before them.
+        """
+        if not (self.movies or self.moof_count):
+            return None
+        begin = None
+        for top in reversed(self.tops()):
+            odd = ~_printable(top["type"])
+            known = np.flatnonzero(np.isin(top["type"], _MEDIA_CODES))
+            after = (
+                np.flatnonzero(odd)
+                if not len(known)
+                else known[-1] + np.flatnonzero(odd[known[-1] :])
+            )
+            if len(after):
+                begin = int(top["offset"][after[0]])
+            if len(known):
+                break
+        if begin is not None:
+            return begin
+        if self.position >= size or self.cut_moov is not None:
+            return None
+        if self.to_end is not None:
+            return None if _printable(np.array([self.to_end[1]]))[0] else self.position
+        head = bytes(self._carry[:8])
+        if self.stopped is not None:
+            head = bytes(4) + (self.stopped.path or "").encode("latin-1")
+        if len(head) < 8:
+            # Sizes below 16 MiB begin with a zero; so does room that was reserved.
+            return self.position if head and (head[0] or not any(head)) else None
+        return None if _printable(np.frombuffer(head, ">u4")[1:])[0] else self.position
+
     @property
     def fed(self) -> int:
         """Where the last piece ended."""
@@ -560,6 +621,16 @@ class Scan(ScanState):
     def carried(self) -> int:
         """Bytes of a box that is not whole yet."""
         return len(self._carry)
+
+
+_MEDIA_CODES = np.array(sorted(MEDIA_TYPES), np.uint32)
+
+
+def _printable(types: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Which of these types have only letters that can be printed, and ©."""
+    letters = types.astype(">u4").view(np.uint8).reshape(-1, 4)
+    odd = (letters < 0x20) | ((letters > 0x7E) & (letters != 0xA9))
+    return np.asarray(~odd.any(axis=1))
 
 
 def _moved(rows: Rows, by: int) -> Rows:
