@@ -35,7 +35,7 @@ def asked(setting: Setting) -> Measured:
         data.write_text(json.dumps({"seconds": seconds, "asked": name == "asked"}))
         contenders[name] = partial(
             fragdex_render, site, setting.folder / f"{name}.mp4", "--size", "1280x720",
-            "--duration", str(seconds), "--data", str(data),
+            "--duration", str(seconds), "--page-data", str(data),
         )  # fmt: skip
     amounts = alternate(setting, contenders, {})
     reached = compared(amounts, "played", "asked")
@@ -44,7 +44,7 @@ def asked(setting: Setting) -> Measured:
     for slices in (1, 3, 7):
         out = setting.folder / f"asked-{slices}.mp4"
         data = setting.folder / "asked.json"
-        fragdex_render(site, out, "--slices", str(slices), "--data", str(data))
+        fragdex_render(site, out, "--slices", str(slices), "--page-data", str(data))
         numbers = list(_numbers(out))
         wrong += sum(number != i for i, number in enumerate(numbers))
         wrong += abs(len(numbers) - seconds * FPS)

@@ -88,7 +88,7 @@ def pages(setting: Setting) -> Measured:
 
 
 def again(setting: Setting) -> Measured:
-    """Whether runs show the same to the pixel, and whether `--check` names pages that do not."""
+    """Whether runs show the same to the pixel, and whether `--dry-run` names pages that do not."""
     runs = _QUICK_AGAIN if setting.quick else _AGAIN
     row = Row("again", f"the same pages, {len(runs)} runs: in 1, 3 and 7 slices, idle and busy")
     notes = _missing()
@@ -108,10 +108,10 @@ def again(setting: Setting) -> Measured:
             linted = lint(PageSource("", page.site, watched=True), page.wanted)
             kinds = sorted({one.kind for one in linted.findings} & {"varies", "differs"})
             unnamed += 0 if kinds else different
-            verdict = f"--check says {' and '.join(kinds)}" if kinds else "--check says nothing"
+            verdict = f"--dry-run says {' and '.join(kinds)}" if kinds else "--dry-run says nothing"
             notes.append(f"{name}: {different} of {len(runs)} runs differ; {verdict}")
     row.wants.append(
-        Want("runs that differ, and not by what `--check` names: 0", unnamed, 0, at_most=True,
+        Want("runs that differ, and not by what `--dry-run` names: 0", unnamed, 0, at_most=True,
              unit=f"of {len(runs) * len(chosen)}")
     )  # fmt: skip
     row.facts |= {"pages": len(chosen), "notes": notes}

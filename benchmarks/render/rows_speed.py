@@ -121,7 +121,7 @@ def two_workers(setting: Setting) -> Measured:
         def render(jobs: str, page: str = page, seconds: str = seconds) -> Cost:
             return fragdex_render(
                 page, setting.folder / f"{jobs}.mp4", "--size", "1280x720", "--duration", seconds,
-                "--jobs", jobs, "--slices", jobs,
+                "--processes", jobs, "--slices", jobs,
             )  # fmt: skip
 
         times = alternate(
@@ -155,7 +155,7 @@ def memory(setting: Setting) -> Measured:
     for page in ("simple", "heavy"):
         cost = fragdex_render(
             page, setting.folder / "m.mp4", "--size", "1920x1080", "--duration",
-            "1" if setting.quick else "3", "--jobs", "1", memory=True,
+            "1" if setting.quick else "3", "--processes", "1", memory=True,
         )  # fmt: skip
         amounts[page] = Amount("MB", "peak of the PSS of all processes", [cost.memory / 1e6])
         row.wants.append(Want(f"{page} < 900 MB", cost.memory / 1e6, 900, at_most=True, unit="MB"))

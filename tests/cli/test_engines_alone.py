@@ -103,9 +103,9 @@ def test_a_page_is_rendered(python_of, tmp_path, chromium):
     rows = tmp_path / "rows.csv"
     rows.write_text("name\nAda\n")
     short = ("--duration", "0.2", "--fps", "10", "--size", "64x48")
-    run(python, "render", page, "-o", tmp_path / "{name}.mp4", "--data", rows, *short)
+    run(python, "render", page, "-o", tmp_path / "{name}.mp4", "--page-data", rows, *short)
     assert (tmp_path / "Ada.mp4").exists()
-    run(python, "render", page, "--check", *short)
+    run(python, "render", page, "--dry-run", *short)
     run(python, "render", page, "-o", tmp_path / "sheet.png", "--contact-sheet", "2x1", *short)
 
 

@@ -33,7 +33,7 @@ def test_a_thumbnail_is_that_of_the_library(call, fixtures, tmp_path, name, form
 def test_a_thumbnail_on_stdout_of_a_saved_index(call, fixtures, tmp_path):
     (tmp_path / "a.mp4").write_bytes((fixtures / "frag-cmaf.mp4").read_bytes())
     assert call("index", "a.mp4").code == 0
-    ran = call("thumbnail", "a.fidx", "end", "-o", "-", "--at", "frame", "-f", "png")
+    ran = call("thumbnail", "a.fidx", "end", "-o", "-", "--picture", "frame", "-f", "png")
     assert ran.code == 0, ran.err
     assert Image.open(io.BytesIO(ran.data)).size == (64, 48)
     assert "1.96" in ran.err

@@ -50,7 +50,7 @@ def test_the_page_says_what_is_not_asked_for(call, page):
 def test_what_is_asked_for_is_made(call, page):
     ran = call(
         "render", "page.html", "-o", "film.mp4", "--size", "200x100", "--fps", "29.97",
-        "--duration", "0.5", "--slices", "2", "--jobs", "1", "--json",
+        "--duration", "0.5", "--slices", "2", "--processes", "1", "--json",
     )  # fmt: skip
     assert ran.code == 0
     report = json.loads(ran.out)
@@ -75,7 +75,7 @@ make.then((key) => crypto.subtle.exportKey("raw", key)).then((bytes) => {
 def test_a_page_that_two_browsers_show_differently_is_drawn_by_one(call, page):
     page.write_text(MOVING + CHANCE)
     ran = call(
-        "render", "page.html", "-o", "film.mp4", "--slices", "2", "--jobs", "2", "--json"
+        "render", "page.html", "-o", "film.mp4", "--slices", "2", "--processes", "2", "--json"
     )  # fmt: skip
     assert ran.code == 0
     (line,) = [line for line in json.loads(ran.out)["browser"] if "by one browser" in line]
@@ -492,7 +492,7 @@ def level_of(path):
 def test_a_page_is_given_data(call, page):
     page.write_text(CARD)
     (page.parent / "data.json").write_text('{"level": 200}')
-    ran = call("render", "page.html", "-o", "film.mp4", "--data", "data.json", "--json")
+    ran = call("render", "page.html", "-o", "film.mp4", "--page-data", "data.json", "--json")
     assert (ran.code, ran.err) == (0, "")
     report = json.loads(ran.out)
     assert report["data"] == {"level": 200}
@@ -503,7 +503,7 @@ def test_a_page_is_given_data(call, page):
 def test_data_that_the_page_does_not_take_are_refused_before_anything_is_drawn(call, page):
     page.write_text(CARD)
     (page.parent / "data.json").write_text('{"title": "Hi"}')
-    ran = call("render", "page.html", "-o", "film.mp4", "--data", "data.json")
+    ran = call("render", "page.html", "-o", "film.mp4", "--page-data", "data.json")
     assert ran.code == 2
     assert "'level' is a required property" in ran.err
     assert not (page.parent / "film.mp4").exists()
@@ -513,7 +513,7 @@ def test_rows_become_films_and_what_was_made_is_not_made_again(call, page):
     page.write_text(CARD)
     table = page.parent / "rows.csv"
     table.write_text("name,level\na,50\nb,100\nc,150\n")
-    command = ("render", "page.html", "-o", "film-{name}.mp4", "--data", "rows.csv", "--json")
+    command = ("render", "page.html", "-o", "film-{name}.mp4", "--page-data", "rows.csv", "--json")
     first = call(*command)
     assert (first.code, first.err) == (0, "")
     reports = [json.loads(line) for line in first.out.splitlines()]
@@ -533,7 +533,9 @@ def test_rows_become_films_and_what_was_made_is_not_made_again(call, page):
 def test_a_row_that_fails_stops_no_other(call, page):
     page.write_text(CARD)
     (page.parent / "rows.json").write_text('[{"level": 1}, {"level": []}, {"level": 3}]')
-    ran = call("render", "page.html", "-o", "{row}.mp4", "--data", "rows.json", "--jobs", "1")
+    ran = call(
+        "render", "page.html", "-o", "{row}.mp4", "--page-data", "rows.json", "--processes", "1"
+    )
     assert ran.code == 2
     assert "2.mp4: " in ran.err
     assert [(page.parent / f"{n}.mp4").exists() for n in (1, 2, 3)] == [True, False, True]
@@ -558,6 +560,6 @@ def test_a_row_that_fails_stops_no_other(call, page):
 def test_data_that_are_none_are_said_in_one_line(call, tmp_path, name, text, output, told):
     (tmp_path / "page.html").write_text(CARD)
     (tmp_path / name).write_text(text)
-    ran = call("render", "page.html", "-o", output, "--data", name)
+    ran = call("render", "page.html", "-o", output, "--page-data", name)
     assert ran.code == 2
     assert told in " ".join(ran.err.split())

@@ -1,4 +1,4 @@
-"""`fragdex render --check`: what is wrong with a page, before a film is made of it."""
+"""`fragdex render --dry-run`: what is wrong with a page, before a film is made of it."""
 
 import json
 
@@ -38,7 +38,7 @@ def check(call, tmp_path, chromium):
 
     def check(html, *arguments):
         (tmp_path / "page.html").write_text(html)
-        ran = call("render", "--check", "page.html", "--json", *arguments)
+        ran = call("render", "--dry-run", "page.html", "--json", *arguments)
         assert ran.err == ""
         return json.loads(ran.out) | {"code": ran.code}
 
@@ -121,13 +121,13 @@ def test_a_page_that_fails_says_why(check):
 
 def test_people_are_told_in_lines(call, tmp_path, chromium):
     (tmp_path / "page.html").write_text("<!doctype html>\n<img src=a.png>")
-    ran = call("render", "--check", "page.html", "--duration", "0.1")
+    ran = call("render", "--dry-run", "page.html", "--duration", "0.1")
     assert ran.lines == [
         "page.html:2: not loaded: a.png: no such file in this site",
         "page.html: 1 finding; 3 of 3 frames of 1280×720 drawn twice",
     ]
-    ran = call("render", "--check", "page.html", "-o", "film.mp4")
-    assert (ran.code, ran.err) == (2, "fragdex: --check and -o do not go together\n")
+    ran = call("render", "--dry-run", "page.html", "-o", "film.mp4")
+    assert (ran.code, ran.err) == (2, "fragdex: --dry-run and -o do not go together\n")
 
 
 def test_every_render_says_which_characters_no_font_has(call, tmp_path, chromium):

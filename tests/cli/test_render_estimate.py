@@ -36,7 +36,7 @@ def page(tmp_path, chromium):
 
 
 def test_what_a_film_needs_is_foreseen(call, page):
-    ran = call("render", "--estimate", "page.html", "--json", "--slices", "4", "--jobs", "2")
+    ran = call("render", "--estimate", "page.html", "--json", "--slices", "4", "--processes", "2")
     assert (ran.code, ran.err) == (0, "")
     estimate = json.loads(ran.out)
     assert (estimate["frames"], estimate["browsers"]) == (600, 2)
@@ -47,9 +47,9 @@ def test_what_a_film_needs_is_foreseen(call, page):
     assert 30 << 20 < estimate["memory_bytes"] < 2 << 30
     assert estimate["disk_bytes"] == 2 * estimate["film_bytes"]
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]
-    render = call("render", "page.html", "-o", "film.mp4", "--jobs", "1", "--json")
+    render = call("render", "page.html", "-o", "film.mp4", "--processes", "1", "--json")
     assert 0.2 < json.loads(render.out)["byte_size"] / estimate["film_bytes"] < 5
-    ran = call("render", "--estimate", "page.html", "--duration", "0.1", "--jobs", "1")
+    ran = call("render", "--estimate", "page.html", "--duration", "0.1", "--processes", "1")
     assert "page.html: 3 frames of 160×90: about " in ran.out
     assert "with 1 browser, " in ran.out
 
@@ -75,7 +75,7 @@ def test_the_film_of_a_picture_that_stays_is_foreseen_by_more_than_its_first_fra
     monkeypatch.setattr("fragdex.rendering.estimate.ENOUGH_SECONDS", 600.0)
     monkeypatch.setattr("fragdex.rendering.estimate._MORE_SECONDS", 600.0)
     page.write_text("<html style='background: linear-gradient(#fff, #000)'>" + "word " * 200)
-    film = ("--duration", "60", "--jobs", "1", "--size", "640x360")
+    film = ("--duration", "60", "--processes", "1", "--size", "640x360")
     estimate = json.loads(call("render", "--estimate", "page.html", "--json", *film).out)
     render = json.loads(call("render", "page.html", "-o", "film.mp4", "--json", *film).out)
     # of fifteen frames it would be three times as large
@@ -110,6 +110,6 @@ def test_without_a_page_or_with_an_output_it_says_so(call, tmp_path):
     (tmp_path / "page.html").write_text(MOVING)
     ran = call("render", "--estimate", "page.html", "-o", "a.mp4")
     assert (ran.code, ran.err) == (2, "fragdex: --estimate and -o do not go together\n")
-    ran = call("render", "--estimate", "--check", "page.html")
+    ran = call("render", "--estimate", "--dry-run", "page.html")
     assert ran.code == 2
-    assert "--check and --estimate do not go together" in ran.err
+    assert "--dry-run and --estimate do not go together" in ran.err

@@ -56,7 +56,7 @@ def test_a_short_film_of_a_large_page_fits(call, tmp_path, chromium):
         (["--contact-sheet", "40x40", "-o", "a.png"], "at most 400 frames"),
         (["--contact-sheet", "4x4", "-o", "a.png", "--quality", "5"], "does not apply to .png"),
         (["--contact-sheet", "4x4", "-o", "no/a.png"], "no such folder"),
-        (["--contact-sheet", "4x4", "-o", "a.png", "--check"], "do not go together"),
+        (["--contact-sheet", "4x4", "-o", "a.png", "--dry-run"], "do not go together"),
         (["--contact-sheet", "4x4", "-o", "a.png", "--at", "1"], "--at does not apply to a video"),
     ],
 )

@@ -34,7 +34,7 @@ def test_captions_in_every_form(form, run, tmp_path):
 
 
 def test_words_go_to_stdout_as_they_are_heard(run):
-    done = run("transcribe", FILE, *QUICK, "--slice", "5", "--jobs", "2")
+    done = run("transcribe", FILE, *QUICK, "--slice", "5", "--processes", "2")
     lines = done.out.splitlines()
     assert len(lines) >= 2
     times = [float(line.split()[0]) for line in lines]

@@ -119,7 +119,7 @@ def test_speech_is_transcribed_by_the_service(call, served, tmp_path):
     code, out, _ = call("transcribe", film, *given)
     assert code == 0
     assert re.match(r"\d\.\d\d\d  \w", out)
-    for option in (("--jobs", "2"), ("--device", "cpu"), ("--strict",)):
+    for option in (("--processes", "2"), ("--device", "cpu"), ("--strict",)):
         code, _, err = call("transcribe", film, *given, *option)
         assert code == 2
         assert f"{option[0]} does not go with --server" in err
@@ -202,7 +202,7 @@ def test_a_page_is_rendered_by_the_service(call, served, page, tmp_path, monkeyp
     row.write_text('{"title": "Hi"}')
     code, out, err = call(
         "render", str(page), "-o", "film.mp4", *given, "--duration", "0.5", "--start", "0.1",
-        "--data", str(row), "--crf", "30", "--no-sound", "--scale", "2", "--json",
+        "--page-data", str(row), "--crf", "30", "--no-sound", "--scale", "2", "--json",
     )  # fmt: skip
     assert code == 0, err
     report = json.loads(out)
@@ -226,7 +226,7 @@ def test_a_page_is_rendered_by_the_service(call, served, page, tmp_path, monkeyp
     [
         (["card.html", "-o", "a.mp4", "--slices", "2"], "--slices does not go with --server"),
         (["card.html", "-o", "-"], "-o - does not go with --server"),
-        (["card.html", "--check"], "--check does not go with --server"),
+        (["card.html", "--dry-run"], "--dry-run does not go with --server"),
         (["card.html", "-o", "a.gif", "--crf", "3"], "--crf: does not apply to gif"),
         (["card.html", "-o", "a.png", "--start", "3"], "--start does not apply to a still"),
         (["card.html", "-o", "a.mp4", "--fps", "many"], "a number, or a fraction"),

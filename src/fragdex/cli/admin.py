@@ -37,8 +37,8 @@ def _flag(kind: Any, metavar: str, text: str, *names: str, default: str = "") ->
 
 
 _FLAGS: dict[str, tuple[Any, None]] = {
-    "host": _flag(str, "ADDRESS", "Address to listen on.", default="127.0.0.1"),
-    "port": _flag(int, "N", "Port to listen on; 0: any free one.", default="8000"),
+    "host": _flag(str, "ADDRESS", "Listen on this address.", default="127.0.0.1"),
+    "port": _flag(int, "N", "Listen on this port; 0: any free one.", default="8000"),
     "data": _flag(
         Path, "DIR", "Folder for the database and the stored bytes.", default="fragdex-data"
     ),

@@ -73,7 +73,9 @@ def index(
         FormName | None,
         typer.Option("--format", "-f", help="The form to write.", show_default="fidx"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: the same as --format json.")
+    ] = False,
     embed: Annotated[
         bool,
         typer.Option("--embed", help="Write a copy of FILE with the index as a sidx box inside."),
@@ -97,7 +99,7 @@ def index(
         typer.Option(
             "--segment-duration",
             metavar="S",
-            help=f"Minimum length of a segment ({_names('segment_duration')}).",
+            help=f"Approximate length of a segment: at least ({_names('segment_duration')}).",
             show_default="2; sidx, --embed: 0",
         ),
     ] = None,

@@ -200,7 +200,7 @@ def dump(
         bool, typer.Option("--full", help="Show every row of tables and every byte of fields.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse any box that does not fit its declaration.")
+        bool, typer.Option("--validate", help="Refuse any box that does not fit its declaration.")
     ] = False,
     json: options.Json = False,
     output: options.Output = None,

@@ -113,7 +113,7 @@ Track = Annotated[
         "--track",
         "-t",
         metavar="ID",
-        help="This track (track_ID). Default: the first that will do.",
+        help="Only this track (track_ID). Default: the first that will do.",
         show_default=False,
     ),
 ]
@@ -124,7 +124,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Write there instead; - is stdout.",
+        help="Write there; - is stdout.",
         show_default="stdout",
     ),
 ]

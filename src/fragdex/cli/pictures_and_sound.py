@@ -64,13 +64,16 @@ def thumbnail(
         options.placed("Write there: a file, a folder (FILE's name with .jpg), or - for stdout."),
     ] = None,
     at: Annotated[
-        Shown, typer.Option("--at", help="The key frame nearest to TIME, or the frame shown then.")
+        Shown,
+        typer.Option("--picture", help="The key frame nearest to TIME, or the frame shown then."),
     ] = Shown.KEY_FRAME,
     width: Annotated[
-        int | None, typer.Option("--width", metavar="N", help="Pixels.", show_default=False)
+        int | None,
+        typer.Option("--width", metavar="N", help="Pixels of a picture.", show_default=False),
     ] = None,
     height: Annotated[
-        int | None, typer.Option("--height", metavar="N", help="Pixels.", show_default=False)
+        int | None,
+        typer.Option("--height", metavar="N", help="Pixels of a picture.", show_default=False),
     ] = None,
     fit: Annotated[
         FitKind,
@@ -80,10 +83,13 @@ def thumbnail(
     ] = FitKind.CONTAIN,
     format: Annotated[
         PictureKind | None,
-        typer.Option("--format", "-f", help="The kind of picture.", show_default="as in PATH"),
+        typer.Option("--format", "-f", help="The form to write.", show_default="as in PATH"),
     ] = None,
     quality: Annotated[
-        int, typer.Option("--quality", min=1, max=100, metavar="N", help="1 to 100; not of PNG.")
+        int,
+        typer.Option(
+            "--quality", min=1, max=100, metavar="N", help="Quality, 1 to 100; not of PNG."
+        ),
     ] = 80,
     track: options.Track = None,
     json: options.Json = False,
@@ -92,8 +98,8 @@ def thumbnail(
 ) -> int:
     """Make a picture at a time: JPEG, WebP, AVIF or PNG.
 
-    It shows the key frame nearest to TIME, unless --at frame is given; from a remote file, only the
-    bytes of this frame are read. Needs PyAV and Pillow (pip install 'fragdex[media]').
+    It shows the key frame nearest to TIME, unless --picture frame is given; from a remote file,
+    only the bytes of this frame are read. Needs PyAV and Pillow (pip install 'fragdex[media]').
 
     Examples:
       fragdex thumbnail movie.mp4 1:02:03 -o movie.jpg --width 320
@@ -147,7 +153,7 @@ def storyboard(
     files: options.Files,
     output: Annotated[
         str | None,
-        options.placed("The folder to write to; of several inputs, one for each in it."),
+        options.placed("Write there: a folder; of several inputs, one for each in it."),
     ] = None,
     every: Annotated[
         str, typer.Option("--every", metavar="SECONDS", help="From one picture to the next.")
@@ -158,10 +164,13 @@ def storyboard(
     ] = 10,
     rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows of a sheet.")] = 10,
     format: Annotated[
-        PictureKind, typer.Option("--format", "-f", help="The kind of picture.")
+        PictureKind, typer.Option("--format", "-f", help="The form to write.")
     ] = PictureKind.JPEG,
     quality: Annotated[
-        int, typer.Option("--quality", min=1, max=100, metavar="N", help="1 to 100; not of PNG.")
+        int,
+        typer.Option(
+            "--quality", min=1, max=100, metavar="N", help="Quality, 1 to 100; not of PNG."
+        ),
     ] = 75,
     track: options.Track = None,
     json: options.Json = False,
@@ -264,7 +273,7 @@ def peaks(
     ] = False,
     format: Annotated[
         PeaksForm | None,
-        typer.Option("--format", "-f", help="JSON or binary data.", show_default="as in PATH"),
+        typer.Option("--format", "-f", help="The form to write.", show_default="as in PATH"),
     ] = None,
     track: options.Track = None,
     json: options.Json = False,

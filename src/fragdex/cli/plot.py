@@ -56,10 +56,10 @@ def plot(
     ] = None,
     format: Annotated[
         PlotForm | None,
-        typer.Option("--format", "-f", help="The kind of picture.", show_default="as in PATH"),
+        typer.Option("--format", "-f", help="The form to write.", show_default="as in PATH"),
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print the numbers that would be drawn, as JSON.")
+        bool, typer.Option("--json", help="Print JSON: the numbers that would be drawn.")
     ] = False,
     jobs: options.Jobs = 1,
     *,

@@ -203,7 +203,7 @@ def pull(
             "--output",
             "-o",
             metavar="PATH",
-            help="The file, or a folder for its files.",
+            help="Write there: a file, or a folder for its files.",
             show_default="this folder, by name",
         ),
     ] = None,
@@ -420,15 +420,20 @@ NOT_CHECKED = "not checked"
 
 def listen(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="PORT", help="Port; 0: any free one.")
+        int,
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Listen on this port; 0: any free one."
+        ),
     ] = 8900,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(metavar="HOST", help="Listen on this address.")
+    ] = "127.0.0.1",
     secret: Annotated[
         str | None,
         typer.Option(
             metavar="whsec_…",
             envvar="FRAGDEX_WEBHOOK_SECRET",
-            help="Check signatures; a delivery that fails is answered 401.",
+            help="Check signatures with it: a delivery that fails is answered 401.",
             show_default=False,
         ),
     ] = None,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fragdex.rendering.spec import RenderSpec
 
 
-# `fragdex render --data rows.csv`: a video for each row, several at once.
+# `fragdex render --page-data rows.csv`: a video for each row, several at once.
 #
 # The list of results is stored next to the videos, with the inputs of each. Running the same
 # command again makes only what is missing or would differ now.
@@ -71,19 +71,19 @@ def data_of(path: str) -> dict[str, Any] | list[dict[str, Any]]:
                 json.dumps(data, allow_nan=False)
         except (ValueError, RecursionError, csv.Error) as error:
             kind = "table" if is_table else "JSON"
-            raise typer.BadParameter(f"--data {path}: no {kind}: {error}") from None
+            raise typer.BadParameter(f"--page-data {path}: no {kind}: {error}") from None
     if is_table and any(None in row or None in row.values() for row in data):
-        raise typer.BadParameter(f"--data {path}: rows differ in their number of columns")
+        raise typer.BadParameter(f"--page-data {path}: rows differ in their number of columns")
     if isinstance(data, list) and all(isinstance(row, dict) for row in data):
         return _need_rows(path, data)
     if not isinstance(data, dict):
-        raise typer.BadParameter(f"--data {path}: an object is expected, or a list of objects")
+        raise typer.BadParameter(f"--page-data {path}: an object is expected, or a list of objects")
     return data
 
 
 def _need_rows(path: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not rows:
-        raise typer.BadParameter(f"--data {path}: it has no rows")
+        raise typer.BadParameter(f"--page-data {path}: it has no rows")
     return rows
 
 
@@ -262,7 +262,7 @@ Animated = Annotated[bool, typer.Option("--animated", help="Make an animated .we
 Data = Annotated[
     str | None,
     typer.Option(
-        "--data",
+        "--page-data",
         metavar="FILE",
         help="Data for the page, as window.fragdex.data: .json, or .csv for a video per row.",
         show_default=False,
@@ -275,17 +275,16 @@ Slices = Annotated[
         min=1,
         metavar="N",
         help="Divide the frames into N parts.",
-        show_default="as many as jobs",
+        show_default="as many as processes",
     ),
 ]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs",
-        "-j",
+        "--processes",
         min=1,
         metavar="N",
-        help="Concurrent browsers.",
+        help="Work in N processes: browsers.",
         show_default="one per processor, if there is enough work",
     ),
 ]
@@ -305,7 +304,7 @@ Key = Annotated[
         metavar="KEY",
         envvar="FRAGDEX_KEY",
         show_default=False,
-        help="API key for the host of the URL, or for --server.",
+        help="API key of the service, or of the host of the URL.",
     ),
 ]
 AllowIncomplete = Annotated[
@@ -320,7 +319,7 @@ Server = Annotated[
     typer.Option(
         "--server",
         metavar="URL",
-        help="Render PAGE in this service.",
+        help="The service, which renders PAGE.",
         show_default="here",
     ),
 ]
@@ -363,19 +362,19 @@ def render(
 
     The browser can read only the page's own files, or the host of the given URL. Blocked requests
     and errors of the page go to stderr. If a script of the page failed, was blocked or is
-    missing, the video is still made, and the exit code is 3, as it is if --check finds something.
+    missing, the video is still made, and the exit code is 3, as it is if --dry-run finds something.
 
     Examples:
       fragdex render page.html -o film.mp4 --size 1280x720 --fps 30 --duration 10
-      fragdex render site/ -o film.mp4 --slices 4 --jobs 2
+      fragdex render site/ -o film.mp4 --slices 4 --processes 2
       fragdex render page.html -o part.mp4 --start 10 --stop 1:02.5 --scale 2
       fragdex render page.html -o poster.png --at 2.5 --transparent
       fragdex render logo.html -o logo.webm --transparent --crf 12
       fragdex render page.html -o master.mov --codec prores --preset 4444
-      fragdex render card.html -o 'cards/{name}.mp4' --data people.csv
+      fragdex render card.html -o 'cards/{name}.mp4' --page-data people.csv
       fragdex render site/ -o film.mp4 --server https://media.example.org
       fragdex render --preview page.html
-      fragdex render --check page.html
+      fragdex render --dry-run page.html
       fragdex render page.html -o sheet.png --contact-sheet 4x4
     """  # fmt: skip
     tool = render_tools.tool_of(
@@ -387,10 +386,10 @@ def render(
     given = None if data is None else data_of(data)
     if server is not None:
         here = {
-            "--check": check, "--contact-sheet": contact_sheet, "--estimate": estimate,
-            "--preview": preview, "--slices": slices, "--jobs": jobs, "--allow": allow,
+            "--dry-run": check, "--contact-sheet": contact_sheet, "--estimate": estimate,
+            "--preview": preview, "--slices": slices, "--processes": jobs, "--allow": allow,
             "--max-seconds": max_seconds, "--max-cost": max_cost, "-o -": output == "-",
-            "--data of rows": isinstance(given, list),
+            "--page-data of rows": isinstance(given, list),
         }  # fmt: skip
         if refused := [name for name, value in here.items() if value]:
             raise typer.BadParameter(f"{refused[0]} does not go with --server")
@@ -417,7 +416,7 @@ def render(
         return tool(page, PageSource("", site, outside), spec, json)
     assert output is not None
     if isinstance(given, list) and kind.image is not None:
-        raise typer.BadParameter("--data of rows and an image sequence do not go together")
+        raise typer.BadParameter("--page-data of rows and an image sequence do not go together")
     if isinstance(given, list):
         films = FilmBatch(site, outside, spec, output, given)
         return _batch(page, films, jobs, json, allow_incomplete, max_seconds, max_cost)

@@ -32,7 +32,7 @@ Tool = Callable[[str, "PageSource", "RenderSpec", bool], int]
 Check = Annotated[
     bool,
     typer.Option(
-        "--check",
+        "--dry-run",
         help="Only check: draw a few frames twice, and report what would go wrong.",
     ),
 ]
@@ -63,7 +63,7 @@ Port = Annotated[
         min=0,
         max=65535,
         metavar="N",
-        help="Port of the preview, on loopback.",
+        help="Listen on this port: for the preview, on loopback.",
         show_default="any free one",
     ),
 ]
@@ -108,7 +108,7 @@ def tool_of(
         typer.BadParameter: several are, or one that does not go with the output.
     """
     given = {
-        "--check": check,
+        "--dry-run": check,
         "--contact-sheet": contact_sheet is not None,
         "--estimate": estimate,
         "--preview": preview,

@@ -39,7 +39,7 @@ def repair(
     ] = None,
     output: Annotated[
         str | None,
-        options.placed("Write the repaired file there: a file, a folder, or - for stdout."),
+        options.placed("Write there: a file, a folder, or - for stdout."),
     ] = None,
     spans: Annotated[
         bool,

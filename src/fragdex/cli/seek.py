@@ -28,7 +28,7 @@ def seek(
             "--stop",
             "-u",
             metavar="TIME",
-            help="The merged byte ranges that play from TIME until this time (or: end).",
+            help="End there (or: end), and print the merged byte ranges that play from TIME on.",
             show_default=False,
         ),
     ] = None,

@@ -195,14 +195,17 @@ def origin(
         str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, metavar="N", help="0: any free one.")
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, metavar="N", help="Listen on this port; 0: any free one."
+        ),
     ] = 8080,
     segment_duration: Annotated[
         str,
         typer.Option(
             "--segment-duration",
             metavar="S",
-            help="Approximate length of segments; all: one per key frame.",
+            help="Approximate length of a segment; all: one per key frame.",
         ),
     ] = "4",
     cache: Annotated[
@@ -233,7 +236,7 @@ def origin(
             "--max-bytes",
             min=0,
             metavar="N",
-            help="Read at most N bytes of a remote file to index it.",
+            help="Read at most N bytes of an input; of remote ones, to index them.",
             show_default=False,
         ),
     ] = None,
@@ -270,7 +273,7 @@ def origin(
             "--secret",
             metavar="TEXT",
             envvar="FRAGDEX_ORIGIN_SECRET",
-            help="Serve signed addresses only (fragdex.origin.addresses.signed).",
+            help="Check signatures with it: serve nothing else (fragdex.origin.addresses.signed).",
             show_default=False,
         ),
     ] = None,

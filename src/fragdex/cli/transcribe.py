@@ -52,7 +52,7 @@ def transcribe(
             "--track",
             "-t",
             metavar="ID",
-            help="Transcribe this track.",
+            help="Only this track (track_ID).",
             show_default="the first audio track",
         ),
     ] = None,
@@ -88,7 +88,7 @@ def transcribe(
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option("--device", metavar="NAME", help="cpu, cuda or auto.")
+        str, typer.Option("--device", metavar="NAME", help="Compute on it: cpu, cuda or auto.")
     ] = "auto",
     compute_type: Annotated[
         str,
@@ -127,7 +127,10 @@ def transcribe(
     jobs: Annotated[
         int,
         typer.Option(
-            "--jobs", "-j", min=1, metavar="N", help="Processes, each with a model in memory."
+            "--processes",
+            min=1,
+            metavar="N",
+            help="Work in N processes: each with a model in memory.",
         ),
     ] = 1,
     server: Annotated[
@@ -135,7 +138,7 @@ def transcribe(
         typer.Option(
             "--server",
             metavar="URL",
-            help="Transcribe FILE in this service.",
+            help="The service, which transcribes FILE.",
             show_default="here",
         ),
     ] = None,
@@ -152,7 +155,7 @@ def transcribe(
 
     Examples:
       fragdex transcribe movie.mp4 -o movie.vtt
-      fragdex transcribe movie.mp4 -o captioned.mp4 --jobs 2
+      fragdex transcribe movie.mp4 -o captioned.mp4 --processes 2
       fragdex transcribe movie.mp4 -o movie.srt --engine faster-whisper --model models/small
       fragdex transcribe movie.mp4 -o movie.vtt --server https://media.example.org
     """
@@ -160,7 +163,7 @@ def transcribe(
     if server is not None:
         here = {
             "--model": model is not None, "--download": download,
-            "--device": device != "auto", "--jobs": jobs > 1,
+            "--device": device != "auto", "--processes": jobs > 1,
             "--compute-type": compute_type != "default", "--batch-size": batch_size > 1,
             "--line-length": line_length != 42, "--reading-speed": reading_speed != 20,
             "--min-duration": min_duration != 1,

@@ -420,7 +420,7 @@ def compare(
     output: Annotated[
         str | None,
         options.placed(
-            "Write a .png of the frame that differs most: of FILE, of OTHER, and their difference."
+            "Write there: a .png of the frame that differs most, in both, and of what differs."
         ),
     ] = None,
     tolerance: Annotated[

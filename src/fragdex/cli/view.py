@@ -78,13 +78,13 @@ def view(
     start: Annotated[
         str | None,
         typer.Option(
-            "--start", metavar="TIME", help="Where the clip starts.", show_default="0, the start"
+            "--start", metavar="TIME", help="Begin there, in a clip.", show_default="0, the start"
         ),
     ] = None,
     stop: Annotated[
         str | None,
         typer.Option(
-            "--stop", metavar="TIME", help="Where the clip ends (exclusive).", show_default="end"
+            "--stop", metavar="TIME", help="End there (exclusive), in a clip.", show_default="end"
         ),
     ] = None,
     at_key_frame: Annotated[
@@ -438,7 +438,7 @@ def package(
     files: options.Files,
     output: Annotated[
         str | None,
-        options.placed("The folder to write into; it is made."),
+        options.placed("Write there: a folder, which is made."),
     ] = None,
     segment_duration: options.SegmentDuration = None,
     tracks: options.Tracks = None,

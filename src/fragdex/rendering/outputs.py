@@ -222,7 +222,7 @@ _PRORES_444: Final = ("4444", "4444xq")
 
 _QUALITY: Final[Mapping[str, Any]] = {
     "kind": "count", "option": "--quality", "metavar": "N", "least": 1, "most": 100,
-    "help": "Quality of .jpeg and .webp, 1 to 100.", "usual": "80",
+    "help": "Quality, 1 to 100; of .jpeg and .webp.", "usual": "80",
     "docs": "of `.jpeg` and `.webp`, also of a file for each frame, 1 to 100",
     "json": "output/quality", "request": "of jpeg and webp; default 80",
 }  # fmt: skip
@@ -379,7 +379,7 @@ class Film:
     )  # fmt: skip
     fragmented: bool = declared(
         False, "flag", option="--fragmented",
-        help="Write movie fragments (.mp4) instead of one moov.", json="output/fragmented",
+        help="Make a fragmented file (.mp4).", json="output/fragmented",
         request="in movie fragments, else one moov in front of the media",
     )  # fmt: skip
     image: Image | None = declared(

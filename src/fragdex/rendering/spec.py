@@ -146,16 +146,16 @@ class RenderSpec:
         request_default="all of it", record="the part of the window that is drawn; null: all",
     )  # fmt: skip
     from_ms: int | None = declared(
-        None, "time", option="--start", metavar="TIME", of="film", help="Begin there in the video.",
-        usual="0", docs="begin there, with the sound: the frames and "
-        "samples are those of the whole video", most=MAX_DURATION_MS,
+        None, "time", option="--start", metavar="TIME", of="film",
+        help="Begin there, in the video.", usual="0", docs="begin there, with the sound: the "
+        "frames and samples are those of the whole video", most=MAX_DURATION_MS,
         request="of a video: begin with the frame at this time",
         request_docs="of a video: begin with the frame at this time, to the nearest millisecond; "
         "the page runs from its beginning, and the sound is cut as well",
         request_default="0", record="of a video: the time at which it begins",
     )  # fmt: skip
     to_ms: int | None = declared(
-        None, "time", option="--stop", metavar="TIME", of="film", help="End there in the video.",
+        None, "time", option="--stop", metavar="TIME", of="film", help="End there, in the video.",
         usual="the end", docs="end there; without `--duration` the video ends there",
         least=1, most=MAX_DURATION_MS, request="of a video: end before the frame at this time",
         request_default="the end; without `duration_ms` the video ends here",
