@@ -33,7 +33,7 @@ from fragdex.muxing.embed import default_sizes
 from fragdex.muxing.fragments import Fragments
 from fragdex.muxing.movie import clip_init, described, track_id, traks_of
 from fragdex.muxing.plan import PlannedTrack, one_source
-from fragdex.muxing.progressive import progressive, unfit
+from fragdex.muxing.progressive import clip_movie, unfit
 from fragdex.muxing.protection import protected
 from fragdex.muxing.spans import (
     FAR,
@@ -475,7 +475,7 @@ def _progressive(
     if not parts:
         raise NoSyncSample("the file has none of the samples of this span")
     stop_at = first + Fraction(max(part.duration for part in parts), timescale)
-    head, copied = progressive(parts, boxes, timescale, first)
+    head, copied = clip_movie(parts, boxes, timescale, first)
     ids = tuple(part.track.id for part in parts)
     left_out = (*left_out, *lacks)
     return Clip(iter((head, copied)), first, stop_at, ids, False, True, left_out, encoded)

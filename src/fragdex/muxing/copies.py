@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
-
-import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
@@ -16,15 +14,13 @@ from fragdex.muxing.captions import Cues, with_captions
 from fragdex.muxing.clip import Clip, Read, clip
 from fragdex.muxing.embed import MENDING, Shifts, embed, joined, mended_box, walked, whole
 from fragdex.muxing.media import media_type
-from fragdex.muxing.view import Block, Scattered, SourceRange, View, size_of
+from fragdex.muxing.view import Block, SourceRange, View
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import Source
 
 _MOST_WALKED: Final = 4096
 """Boxes at the top level that are looked at for what must be repaired."""
-_TOGETHER: Final = 1024
-"""Ranges that are one block: a range of the view looks at no more than it needs."""
 _AHEAD: Final = 16 << 10
 """Bytes of a remote source that are read at once: a moof comes with its header."""
 
@@ -124,24 +120,9 @@ def copied(
         tracks: track ids that are in it; None: all.
         findings: of the view.
     """
-    scattered: list[Block] = []
-    for block in blocks:
-        if isinstance(block, ByteRange):
-            scattered.append(SourceRange(0, block))
-        elif isinstance(block, Scattered):
-            scattered += _scattered(block)
-        else:
-            scattered.append(block)
+    placed = (SourceRange(0, b) if isinstance(b, ByteRange) else b for b in blocks)
     shown = [t for p in index.periods for t in p.tracks if tracks is None or t.id in tracks]
-    sizes = np.fromiter(map(size_of, scattered), np.int64, len(scattered))
-    media = media_type(shown)
-    return View(media, [index.file], recipe, sizes, lambda n: scattered[n : n + 1], findings)
-
-
-def _scattered(ranges: Scattered) -> Iterator[Block]:
-    for low in range(0, len(ranges.start), _TOGETHER):
-        part = slice(low, low + _TOGETHER)
-        yield Scattered(ranges.source, ranges.start[part], ranges.size[part])
+    return View.of(media_type(shown), [index.file], recipe, placed, findings)
 
 
 def _ahead(source: Source) -> Read:

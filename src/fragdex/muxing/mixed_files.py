@@ -23,7 +23,7 @@ from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_ty
 from fragdex.muxing.movie import track_id, with_next_id
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.segments import Segments, seconds_of
-from fragdex.muxing.view import Block, Scattered, Sources, View, size_of
+from fragdex.muxing.view import Block, Scattered, Sources, View
 from fragdex.seeking.model import Index, Period
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike, exact_time
@@ -109,12 +109,10 @@ def _exact_clip(
     cut_clip = clip(whole, read, start, stop, tracks=tracks, init=init, remote=remote)
     if not cut_clip.exact:
         return None
-    blocks = list(_placed(cut_clip.blocks, bases))
+    blocks = _placed(cut_clip.blocks, bases)
     span = [*map(str, map(exact_time, (start, stop))), sorted(cut_clip.tracks)]
-    shown = [track for track in joined if track.id in cut_clip.tracks]
-    sizes = list(map(size_of, blocks))
-    kind = media_type(shown)
-    return View(kind, known, ["clip", *span], sizes, lambda n: blocks[n : n + 1], cut_clip.left_out)
+    kind = media_type(track for track in joined if track.id in cut_clip.tracks)
+    return View.of(kind, known, ["clip", *span], blocks, cut_clip.left_out)
 
 
 def _placed(blocks: Iterable[Any], bases: list[int]) -> Iterator[Block]:

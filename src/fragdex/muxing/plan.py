@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fragdex.boxes import Box
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.seeking.model import Track
 
@@ -49,6 +50,8 @@ class PlannedTrack:
         end: presentation time in ticks at which the last sample ends.
         settled: whether `edits` and decode times stay what they are when samples follow.
         hidden: pictures at time 0 that are there for others alone, a tick each.
+        groups: boxes that say to which groups the samples belong.
+        shown: ticks of the movie for which it is shown, where it has no edits.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -70,6 +73,8 @@ class PlannedTrack:
     end: int = 0
     settled: bool = True
     hidden: int = 0
+    groups: tuple[Box, ...] = ()
+    shown: int = 0
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -103,7 +108,7 @@ class PlannedTrack:
     @property
     def duration(self) -> int:
         """Ticks of the movie until the last edit ends."""
-        return sum(duration for duration, _, _ in self.edits)
+        return sum(duration for duration, _, _ in self.edits) if self.edits else self.shown
 
     @property
     def counts(self) -> Int64:

@@ -6,9 +6,10 @@ Edit lists of progressive files are what players agree on: they show exactly wha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,27 +34,46 @@ from fragdex.muxing.movie import (
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.view import Scattered
 
-Rows = npt.NDArray[np.void]
 CHUNK_SECONDS = 1
 """Pictures and sound of so many seconds lie together."""
 WIDE = 1 << 32
 
 
-def progressive(
+class Chunks(NamedTuple):
+    """Where the samples of a track lie in the mdat of an output.
+
+    Attributes:
+        first: int64 row that each chunk begins with.
+        place: int64 byte of the mdat's payload at which it begins.
+        description: int64 sample description of each.
+
+    >>> Chunks(np.array([0]), np.array([8]), np.array([1])).place
+    array([8])
+    """
+
+    first: Int64
+    place: Int64
+    description: Int64
+
+
+def clip_movie(
     parts: Sequence[PlannedTrack], boxes: Sequence[Box], timescale: int, start: Fraction
 ) -> tuple[bytes, Scattered]:
-    """What the clip consists of, checked: every sample is where the tables say.
+    """A progressive file of samples of one source, a second of each track after the other.
 
     Args:
         parts: at least one; `unfit` says nothing against them.
         boxes: the source's ftyp and moov.
         timescale: of the movie; edits count in it.
-        start: seconds of the source's presentation at which the clip begins.
+        start: seconds of the source's presentation at which it begins.
+
+    Returns: all in front of the samples that are copied, and where these lie.
     """
     moov = find(boxes, "moov")
     assert moov is not None  # unfit has found the tracks in it
     traks = traks_of(boxes)
-    chunks = [_chunks(part, traks[part.track.id]) for part in parts]
+    parts = list(map(_with_roll, parts))
+    turns = [_turns(part, traks[part.track.id]) for part in parts]
     # of each part, where its chunks begin in the mdat, by their first sample
     places: list[dict[int, int]] = [{} for _ in parts]
     remade = b""
@@ -64,7 +84,7 @@ def progressive(
     at = len(remade)
     order = sorted(
         (when, number, low, high)
-        for number, rows in enumerate(chunks)
+        for number, rows in enumerate(turns)
         for when, low, high, _ in rows
         if low not in parts[number].made
     )
@@ -78,28 +98,62 @@ def progressive(
         np.concatenate([none, *(parts[n].samples.offset[low:high] for _, n, low, high in order)]),
         np.concatenate([none, *(parts[n].samples.size[low:high] for _, n, low, high in order)]),
     )
-    header = (at + 8).to_bytes(4, "big") + b"mdat"
-    if at + 8 >= WIDE:
-        header = b"\0\0\0\1mdat" + (at + 16).to_bytes(8, "big")
-    brands = movie_brands(boxes)
-
-    # Boxes hold these very rows: they are moved when the size of the moov is known.
-    code, width = ("co64", ">u8") if at >= WIDE - MAX_MOOV_SIZE else ("stco", ">u4")
-    offsets = [
-        np.array([mine[low] for _, low, _, _ in rows], [("chunk_offset", width)])
-        for mine, rows in zip(places, chunks, strict=True)
+    chunks = [
+        Chunks(
+            np.array([low for _, low, _, _ in rows]),
+            np.array([mine[low] for _, low, _, _ in rows]),
+            np.array([description for _, _, _, description in rows]),
+        )
+        for mine, rows in zip(places, turns, strict=True)
     ]
+    udta = moov.find("udta")
+    if udta is not None:
+        stop = start + Fraction(max(part.duration for part in parts), timescale)
+        kept = with_chapters(udta, start, stop)
+        moov = moov.replace(children=[kept if box is udta else box for box in moov])
+    head = movie(movie_brands(boxes), moov, parts, chunks, media, timescale, remade)
+    return head, media
+
+
+def movie(
+    brands: bytes,
+    moov: Box,
+    parts: Sequence[PlannedTrack],
+    chunks: Sequence[Chunks],
+    media: Scattered,
+    timescale: int,
+    remade: bytes = b"",
+) -> bytes:
+    """All of a progressive file in front of the samples that are copied, checked.
+
+    Args:
+        brands: the ftyp.
+        moov: whose boxes describe the tracks; what speaks of their samples is written again.
+        parts: the tracks.
+        chunks: of each track where its samples lie.
+        media: what is copied into the mdat.
+        timescale: of the movie; edits count in it.
+        remade: what stands in the mdat before that.
+
+    Raises:
+        BuildError: a sample would not be where the tables say.
+    """
+    payload = len(remade) + int(media.size.sum())
+    header = (payload + 8).to_bytes(4, "big") + b"mdat"
+    if payload + 8 >= WIDE:
+        header = b"\0\0\0\1mdat" + (payload + 16).to_bytes(8, "big")
+    # Boxes hold these very rows: they are moved when the size of the moov is known.
+    wide = payload >= WIDE - MAX_MOOV_SIZE
     tables = {
-        part.track.id: [*_tables(part, rows), make_box(code, entries=mine)]
-        for part, rows, mine in zip(parts, chunks, offsets, strict=True)
+        part.track.id: tables_of(part, rows, wide) for part, rows in zip(parts, chunks, strict=True)
     }
-    written = _moov(moov, {part.track.id: part for part in parts}, tables, timescale, start)
+    written = _moov(moov, {part.track.id: part for part in parts}, tables, timescale)
     begin = len(brands) + len(build(written)) + len(header)
-    for rows in offsets:
-        rows["chunk_offset"] += begin
+    for boxes in tables.values():
+        boxes[-1]["entries"]["chunk_offset"] += begin
     head = brands + build(written) + header + remade
     _check(head, len(brands), parts, media)
-    return head, media
+    return head
 
 
 def unfit(parts: Sequence[PlannedTrack], boxes: Sequence[Box]) -> str:
@@ -141,6 +195,8 @@ def _check(head: bytes, moov: int, parts: Sequence[PlannedTrack], media: Scatter
     size = int(ends[-1]) if len(ends) else len(head)
     tables = sample_tables(parse_box(head[moov:]))
     for part in parts:
+        if part.unit:
+            continue  # an hour of sound that is not coded has 170 million samples
         runs = read_sample_runs(tables[part.track.id], part.track.id, Findings(), file_end=size)
         read = SampleTable.empty() if runs is None else runs.expand(0, runs.count)
         wanted = part.samples
@@ -154,11 +210,12 @@ def _check(head: bytes, moov: int, parts: Sequence[PlannedTrack], media: Scatter
         check_samples(wanted, read, copied, part.track.id)
 
 
-Chunk = tuple[float, int, int, int]
+Turn = tuple[float, int, int, int]
 """Second at which it is decoded, first and last (exclusive) sample, sample description."""
 
 
-def _chunks(part: PlannedTrack, trak: Box) -> list[Chunk]:
+def _turns(part: PlannedTrack, trak: Box) -> list[Turn]:
+    """The samples that lie together when tracks take turns."""
     samples = part.samples
     description = part.descriptions
     if description is None:
@@ -170,35 +227,78 @@ def _chunks(part: PlannedTrack, trak: Box) -> list[Chunk]:
     return [(float(turn[low]), low, high, int(description[low])) for low, high in pairwise(edges)]
 
 
-def _tables(part: PlannedTrack, chunks: Sequence[Chunk]) -> list[Box]:
-    """The sample tables, less the one that says where chunks are."""
-    samples = part.samples
-    deltas, offsets = _times(samples)
-    boxes = [make_box("stts", entries=runs_of(deltas, "sample_delta"))]
+def tables_of(part: PlannedTrack, chunks: Chunks, wide: bool) -> list[Box]:
+    """The sample tables of a track; the last one says where chunks are, from the mdat's payload on.
+
+    Args:
+        part: the track.
+        chunks: where its samples lie.
+        wide: whether places need 64 bits.
+    """
+    counts, (deltas, offsets) = part.counts, _times(part.samples)
+    boxes = [make_box("stts", entries=_durations(part, counts, deltas))]
     if offsets.any():
-        boxes.append(make_box("ctts", entries=runs_of(offsets, "sample_offset")))
-    if not samples.sync.all():
-        numbers = np.flatnonzero(samples.sync) + 1
-        boxes.append(make_box("stss", entries=rows_of(sample_number=numbers)))
-    boxes.append(make_box("stsc", entries=_sample_to_chunk(chunks)))
-    boxes.append(sizes_box(samples.size))
-    return boxes + _roll(part)
+        boxes.append(_composition(offsets))
+    if not part.samples.sync.all():
+        numbers = np.flatnonzero(part.samples.sync) + 1
+        boxes.append(make_box("stss", entries=_rows(sample_number=numbers)))
+    many = np.add.reduceat(counts, chunks.first)
+    changed = (np.diff(many) != 0) | (np.diff(chunks.description) != 0)
+    heads = np.append(0, np.flatnonzero(changed) + 1)
+    rows = _rows(
+        first_chunk=heads + 1,
+        samples_per_chunk=many[heads],
+        sample_description_index=chunks.description[heads],
+    )
+    boxes.append(make_box("stsc", entries=rows))
+    if part.unit:
+        boxes.append(make_box("stsz", sample_size=part.unit, sample_count=part.count))
+    else:
+        boxes.append(_sizes(part.samples.size))
+    places = np.empty(len(chunks.place), [("chunk_offset", ">u8" if wide else ">u4")])
+    places["chunk_offset"] = chunks.place
+    return [*boxes, *part.groups, make_box("co64" if wide else "stco", entries=places)]
 
 
-def sizes_box(sizes: Int64) -> Box:
+def _durations(part: PlannedTrack, counts: Int64, deltas: Int64) -> Rows:
+    """How long samples last; where a row stands for several, the last of them lasts longer."""
+    if not part.unit:
+        return _runs(deltas, "sample_delta")
+    each = part.durations // counts
+    last = deltas - (counts - 1) * each
+    pairs = np.stack([np.stack([counts - 1, each]), np.stack([np.ones_like(counts), last])], axis=2)
+    count, delta = pairs.reshape(2, -1)
+    count, delta = count[count > 0], delta[count > 0]
+    heads = np.append(0, np.flatnonzero(np.diff(delta)) + 1)
+    return _rows(sample_count=np.add.reduceat(count, heads), sample_delta=delta[heads])
+
+
+def _composition(offsets: Int64) -> Box:
+    if (offsets >= 0).all():
+        return make_box("ctts", entries=_runs(offsets, "sample_offset"))
+    signed = _runs(offsets, "sample_offset", ">i4")
+    return make_box("ctts", version=1, entries=signed)
+
+
+def _sizes(sizes: Int64) -> Box:
     """Readers of raw sound want one size for all samples where they have one."""
     if sizes[0] and (sizes == sizes[0]).all():
         return make_box("stsz", sample_size=int(sizes[0]), sample_count=len(sizes))
-    return make_box("stsz", entries=rows_of(entry_size=sizes))
+    return make_box("stsz", entries=_rows(entry_size=sizes))
 
 
-def runs_of(values: Int64, name: str) -> Rows:
+Rows = npt.NDArray[np.void]
+
+
+def _runs(values: Int64, name: str, width: str = ">u4") -> Rows:
     """(how many, value) of equal neighbours."""
     edges = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
-    return rows_of(sample_count=np.diff(edges), **{name: values[edges[:-1]]})
+    rows = np.empty(len(edges) - 1, [("sample_count", ">u4"), (name, width)])
+    rows["sample_count"], rows[name] = np.diff(edges), values[edges[:-1]]
+    return rows
 
 
-def rows_of(**columns: Int64) -> Rows:
+def _rows(**columns: Int64) -> Rows:
     """Columns as rows of a table of 32 bits; a long track has millions."""
     rows = np.empty(len(next(iter(columns.values()))), [(name, ">u4") for name in columns])
     for name, column in columns.items():
@@ -206,16 +306,8 @@ def rows_of(**columns: Int64) -> Rows:
     return rows
 
 
-def _sample_to_chunk(chunks: Sequence[Chunk]) -> list[tuple[int, int, int]]:
-    entries: list[tuple[int, int, int]] = []
-    for number, (_, low, high, description) in enumerate(chunks, 1):
-        if not entries or entries[-1][1:] != (high - low, description):
-            entries.append((number, high - low, description))
-    return entries
-
-
-def _roll(part: PlannedTrack) -> list[Box]:
-    """Pre-roll, where the source says one distance for all of these samples (10.1)."""
+def _with_roll(part: PlannedTrack) -> PlannedTrack:
+    """With pre-roll, where the source says one distance for all of these samples (10.1)."""
     numbers = part.source_numbers
     groups = [group for group in part.track.groups if group.grouping_type == "roll"]
     reached = np.zeros(len(part.source_numbers), np.bool_)
@@ -224,18 +316,17 @@ def _roll(part: PlannedTrack) -> list[Box]:
         reached |= (numbers >= group.sample_start) & (numbers < behind)
     distances = {group.value for group in groups}
     if len(distances) != 1 or not reached.all():
-        return []
+        return part
     distance = distances.pop().to_bytes(2, "big", signed=True)
-    return [
-        make_box(
-            "sgpd",
-            version=1,
-            grouping_type="roll",
-            default_length=2,
-            entries=[{"data": distance}],
-        ),
-        make_box("sbgp", grouping_type="roll", entries=[(len(reached), 1)]),
-    ]
+    description = make_box(
+        "sgpd",
+        version=1,
+        grouping_type="roll",
+        default_length=2,
+        entries=[{"data": distance}],
+    )
+    members = make_box("sbgp", grouping_type="roll", entries=[(len(reached), 1)])
+    return replace(part, groups=(description, members))
 
 
 def _moov(
@@ -243,7 +334,6 @@ def _moov(
     parts: dict[int, PlannedTrack],
     tables: dict[int, list[Box]],
     timescale: int,
-    start: Fraction,
 ) -> Box:
     duration = max(part.duration for part in parts.values())
     children = []
@@ -257,8 +347,6 @@ def _moov(
             child = _trak(child, part, tables[part.track.id], set(parts), timescale)
         elif child.type in ("mvex", "iods"):
             continue
-        elif child.type == "udta":
-            child = with_chapters(child, start, start + Fraction(duration, timescale))
         children.append(child)
     return with_next_id(moov.replace(children=children, size_form="compact"))
 
@@ -281,7 +369,9 @@ def _trak(trak: Box, part: PlannedTrack, tables: list[Box], ids: set[int], times
         elif child.type == "mdia":
             child = _mdia(child, part, tables, timescale)
         if child.type == "tkhd":
-            children += [with_duration(child, part.duration), _edts(part)]
+            children.append(with_duration(child, part.duration))
+            if part.edits:
+                children.append(_edts(part))
         else:
             children.append(child)
     return trak.replace(children=children)
@@ -301,21 +391,21 @@ def _mdia(mdia: Box, part: PlannedTrack, tables: list[Box], timescale: int) -> B
     samples = part.samples
     length = int(samples.dts[-1] + samples.duration[-1])
     # FFmpeg takes the lesser of this and the edits, empty ones included, for the track's length.
-    if part.edits[0][1] < 0:
+    if part.timescale and part.edits and part.edits[0][1] < 0:
         shown = sum(ticks for ticks, media_time, _ in part.edits if media_time >= 0)
         length = min(length, -(-shown * part.timescale // timescale))
     children = []
     for child in mdia:
         if child.type == "mdhd":
-            child = with_duration(child, length, timescale=part.timescale)
+            child = with_duration(child, length, timescale=part.timescale or child["timescale"])
         elif child.type == "minf":
-            inner = [with_tables(box, tables) if box.type == "stbl" else box for box in child]
+            inner = [_with_tables(box, tables) if box.type == "stbl" else box for box in child]
             child = child.replace(children=inner)
         children.append(child)
     return mdia.replace(children=children)
 
 
-def with_tables(stbl: Box, tables: list[Box]) -> Box:
+def _with_tables(stbl: Box, tables: list[Box]) -> Box:
     """Sample descriptions as they are, with other sample tables."""
     stsd = stbl.find("stsd")
     return stbl.replace(children=([] if stsd is None else [stsd]) + tables)

@@ -422,6 +422,29 @@ class View:
         ):
             object.__setattr__(self, name, value)
 
+    @classmethod
+    def of(
+        cls,
+        media_type: str,
+        sources: Iterable[FileInfo],
+        recipe: object,
+        blocks: Iterable[Block],
+        findings: Iterable[str] = (),
+    ) -> View:
+        """A view of blocks that are known already.
+
+        Args: as those of a view; scattered ranges are divided, so that a range of the view looks
+            at no more than it needs.
+
+        >>> View.of("text/plain", (), "example", [b"abc", b"de"]).size
+        5
+        """
+        known: list[Block] = []
+        for block in blocks:
+            known += _divided(block) if isinstance(block, Scattered) else [block]
+        sizes = np.fromiter(map(size_of, known), np.int64, len(known))
+        return cls(media_type, sources, recipe, sizes, lambda n: known[n : n + 1], findings)
+
     @property
     def size(self) -> int:
         """Bytes, known before any of them is made."""
@@ -611,6 +634,16 @@ class View:
 
     def __repr__(self) -> str:
         return f"<View: {self.media_type}, {self.size:,} bytes>"
+
+
+_MOST_RANGES: Final = 1024
+"""Ranges that are one block."""
+
+
+def _divided(ranges: Scattered) -> Iterator[Scattered]:
+    for low in range(0, len(ranges.start), _MOST_RANGES):
+        part = slice(low, low + _MOST_RANGES)
+        yield Scattered(ranges.source, ranges.start[part], ranges.size[part])
 
 
 _MOST_TOLD: Final = 1000

@@ -21,7 +21,7 @@ from fragdex.indexing.moov import plain_init
 from fragdex.muxing.elementary_stream import annexb, obu, parameter_sets
 from fragdex.muxing.movie import described, traks_of
 from fragdex.muxing.plan import PlannedTrack, one_source
-from fragdex.muxing.progressive import progressive, unfit
+from fragdex.muxing.progressive import clip_movie, unfit
 from fragdex.seeking.track import Track
 from fragdex.seeking.window import Packet, Window
 from fragdex.sources import Source
@@ -49,7 +49,7 @@ def _mp4(
     if obstacle:
         raise BuildError(f"a progressive file cannot hold this window: {obstacle}")
     start = Fraction(int(window.ticks[0]), timescale)
-    head, _ = progressive([part], boxes, timescale, start)
+    head, _ = clip_movie([part], boxes, timescale, start)
     return b"".join((head, *data))
 
 

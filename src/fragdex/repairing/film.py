@@ -13,25 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.boxes import Box, build, make_box
-from fragdex.boxes.limits import MAX_MOOV_SIZE
-from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.muxing.media import media_type
-from fragdex.muxing.movie import movie_brands, references, track_id, with_next_id
-from fragdex.muxing.progressive import (
-    WIDE,
-    rows_of,
-    runs_of,
-    sizes_box,
-    with_duration,
-    with_tables,
-)
-from fragdex.muxing.view import Block, Scattered, SourceRange, View
+from fragdex.muxing.movie import movie_brands
+from fragdex.muxing.plan import Edit, PlannedTrack, one_source
+from fragdex.muxing.progressive import Chunks, movie
+from fragdex.muxing.view import Scattered, View
 from fragdex.repairing.pattern import Pattern
 from fragdex.seeking.origin import FileInfo
 
-TOGETHER: Final = 1024
-"""Ranges of the source that are one block of the view."""
 LEFT_OUT: Final = ("mvex", "iods", "udta", "meta", "edts")
 """Boxes of the good file that say nothing of another one."""
 DATES: Final = ("creation_time", "modification_time")
@@ -81,33 +71,52 @@ class Recovered:
         """Composition time at which the last sample ends that is shown, in ticks."""
         return self.end if self.unit else int(self.cts.max(initial=0)) + self.pattern.duration
 
+    def planned(self, timescale: int) -> PlannedTrack:
+        """What the repaired file has of it.
+
+        Args:
+            timescale: ticks a second of its movie.
+
+        The edit list has the delay of the good file, its own, and what is taken off at the start.
+        """
+        info, scale = self.pattern.track.info, self.pattern.track.timescale
+        delays = [edit.duration for edit in takewhile(lambda one: one.media_time < 0, info.edits)]
+        lead = round(self.lead * timescale)
+        if lead:
+            delays = [sum(delays) + lead]
+        shown = max(self.shown_until - self.media_time, 0)
+        length = -(-shown * timescale // scale) if scale else 0  # 0: a tick's length is not known
+        edits: list[Edit] = [(delay, -1, Fraction(1)) for delay in delays]
+        edits.append((length, self.media_time, Fraction(1)))
+        plain = not (info.edits or self.media_time or delays)
+        counts = self.size // self.unit if self.unit else None
+        durations = np.diff(self.dts, append=self.end)
+        if counts is not None:
+            durations = counts * self.pattern.duration
+        columns = {"offset": self.offset, "size": self.size, "dts": self.dts, "cts": self.cts}
+        table = SampleTable.of(columns | {"duration": durations, "sync": self.sync})
+        return PlannedTrack(
+            self.pattern.track,
+            table,
+            scale,
+            one_source(0, len(table)),
+            () if plain else tuple(edits),
+            unit=self.unit,
+            shown=length,
+        )
+
     def samples(self) -> SampleTable:
         """All samples, with their places in the source."""
+        table, each = self.planned(1).samples, self.pattern.duration
         if not self.unit:
-            durations = np.diff(self.dts, append=self.end)
-            return SampleTable.of(
-                {
-                    "offset": self.offset,
-                    "size": self.size,
-                    "dts": self.dts,
-                    "cts": self.cts,
-                    "duration": durations,
-                    "sync": self.sync,
-                }
-            )
+            return table
         counts = self.size // self.unit
+        columns = {name: np.repeat(column, counts) for name, column in table.columns().items()}
         number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        dts = np.repeat(self.dts, counts) + number * self.pattern.duration
-        return SampleTable.of(
-            {
-                "offset": np.repeat(self.offset, counts) + number * self.unit,
-                "size": np.full(len(number), self.unit),
-                "dts": dts,
-                "cts": dts,
-                "duration": np.full(len(number), self.pattern.duration),
-                "sync": np.ones(len(number), np.bool_),
-            }
-        )
+        columns["offset"] += number * self.unit
+        columns["dts"] += number * each
+        columns["size"][:], columns["duration"][:] = self.unit, each
+        return SampleTable.of(columns | {"cts": columns["dts"]})
 
 
 def sample_ranges(samples: Iterable[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
@@ -158,195 +167,35 @@ def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info
         info: the source whose bytes the file has.
     """
     start, size = sample_ranges((track.offset, track.size) for track in tracks)
-    total = int(size.sum())
+    places = np.cumsum(size) - size
     brands = movie_brands(boxes) or build(
         make_box("ftyp", major_brand="isom", minor_version=512, compatible_brands=("isom", "mp41"))
     )
-    header = (total + 8).to_bytes(4, "big") + b"mdat"
-    if total + 8 >= WIDE:
-        header = b"\0\0\0\1mdat" + (total + 16).to_bytes(8, "big")
-    code, width = ("co64", ">u8") if total >= WIDE - MAX_MOOV_SIZE else ("stco", ">u4")
-    places = np.cumsum(size) - size
-    chunks = [_chunks(track) for track in tracks]
-    offsets = []
-    for track, (heads, _) in zip(tracks, chunks, strict=True):
-        at = track.offset[heads]
-        row = np.searchsorted(start, at, side="right") - 1
-        column = np.empty(len(at), [("chunk_offset", width)])
-        column["chunk_offset"] = places[row] + at - start[row]
-        offsets.append(column)
-    # Boxes hold these very rows: they are moved when the size of the moov is known.
-    tables = {
-        track.pattern.track.id: [*_tables(track, counts), make_box(code, entries=column)]
-        for track, (_, counts), column in zip(tracks, chunks, offsets, strict=True)
-    }
-    rebuilt = _moov(moov, {track.pattern.track.id: track for track in tracks}, tables)
-    begin = len(brands) + len(build(rebuilt)) + len(header)
-    for column in offsets:
-        column["chunk_offset"] += begin
-    head = brands + build(rebuilt) + header
-    blocks: list[Block] = [head]
-    for low in range(0, len(start), TOGETHER):
-        part = slice(low, low + TOGETHER)
-        if len(start) == 1:
-            blocks.append(SourceRange(0, ByteRange.of(int(start[0]), total)))
-        else:
-            blocks.append(Scattered(0, start[part], size[part]))
-    sizes = [
-        len(head),
-        *(int(size[low : low + TOGETHER].sum()) for low in range(0, len(start), TOGETHER)),
-    ]
-    recipe = ["repair", hashlib.md5(head, usedforsecurity=False).hexdigest()]
-    kinds = media_type(track.pattern.track for track in tracks)
-    return View(kinds, [info], recipe, sizes, lambda number: blocks[number : number + 1])
-
-
-def _chunks(track: Recovered) -> tuple[Int64, Int64]:
-    """Rows with which chunks begin, and samples of each."""
-    heads = np.append(
-        0, np.flatnonzero(track.offset[1:] != track.offset[:-1] + track.size[:-1]) + 1
-    )
-    if track.unit:
-        return heads, np.add.reduceat(track.size, heads) // track.unit
-    return heads, np.diff(heads, append=len(track.offset))
-
-
-def _tables(track: Recovered, counts: Int64) -> list[Box]:
-    """The sample tables, less the one that says where chunks are."""
-    made_tables = []
-    if track.unit:
-        made_tables.append(_even_times(track))
-    else:
-        durations = np.diff(track.dts, append=track.end)
-        made_tables.append(make_box("stts", entries=runs_of(durations, "sample_delta")))
-        offsets = track.cts - track.dts
-        if offsets.any():
-            made_tables.append(_composition(offsets))
-        if not track.sync.all():
-            made_tables.append(
-                make_box("stss", entries=rows_of(sample_number=np.flatnonzero(track.sync) + 1))
-            )
-    changes = np.append(0, np.flatnonzero(np.diff(counts)) + 1)
-    rows = rows_of(
-        first_chunk=changes + 1,
-        samples_per_chunk=counts[changes],
-        sample_description_index=np.ones(len(changes), np.int64),
-    )
-    made_tables.append(make_box("stsc", entries=rows))
-    if track.unit:
-        made_tables.append(make_box("stsz", sample_size=track.unit, sample_count=track.count))
-    else:
-        made_tables.append(sizes_box(track.size))
-    return made_tables
-
-
-def _even_times(track: Recovered) -> Box:
-    """Durations (stts) of runs of samples of one size: a gap makes the sample before it longer."""
-    each = track.pattern.duration
-    counts = track.size // track.unit
-    ends = track.dts + counts * each
-    gaps = np.append(track.dts[1:] - ends[:-1], 0)
-    rows: list[tuple[int, int]] = []
-    total = 0
-    for count, gap in zip(counts.tolist(), gaps.tolist(), strict=True):
-        total += count
-        if gap:
-            rows += [(total - 1, each)] if total > 1 else []
-            rows.append((1, each + gap))
-            total = 0
-    if total:
-        rows.append((total, each))
-    return make_box("stts", entries=rows)
-
-
-def _composition(offsets: Int64) -> Box:
-    if (offsets >= 0).all():
-        return make_box("ctts", entries=runs_of(offsets, "sample_offset"))
-    edges = np.append(0, np.flatnonzero(np.diff(offsets)) + 1)
-    counts = np.diff(edges, append=len(offsets))
-    return make_box(
-        "ctts",
-        version=1,
-        entries=list(zip(counts.tolist(), offsets[edges].tolist(), strict=True)),
-    )
-
-
-def _moov(moov: Box, tracks: dict[int, Recovered], tables: dict[int, list[Box]]) -> Box:
     mvhd = moov.find("mvhd")
     timescale = int(mvhd["timescale"]) if mvhd is not None else 1000
-    edits = {number: _edits(track, timescale) for number, track in tracks.items()}
-    lengths = {number: sum(row[0] for row in rows) for number, rows in edits.items()}
-    children = []
-    for child in moov:
-        if child.type == "mvhd":
-            child = with_duration(child, max(lengths.values()), **_no_dates(child))
-        elif child.type == "trak":
-            number = track_id(child)
-            if number not in tracks:
-                continue
-            child = _trak(
-                child, tracks[number], tables[number], edits[number], lengths[number], set(tracks)
-            )
-        elif child.type != "mvhd":
-            continue
-        children.append(child)
-    return with_next_id(moov.replace(children=children, size_form="compact"))
+    chunks = []
+    for track in tracks:
+        heads = np.append(
+            0, np.flatnonzero(track.offset[1:] != track.offset[:-1] + track.size[:-1]) + 1
+        )
+        at = track.offset[heads]
+        row = np.searchsorted(start, at, side="right") - 1
+        chunks.append(Chunks(heads, places[row] + at - start[row], np.ones_like(heads)))
+    media = Scattered(0, start, size)
+    planned = [track.planned(timescale) for track in tracks]
+    head = movie(brands, _of_another(moov), planned, chunks, media, timescale)
+    recipe = ["repair", hashlib.md5(head, usedforsecurity=False).hexdigest()]
+    return View.of(media_type(one.track for one in planned), [info], recipe, [head, media])
 
 
-def _no_dates(box: Box) -> dict[str, Any]:
-    """When the file was made is not known."""
-    return {name: 0 for name in DATES if name in box}
-
-
-Row = tuple[int, int]
-"""Duration in ticks of the movie, and media time in ticks of the track."""
-
-
-def _edits(track: Recovered, timescale: int) -> list[Row]:
-    """The edit list: the delay of the good file, its own, and what is taken off at the start."""
-    info = track.pattern.track.info
-    delays = [edit.duration for edit in takewhile(lambda one: one.media_time < 0, info.edits)]
-    lead = round(track.lead * timescale)
-    if lead:
-        delays = [sum(delays) + lead]
-    shown = max(track.shown_until - track.media_time, 0)
-    scale = track.pattern.track.timescale  # 0: how long a tick is is not known
-    length = -(-shown * timescale // scale) if scale else 0
-    return [*((delay, -1) for delay in delays), (length, track.media_time)]
-
-
-def _trak(
-    trak: Box, track: Recovered, tables: list[Box], edits: list[Row], length: int, ids: set[int]
-) -> Box:
-    children: list[Box] = []
-    for child in trak:
-        if child.type in LEFT_OUT:
-            continue
-        if child.type == "tkhd":
-            children.append(with_duration(child, length, **_no_dates(child)))
-            if track.pattern.track.info.edits or track.media_time or len(edits) > 1:
-                wide = any(row[0] >= WIDE or row[1] >= WIDE >> 1 for row in edits)
-                rows = [(duration, at, 1, 0) for duration, at in edits]
-                elst = make_box("elst", version=int(wide), entries=rows)
-                children.append(make_box("edts", children=[elst]))
-            continue
-        if child.type == "tref":
-            child = references(child, ids)
-            if not child.children:
-                continue
-        elif child.type == "mdia":
-            child = _mdia(child, track, tables)
-        children.append(child)
-    return trak.replace(children=children)
-
-
-def _mdia(mdia: Box, track: Recovered, tables: list[Box]) -> Box:
-    children = []
-    for child in mdia:
-        if child.type == "mdhd":
-            child = with_duration(child, track.end, **_no_dates(child))
-        elif child.type == "minf":
-            inner = [with_tables(box, tables) if box.type == "stbl" else box for box in child]
-            child = child.replace(children=inner)
-        children.append(child)
-    return mdia.replace(children=children)
+def _of_another(box: Box) -> Box:
+    """A box of the good file without what says nothing of another file: names, dates, edits."""
+    dates: dict[str, Any] = {name: 0 for name in DATES if name in box}
+    if box.type not in ("moov", "trak", "mdia"):
+        return box.replace(**dates) if dates else box
+    children = [
+        _of_another(child)
+        for child in box
+        if child.type not in LEFT_OUT and (box.type != "moov" or child.type in ("mvhd", "trak"))
+    ]
+    return box.replace(children=children)
