@@ -112,7 +112,7 @@ def test_speech_is_transcribed_and_the_spoken_word_is_marked(opened):
     page.get_by_role("alert").get_by_text("does not know this language").wait_for()
     opened.wrong.clear()  # the browser tells of the 422
     page.get_by_label("Spoken language").fill("en")
-    with page.expect_response("**/transcribe") as answer:
+    with page.expect_response("**/transcriptions") as answer:
         page.get_by_role("button", name="Transcribe again").click()
     assert answer.value.status == 201
     page.wait_for_function("() => document.querySelectorAll('#captions option').length === 3")
