@@ -227,6 +227,16 @@ def test_an_init_segment_in_two_pieces() -> None:
 # ---- reading
 
 
+@pytest.mark.parametrize(
+    "text", ["{", "{1", "{,", '{"1"', '{"1":{', '{"1":{"segments":{', "[", "[{"]
+)
+def test_a_place_is_one_of_the_text(text: str) -> None:
+    """`/` would be the member with the empty name (RFC 6901, 5)."""
+    with pytest.raises(DamagedIndex) as refused:
+        wire.read(text.encode())
+    assert "" not in (refused.value.path or "").split("/")[1:]
+
+
 def test_what_is_read_is_written_again_with_all_it_did_not_know() -> None:
     text = told(index_of(samples_of(4), [20]))
     text["1"] |= {"bitrate": {"max": [1, None]}, "language": "eng"}

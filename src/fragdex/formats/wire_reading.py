@@ -63,7 +63,8 @@ class JsonStream:
         self._scan = _DECODER.raw_decode
         self._text, self._place, self._ended = "", 0, False
         self._before = 0
-        self.pointer: list[str | int] = []
+        self.pointer: list[str | int | None] = []
+        """Steps to the value that is being read; None: the key is still to come."""
 
     def names(self) -> Iterator[str]:
         """The keys of the object that stands next; take or walk its value before the next key.
@@ -73,7 +74,7 @@ class JsonStream:
         """
         self._expect("{", "an object")
         seen: set[str] = set()
-        self.pointer.append("")
+        self.pointer.append(None)
         while True:
             if self._peek() == "}" and not seen:
                 break
@@ -159,7 +160,9 @@ class JsonStream:
     def where(self) -> str:
         """JSON pointer (RFC 6901) of the value that is being read."""
         return "".join(
-            "/" + str(part).replace("~", "~0").replace("/", "~1") for part in self.pointer
+            "/" + str(part).replace("~", "~0").replace("/", "~1")
+            for part in self.pointer
+            if part is not None
         )
 
     def position(self) -> int:
@@ -171,7 +174,7 @@ class JsonStream:
         shown = found if isinstance(found, str) else repr(found)
         raise DamagedIndex(
             "the index cannot be read",
-            path=self.where() or "/",
+            path=self.where(),
             offset=self.position(),
             expected=expected,
             found=shown if len(shown) <= 60 else shown[:57] + "...",

@@ -105,6 +105,24 @@ def test_post_of_an_md5_that_is_there_gives_the_record_again(server, type_):
     assert (again.status_code, again.json()) == (200, record)
 
 
+@types
+def test_a_look_up_by_md5_gives_the_record_with_most_bytes(server, type_):
+    """There it goes on; others of the same md5 are of other bytes."""
+    family = {"image": "image_files", "caption": "caption_files", "video": "unprocessed_files"}
+    name, md5 = MAKERS[type_][1], uuid.uuid4().hex
+    body = {"filename": name, "type": type_, "md5": md5}
+    ids = []
+    for size, sent in ((900, 3), (901, 5), (902, 0)):
+        ids.append(server.client.post(FILES, json={**body, "byte_size": size}).json()["id"])
+        if sent:
+            place = {"Content-Range": f"bytes 0-{sent - 1}/{size}"}
+            at = f"{FILES}/{ids[-1]}/upload"
+            answer = server.client.post(at, content=bytes(sent), headers=place)
+            assert answer.status_code == 202, answer.text
+    for of in ("files", family[type_]):
+        assert server.client.get(f"{API}/{of}/md5/{md5}").json()["id"] == ids[1]
+
+
 def test_the_records_are_those_of_the_other_families(server):
     for type_, family, more in (
         ("image", "image_files", ".json"),

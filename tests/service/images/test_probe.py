@@ -63,6 +63,36 @@ def test_a_header_that_breaks_off_is_refused(tmp_path, form):
             measured(tmp_path, data[:length])
 
 
+WHOLE = {
+    "png": made("PNG", orientation=6),
+    "webp": made("WEBP", orientation=3),
+    "webp-lossless": made("WEBP", lossless=True),
+    "jpeg": made("JPEG", orientation=8),
+    "jpeg-progressive": made("JPEG", progressive=True),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whatever_was_cut_off_is_refused(tmp_path, name):
+    """A browser would show the part that is there, and nobody learnt of the rest."""
+    data = WHOLE[name]
+    for length in range(16, len(data)):
+        with pytest.raises(Unprocessable):
+            measured(tmp_path, data[:length], kind_of(data))
+    for more in (b"", b"\0", b"behind its end", data):
+        assert max(measured(tmp_path, data + more)) == 30
+
+
+def test_a_long_scan_ends_where_its_marker_is(tmp_path):
+    """Also where the marker's two bytes are read apart."""
+    head, scan, end = made("JPEG").rpartition(b"\xff\xd9")[0], b"\xff\0a" * 400_000, b"\xff\xd9"
+    for fill in range(3):
+        data = head + b"x" * fill + scan
+        assert measured(tmp_path, data + end) == (30, 20)
+        with pytest.raises(Unprocessable, match="cut off"):
+            measured(tmp_path, data + end[:1])
+
+
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
 def test_no_byte_of_an_exif_that_is_damaged_makes_noise(tmp_path, form, recwarn):
     """Pillow warns of each oddity, and a log fills with what a stranger sends."""

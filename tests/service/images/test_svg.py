@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.errors import Unprocessable
-from fragdex.service.images.probe import measure_svg
+from fragdex.service.images.probe import measure_svg, probe
 
 NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
 
@@ -37,6 +37,15 @@ def svg(attributes, before=""):
 )
 def test_the_size(attributes, size):
     assert measure_svg(io.BytesIO(svg(attributes))) == size
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    ['width="1e300" height="1e300"', 'viewBox="0 0 1e300 1"', 'width="20000" height="20000"'],
+)
+def test_it_is_bounded_as_other_pictures_are(attributes):
+    with pytest.raises(Unprocessable, match="too many pixels"):
+        probe(io.BytesIO(svg(attributes)), "image/svg+xml", 100_000_000)
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,25 @@ def test_every_object_of_a_request_is_closed(document):
     assert len(seen) > 20
 
 
+def test_true_is_no_number_and_not_as_text(server, document):
+    schemas, tried = document["components"]["schemas"], 0
+    for path, method, operation in operations(document):
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+        for field, schema in schemas.get(name, {}).get("properties", {}).items():
+            kinds = [schema, *schema.get("anyOf", ())]
+            if name in FREE or not any(k.get("type") in ("integer", "number") for k in kinds):
+                continue
+            place = re.sub(r"\{\w+\}", UNKNOWN, path)
+            for wrong in (True, [1], {}):
+                answer = server.client.request(method, place, json={field: wrong})
+                assert answer.status_code == 422, (path, field)
+                said = {one["pointer"]: one["detail"] for one in answer.json()["errors"]}
+                assert "as text" not in said[f"#/{field}"] or "digits as text" in said[f"#/{field}"]
+            tried += 1
+    assert tried > 30
+
+
 def test_names_without_end_are_refused_in_few_words(server):
     body = {f"{number}{'x' * 500}": None for number in range(500)}
     answer = server.client.post(f"{API}/keys", json=body)

@@ -514,12 +514,12 @@ def _rows_by_ids(connection: Connection, tenant_id: str, ids: Sequence[str]) -> 
 
 
 def _row_by_md5(connection: Connection, tenant_id: str, md5: bytes) -> Row[Any] | None:
-    """The row of an md5; one that is ready before others, then the newest."""
+    """The row of an md5; one that is ready before others, then that with most bytes."""
     rows = _union(
         _WITH_EACH_MD5, tenant_id, lambda part: part.where(part.selected_columns.md5 == md5)
     )
     ready = (rows.c.status == AnyFileStatus.READY.value).desc()
-    query = sa.select(rows).order_by(ready, rows.c.id.desc()).limit(1)
+    query = sa.select(rows).order_by(ready, rows.c.next_byte.desc(), rows.c.id.desc()).limit(1)
     return connection.execute(query).one_or_none()
 
 

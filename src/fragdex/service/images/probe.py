@@ -13,6 +13,7 @@ import re
 import struct
 import warnings
 from collections.abc import Iterator
+from os import SEEK_END
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -92,7 +93,8 @@ def probe(file: BinaryIO, mime_type: str, max_pixels: int) -> Size:
     """Measure an image that is said to be of a type.
 
     Raises:
-        Unprocessable: it is of another type, cannot be read, or has too many pixels.
+        Unprocessable: it is of another type, cannot be read, ends too early, or has too many
+            pixels.
     """
     kind = kind_of(file.read(4096))
     if kind != mime_type:
@@ -104,8 +106,11 @@ def probe(file: BinaryIO, mime_type: str, max_pixels: int) -> Size:
         )
     file.seek(0)
     if mime_type == "image/svg+xml":
-        return Size(*measure_svg(file))
-    size = _webp(file) if mime_type == "image/webp" else _pillow(file, PILLOW[mime_type])
+        size = Size(*measure_svg(file))
+    elif mime_type == "image/webp":
+        size = _webp(file)
+    else:
+        size = _pillow(file, PILLOW[mime_type])
     if min(size) < 1:
         raise _unreadable("it has no pixels")
     if size.width * size.height > max_pixels:
@@ -115,7 +120,63 @@ def probe(file: BinaryIO, mime_type: str, max_pixels: int) -> Size:
             found=f"{size.width} × {size.height}",
             more={"limit": max_pixels, "next_byte": 0},
         )
+    if mime_type in _ENDS and not _ENDS[mime_type](file):
+        raise _unreadable("it ends too early, as if it had been cut off")
     return size
+
+
+def _png_ends(file: BinaryIO) -> bool:
+    """Whether all chunks of a PNG are there, IEND too (PNG 3, 5.3)."""
+    size, at = file.seek(0, SEEK_END), len(PNG)
+    while at + 12 <= size:
+        file.seek(at)
+        head = file.read(8)
+        at += 12 + int.from_bytes(head[:4], "big")
+        if head[4:] == b"IEND":
+            return at <= size
+    return False
+
+
+def _webp_ends(file: BinaryIO) -> bool:
+    """Whether a WebP is as long as its RIFF header says (RFC 9649, 2.4)."""
+    size = file.seek(0, SEEK_END)
+    file.seek(4)
+    return 8 + int.from_bytes(file.read(4), "little") <= size
+
+
+_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")
+"""Of a JPEG: neither a stuffed byte nor a restart (ITU-T T.81, B.1.1)."""
+_SOS, _EOI = 0xDA, 0xD9
+_PIECE = 1 << 20
+
+
+def _jpeg_ends(file: BinaryIO) -> bool:
+    """Whether a JPEG has pictures, and its end (EOI): all segments between are there."""
+    at, drawn = 2, False
+    while (marker := _next_marker(file, at)) is not None:
+        code, at = marker
+        if code == _EOI:
+            return drawn
+        drawn |= code == _SOS
+        file.seek(at)
+        at += max(2, int.from_bytes(file.read(2), "big"))
+    return False
+
+
+def _next_marker(file: BinaryIO, at: int) -> tuple[int, int] | None:
+    """The code of the next marker, and the place after it; None: there is none."""
+    file.seek(at)
+    before = b""
+    while piece := file.read(_PIECE):
+        read = before + piece
+        if found := _MARKER.search(read):
+            return found[1][0], at + found.end()
+        before = read[-1:]
+        at += len(read) - len(before)
+    return None
+
+
+_ENDS: Final = {"image/png": _png_ends, "image/webp": _webp_ends, "image/jpeg": _jpeg_ends}
 
 
 def kind_of(head: bytes) -> str | None:

@@ -176,7 +176,9 @@ class FileRepository(Repository[Record, Page]):
         begun = sa.func.coalesce(uploads.c.next_byte, 0) > 0
         complete = table.c.completed_at.is_not(None)
         self._complete = complete
-        order = (complete.desc(), table.c.id.desc())
+        # a client that looks an md5 up resumes where most bytes are
+        arrived = sa.func.coalesce(uploads.c.next_byte, sa.literal_column("0"))
+        order = (complete.desc(), arrived.desc(), table.c.id.desc())
         statuses = statuses or {
             FileStatus.READY: complete,
             FileStatus.UPLOADING: ~complete & begun,
@@ -262,7 +264,7 @@ class FileRepository(Repository[Record, Page]):
         return self.record(rows[0])
 
     def find(self, context: ServiceContext, tenant_id: str, md5: bytes) -> Record:
-        """The record of an md5; a complete one before others, then the newest.
+        """The record of an md5; a complete one before others, then the one with most bytes.
 
         Raises:
             RecordNotFound: this tenant has none of it.

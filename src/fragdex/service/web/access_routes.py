@@ -108,7 +108,7 @@ class ApiKeyList(Listed):
 class KeyRotation(RequestBody):
     """How a secret is replaced."""
 
-    previous_seconds: Annotated[int, Field(ge=0, le=LONGEST_GRACE)] = Field(
+    previous_seconds: Annotated[int, Field(ge=0, le=LONGEST_GRACE), JSON_NUMBER] = Field(
         86_400, description="how long the secret before is still accepted"
     )
 

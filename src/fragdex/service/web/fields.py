@@ -46,7 +46,9 @@ _INSTANT = (
 
 def _number(value: object) -> object:
     """JSON's own numbers alone: neither `"12"` nor `true`."""
-    if isinstance(value, bool | str):
+    if isinstance(value, bool):
+        raise ValueError(f"a number is expected, not {str(value).lower()}")
+    if isinstance(value, str):
         raise ValueError("a number is expected, not as text")
     return value
 

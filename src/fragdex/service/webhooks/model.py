@@ -9,7 +9,15 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from fragdex.service.outbox import EVENT_TYPES
-from fragdex.service.web.fields import NO_NUL, ApiModel, Instant, Listed, RequestBody, written_as
+from fragdex.service.web.fields import (
+    JSON_NUMBER,
+    NO_NUL,
+    ApiModel,
+    Instant,
+    Listed,
+    RequestBody,
+    written_as,
+)
 
 MAX_URL = 2048
 
@@ -105,7 +113,7 @@ class WebhookList(Listed):
 class Rotation(RequestBody):
     """How a secret is replaced."""
 
-    previous_seconds: Annotated[int, Field(ge=0, le=30 * 86_400)] = Field(
+    previous_seconds: Annotated[int, Field(ge=0, le=30 * 86_400), JSON_NUMBER] = Field(
         86_400, description="how long the secret before is still signed with"
     )
 
