@@ -25,13 +25,12 @@ from fragdex.decoding.sound_levels import loudness as loudness_of
 from fragdex.decoding.sound_levels import peaks as peaks_of
 from fragdex.decoding.storyboards import Storyboard
 from fragdex.decoding.storyboards import storyboard as storyboard_of
-from fragdex.formats.fidx import open_index
-from fragdex.formats.media_or_index import MediaOrIndex, is_saved_index
+from fragdex.formats.media_or_index import MediaOrIndex, known_and_media
 from fragdex.indexing.making import index as index_media
 from fragdex.indexing.making import index_source
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike
-from fragdex.sources import Source, SourceLike, open_source
+from fragdex.sources import Source, open_source
 
 __all__ = [
     "Loudness",
@@ -131,7 +130,7 @@ def storyboard(
     ...     made.sheet_count
     1
     """
-    known, place = _named(what, index)
+    known, place = known_and_media(what, index)
     return storyboard_of(
         index_media(place) if known is None else known,
         place,
@@ -251,22 +250,11 @@ def loudness(
     return _opened(what, index, lambda known, source: loudness_of(known, source, track=track))
 
 
-def _named(what: MediaOrIndex, index: Index | None) -> tuple[Index | None, SourceLike]:
-    """The index that is known, and the media."""
-    if not isinstance(what, Index) and not is_saved_index(what):
-        return index, what
-    if index is not None:
-        raise TypeError("the first argument is the media where index= is given")
-    known = what if isinstance(what, Index) else open_index(what)
-    given = next((track.home.media for track in known.tracks if track.home is not None), None)
-    return known, known.file.media(given, "give the media first, and the index with index=")
-
-
 def _opened(
     what: MediaOrIndex, index: Index | None, make: Callable[[Index, Source], Result]
 ) -> Result:
     """The result of a function of the index and the open media."""
-    known, place = _named(what, index)
+    known, place = known_and_media(what, index)
     source = open_source(place)
     try:
         return make(index_source(source) if known is None else known, source)

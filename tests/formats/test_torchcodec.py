@@ -33,7 +33,8 @@ SAMPLES = SampleTable.of(
 
 def index_of(info: TrackInfo, samples: SampleTable | None = SAMPLES) -> Index:
     fragments, sync = tables_from_samples(SAMPLES, [3])
-    track = Track(info, fragments, sync, shift=info.shift(1000), samples=samples)
+    shift = info.shift(1000)
+    track = Track(info, fragments, sync, shift=shift, movie_timescale=1000, samples=samples)
     period = Period(0, (), Movie(1000, 0, True, (info,)), (track,))
     return Index(FileInfo(), How("boxes", True), [period])
 

@@ -337,19 +337,21 @@ export class Frames {
     const scale = whole(denominator);
     const end = index.source.size ?? Infinity;
     const flags = index._column(track, "fragments", "flags");
-    const inEdit = hidden ? () => true : inEdits(info, period.movie.timescale, flags);
     const cts = this._cts;
+    const within = hidden
+      ? Array.from(cts, () => true)
+      : inEdits(info, period.movie.timescale, plain.shift, flags, cts, this._duration);
     const shown = [];
     for (let n = 0; n < cts.length; n++) {
       const there = this._size[n] > 0 && this._offset[n] >= 0;
-      if (there && this._offset[n] + this._size[n] <= end && inEdit(cts[n], this._duration[n])) {
+      if (there && this._offset[n] + this._size[n] <= end && within[n]) {
         shown.push(n);
       }
     }
     const byTime = shown.toSorted((a, b) => cts[a] - cts[b] || a - b);
     const last = byTime.at(-1);
     const until = byTime.map((sample, place) =>
-      place + 1 < byTime.length ? cts[byTime[place + 1]] : cts[last] + Math.max(this._duration[last], 0),
+      place + 1 < byTime.length ? cts[byTime[place + 1]] : cts[last] + Math.max(this._duration[last], 1),
     );
     const decode = order === "decode";
     const places = byTime.map((_, place) => place);
@@ -457,34 +459,50 @@ function secondsOf(track, cts) {
   return (cts * denominator + numerator) / (denominator * track.timescale);
 }
 
-/** Whether any moment of a sample is in the edit list (ISO/IEC 14496-12, 8.6.6). */
-function inEdits(info, movieTimescale, flags) {
+/**
+ * Which samples are frames by the edit list (ISO/IEC 14496-12, 8.6.6): of a track without fragments
+ * those that begin in an edit; of others, and where none does, those of which a moment is in one.
+ */
+function inEdits(info, movieTimescale, shift, flags, cts, durations) {
+  const times = Array.from(cts);
   const far = 2 ** 62;
   const edits = info.edits ?? [];
   const segments = [];
+  let delay = 0n;
   if (!edits.some((edit) => Math.max(edit.media_time, edit.duration) >= far)) {
     for (const { duration, media_time: begin, rate = 1 } of edits) {
       const timed = duration > 0 && movieTimescale > 0;
       if (begin >= 0) {
         const [over, under] = fraction(rate);
+        const unit = BigInt(movieTimescale) * under;
+        // rounded to the nearest tick, halves up
         const length = timed
-          ? -Number(floorDivide(
-              -BigInt(duration) * over * BigInt(info.timescale), BigInt(movieTimescale) * under))
+          ? Number(floorDivide(2n * BigInt(duration) * over * BigInt(info.timescale) + unit, 2n * unit))
           : Infinity;
-        segments.push({ begin, stop: rate ? begin + length : begin + 1, timed });
+        segments.push({ begin, stop: !timed || rate ? begin + length : begin + 1, rate });
         if (!timed) break;
+      } else if (!segments.length) {
+        delay += BigInt(duration);
       }
     }
   }
-  if (!segments.length) return () => true;
+  if (!segments.length) return times.map(() => true);
   const virtual = Array.from(flags, (flag) => flag & VIRTUAL);
+  const last = segments.at(-1);
   // The moov of a hybrid file was written when the rest was not there yet.
-  const hybrid = virtual.some(Boolean) && !virtual.every(Boolean);
-  return (cts, duration) =>
-    segments.some(
-      ({ begin, stop, timed }) =>
-        cts + Math.max(duration, 1) > begin && (!timed || hybrid || cts < stop),
-    );
+  if (last.rate && virtual.some(Boolean) && !virtual.every(Boolean)) last.stop = Infinity;
+  if (segments.length === 1) {
+    // Of an edit that begins inside a picture, the shift says where the next picture is.
+    const [over, under] = shift.map(BigInt);
+    const [ticks, unit] = movieTimescale ? [delay * BigInt(info.timescale), BigInt(movieTimescale)] : [0n, 1n];
+    last.begin = Number((ticks * under - over * unit) / (unit * under));
+  }
+  const ended = times.map((time) => segments.map(({ stop }) => time < stop));
+  const begun = times.map((time, n) => segments.some(({ begin }, k) => time >= begin && ended[n][k]));
+  if (virtual.every(Boolean) && begun.some(Boolean)) return begun;
+  return times.map((time, n) =>
+    segments.some(({ begin }, k) => time + Math.max(durations[n], 1) > begin && ended[n][k]),
+  );
 }
 
 /** How many elements at the start of a sorted array pass. */

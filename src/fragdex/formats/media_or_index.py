@@ -24,7 +24,15 @@ from fragdex.seeking.model import Index
 from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, md5, open_source
 
-__all__ = ["MediaOrIndex", "index_and_media", "is_one", "is_saved_index", "lasting", "verify"]
+__all__ = [
+    "MediaOrIndex",
+    "index_and_media",
+    "is_one",
+    "is_saved_index",
+    "known_and_media",
+    "lasting",
+    "verify",
+]
 
 MediaOrIndex: TypeAlias = SourceLike | Index
 """Media in any form that `fragdex.open_source` takes, a saved index likewise, or an `Index`."""
@@ -89,6 +97,29 @@ def index_and_media(
         )
     # what has a name is opened by it again; open files and bytes are kept
     return index_media(what, exact=True), None if isinstance(what, (str, os.PathLike)) else what
+
+
+def known_and_media(what: MediaOrIndex, index: Index | None) -> tuple[Index | None, SourceLike]:
+    """The index that is known, if any is, and the media; nothing is read but a saved index.
+
+    Args:
+        what: media, or an index that says where they are.
+        index: of the media.
+
+    Raises:
+        TypeError: an index is given twice.
+        SourceNotFound: an index that was made from what has no name says no media.
+
+    >>> known_and_media("movie.mp4", None)
+    (None, 'movie.mp4')
+    """
+    if not isinstance(what, Index) and not is_saved_index(what):
+        return index, what
+    if index is not None:
+        raise TypeError("the first argument is the media where index= is given")
+    known = what if isinstance(what, Index) else fidx.open_index(what)
+    given = next((track.home.media for track in known.tracks if track.home is not None), None)
+    return known, known.file.media(given, "give the media first, and the index with index=")
 
 
 def lasting(what: MediaOrIndex, media: SourceLike | None) -> SourceLike | None:

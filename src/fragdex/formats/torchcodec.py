@@ -3,8 +3,8 @@
 The form is what ffprobe writes for `-show_entries frame=pts,duration,key_frame -of json`: an object
 with a list `frames`. torchcodec takes the first frame for the begin of the stream and the last for
 its end, so frames are listed in presentation order. It looks frames up by the times that FFmpeg's
-libraries give them: ticks of the track's timescale with the edit list applied, but not everywhere
-as the standard has it; `_frame_times` lists where they differ.
+libraries give them: ticks of the track's timescale with the edit list applied; `_frame_times` says
+where those are others than ours.
 
     mapping = index.export("torchcodec")
     VideoDecoder("movie.mp4", custom_frame_mappings=mapping)
@@ -12,15 +12,13 @@ as the standard has it; `_frame_times` lists where they differ.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import BuildError, TrackNotFound
 from fragdex.formats.sample_csv import text_rows, whole_ticks
-from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import Index, Track
+from fragdex.seeking.numbering import in_edits
 
 
 def write(index: Index, *, track: int | None = None) -> bytes:
@@ -46,7 +44,7 @@ def write(index: Index, *, track: int | None = None) -> bytes:
     """
     chosen = index.track(track) if track is not None else _first_video(index)
     samples = chosen.samples
-    pts, shown = _frame_times(chosen, index.periods[chosen.period].movie.timescale)
+    pts, shown = _frame_times(chosen)
     order = shown[np.argsort(pts[shown], kind="stable")]
     if not len(order):
         return b'{"frames":[]}'
@@ -67,36 +65,23 @@ def write(index: Index, *, track: int | None = None) -> bytes:
     return b'{"frames":[' + rows[:-1] + b"]}"
 
 
-def _frame_times(
-    track: Track, movie_timescale: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+def _frame_times(track: Track) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
     """Times of all samples as FFmpeg's libraries tell them, and the numbers of those they show.
 
-    They differ from the presentation times of the standard so (seen with libavformat 61 and 62):
+    They differ from ours so (seen with libavformat 61 and 62):
 
     - in fragments, negative composition offsets move the whole track later by the greatest of
       them, and the edit list hides nothing;
-    - in progressive files, samples with a composition time outside the edit are not shown (also
-      one that reaches into it), and the first that is shown stands at the start of the edit.
+    - in progressive files, an edit that begins before the first picture begins with it.
     """
     samples = track.samples
-    everything = np.arange(len(samples))
     pts = samples.cts + np.int64(whole_ticks(track.shift))
-    if not len(samples):
-        return pts, everything
-    if (track.fragments.flags & FragmentFlags.VIRTUAL == 0).any():
-        return pts + max(0, -int((samples.cts - samples.dts).min())), everything
-    edit = next((edit for edit in track.info.edits if edit.media_time >= 0), None)
-    if edit is None:
-        return pts, everything
-    hidden = samples.cts < edit.media_time
-    if edit.duration and movie_timescale:
-        length = whole_ticks(Fraction(edit.duration * track.timescale, movie_timescale))
-        hidden |= samples.cts >= edit.media_time + length
-    shown = np.flatnonzero(~hidden)
-    if len(shown):
-        pts -= int(samples.cts[shown].min()) - edit.media_time
-    return pts, shown
+    if track.extent.is_virtual:
+        shown = np.flatnonzero(in_edits(track, samples))
+        if len(shown) and track.segments:
+            pts -= max(0, int(samples.cts[shown].min()) - track.segments[0].media_time)
+        return pts, shown
+    return pts + max(0, -int((samples.cts - samples.dts).min())), np.arange(len(samples))
 
 
 def _refuse_hidden_keys(track: Track, shown: npt.NDArray[np.intp]) -> None:

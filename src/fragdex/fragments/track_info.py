@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor
 from typing import Final, Literal, TypeAlias, get_args
 
 from fragdex.fragments.table import FAR
@@ -141,6 +142,24 @@ class Segment:
     stop: Fraction | None
     media_time: int
     rate: Fraction = Fraction(1)
+
+    def media_stop(self, timescale: int) -> int | None:
+        """Media ticks from which on nothing of it is shown; None: it shows all that follows.
+
+        A duration counts in the movie's timescale: it is rounded to the track's ticks, halves up,
+        as FFmpeg does, so that a rest of a tick shows no further sample.
+
+        >>> Segment(Fraction(0), Fraction(1, 3), 1024).media_stop(90000)
+        31024
+        """
+        if self.stop is None:
+            return None
+        if not self.rate:  # one picture stands still
+            return self.media_time + 1
+        return self.media_time + floor((self.stop - self.start) * self.rate * timescale + HALF)
+
+
+HALF: Final = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fragdex.decoding.audio import AudioOptions, SoundArray, audio
 from fragdex.errors import UndecodableMedia
 from fragdex.formats.fidx import open_index
+from fragdex.formats.media_or_index import MediaOrIndex, known_and_media
 from fragdex.fragments.table import Int64
 from fragdex.frames.arrays import (
     CONVERSIONS,
@@ -37,7 +38,7 @@ from fragdex.seeking.numbering import Order
 from fragdex.seeking.seek import Selection
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import Track
-from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
+from fragdex.sources import Source, SourceOptions, check_options, open_source
 
 if TYPE_CHECKING:
     from typing import Self
@@ -65,7 +66,8 @@ class Frames:
     and returns the frames in the requested order.
 
     Args:
-        what: the file: path, bytes, seekable file, URL, or an open `Source`, which stays open.
+        what: the file: path, bytes, seekable file, URL, or an open `Source`, which stays open; or
+            an index of it (also the path of a saved one), which says where it is.
         index: of the file, or the path of a saved one (`.fidx`); None: one is built.
         track: track_ID, or a track of the index; None: the first with pictures.
         format: `rgb` and `gray` are uint8, `rgb16` and `gray16` uint16 over the full range, each
@@ -111,7 +113,7 @@ class Frames:
 
     def __init__(
         self,
-        what: SourceLike,
+        what: MediaOrIndex,
         index: Index | str | os.PathLike[str] | None = None,
         track: int | Track | None = None,
         *,
@@ -146,9 +148,9 @@ class Frames:
         frame_cache = cache if isinstance(cache, FrameCache) else FrameCache(cache)
         if (threads is not None and threads < 1) or frame_cache.limit < 0:
             raise ValueError("at least one thread, and a cache of 0 bytes or more")
-        self._what, self._track_wanted, self._init = what, track, init
-        self._period = period
-        self._index = index if isinstance(index, Index | None) else open_index(index)
+        given = index if isinstance(index, Index | None) else open_index(index)
+        self._index, self._what = known_and_media(what, given)
+        self._track_wanted, self._init, self._period = track, init, period
         self._format, self._size, self._rotate = format, size, rotate
         self._crop = None if crop is None else crop_of(crop)
         self._order: Order = order

@@ -36,6 +36,7 @@ from fragdex.indexing.runs import DECIDING, DEPENDS, DEPENDS_AND_SYNC, column_of
 from fragdex.indexing.samples import BothSamples, FragmentSamples, MoofBytes, MoofDecoder
 from fragdex.indexing.scan import Captured, Scan
 from fragdex.indexing.shapes import KnownShapes
+from fragdex.indexing.shown import settled_shift, with_end
 from fragdex.indexing.sync import Expansion, merged
 from fragdex.seeking.model import Period, SampleLoader, Track
 
@@ -320,12 +321,15 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
         stbl = section.stbls.get(track_id) if head is not None else None
         looked_at = rules.source if track_id in section.doubted else None
         note_doubts(info, fragments, sync, stbl, looked_at, rules.findings, doubted)
+        only = head is not None and len(fragments) == len(head.fragments)
+        last = int(head.runs.durations.value[-1]) if head is not None and only else None
+        fragments = with_end(info, fragments, load, last)
         tracks.append(
             Track(
                 info,
                 fragments,
                 sync,
-                shift=info.shift(movie.timescale),
+                shift=settled_shift(info, movie, fragments, load, rules.findings),
                 movie_timescale=movie.timescale,
                 period=number,
                 groups=mine,

@@ -203,7 +203,7 @@ def bound(track: Track, column: Any, pick: Callable[[Any], Any]) -> Fraction:
 def delay(track: Track) -> Fraction:
     """Ticks by which empty edits delay a track (ISO/IEC 14496-12, 8.6.6)."""
     media_times = (edit.media_time for edit in track.info.edits if edit.media_time >= 0)
-    return track.shift + next(media_times, 0)
+    return track.info.shift(track.movie_timescale) + next(media_times, 0)
 
 
 def moves(firsts: Sequence[tuple[Track, int, int]]) -> tuple[Fraction, dict[int, int]]:

@@ -23,6 +23,7 @@ of a second and not for each sample.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from typing import Final
@@ -192,9 +193,11 @@ def media_of(
     if groups is None:
         _refuse_many(track.sample_count, track.id)
     samples = track.samples if groups is None else groups[0]
-    if shown and track.stop is not None:
-        stop = track.stop.fraction * track.timescale - track.shift
-        samples = _until(samples, stop, track, unit)
+    stop = shown[0].media_stop(track.timescale) if shown else None
+    if stop is not None:
+        # A text without letters, which ends the one before, stands where the edit ends.
+        late = 0 if track.kind in ("video", "audio") else -(-track.timescale // MILLISECONDS)
+        samples = _until(samples, stop, unit, late)
     outside = np.flatnonzero(samples.offset + samples.size > (FAR if size is None else size))
     if len(outside):
         last = int(outside[0])
@@ -211,9 +214,9 @@ def media_of(
     rises = bool((presentation[1:] >= presentation[:-1]).all())
     order: Int64 | slice = slice(None) if rises else np.argsort(presentation, kind="stable")
     latest = len(samples) - 1 if isinstance(order, slice) else int(order[-1])
-    last = int(samples.duration[latest])
+    last = max(int(samples.duration[latest]), 1)
     if int(presentation[latest]) + last <= 0:
-        raise NoSyncSample(_why_hidden(track, last))
+        raise NoSyncSample(_why_hidden(track))
     finer, hidden = 1, 0
     if from_zero and track.kind == "video" and int(presentation.min()) < 0:
         presentation, finer, hidden = _from_zero(presentation, order, last, track.timescale)
@@ -261,6 +264,10 @@ def _refuse_many(count: int | None, track: int) -> None:
         )
 
 
+MILLISECONDS: Final = 1000
+"""Ticks a second of most movies: edits end up to one of them before a text does."""
+
+
 def _cut(samples: SampleTable, row: int, more: int, unit: int) -> SampleTable:
     """The rows before `row`, and so many samples of that one."""
     if more <= 0:
@@ -306,24 +313,37 @@ def _first_second(sync: npt.NDArray[np.bool_], presentation: Int64, timescale: i
     return int(later.argmax()) if later.any() else len(presentation)
 
 
-def _why_hidden(track: Track, last: int) -> str:
-    """Why nothing of a track is shown after time 0, where its last sample has this duration."""
+def _why_hidden(track: Track) -> str:
+    """Why nothing of a track is shown after time 0."""
     if track.info.edits:
         return f"the edit list hides all of track {track.id}"
-    if not last:
-        return f"track {track.id} lasts no time: the duration of its last sample is 0"
     return f"all of track {track.id} lies before time 0, by its composition offsets"
 
 
-def _until(samples: SampleTable, stop: Fraction, track: Track, unit: int) -> SampleTable:
-    """Without samples at the end that begin at `stop` or later, a composition time in ticks."""
-    # The edit list counts in the movie's timescale: a tick of it is rounding.
-    stop += Fraction(track.timescale, track.movie_timescale or track.timescale)
-    inside = np.flatnonzero(samples.cts < ceil(stop))
+def _until(samples: SampleTable, stop: int, unit: int, late: int) -> SampleTable:
+    """Without samples at the end that begin at `stop` or later, a composition time in ticks.
+
+    The last one that is left ends there; one that begins less than `late` ticks later is left, too,
+    and those that are decoded before one that is left.
+    """
+    inside = np.flatnonzero(samples.cts < stop + late)
     last = int(inside[-1]) if len(inside) else -1
     if last >= 0 and unit:
         many = int(samples.size[last]) // unit
         ticks = int(samples.duration[last]) // many
-        shown = -(-(ceil(stop) - int(samples.cts[last])) // ticks)
+        shown = -(-(stop - int(samples.cts[last])) // ticks)
         return _cut(samples, last, min(many, shown), unit)
-    return samples.rows(slice(0, last + 1))
+    samples = samples.rows(slice(0, last + 1))
+    if last < 0:
+        return samples
+    cts, duration = samples.cts.copy(), samples.duration.copy()
+    after = np.flatnonzero(cts >= stop)
+    if len(after) and not late:
+        # Others need them to be decoded: each is shown for a tick at the end.
+        cts[after[np.argsort(cts[after], kind="stable")]] = stop + np.arange(len(after))
+        duration[after] = 1
+    latest = int(np.argmax(cts))
+    rest = stop - int(cts[latest])
+    if 0 < rest < duration[latest]:
+        duration[latest] = rest
+    return replace(samples, cts=cts, duration=duration)

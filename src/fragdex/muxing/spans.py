@@ -345,7 +345,7 @@ def _stretch(
         return None
     last = first + int(needed[-1]) + 1
     cts = samples.cts[first:last]
-    ends = cts + samples.duration[first:last]
+    ends = cts + np.maximum(samples.duration[first:last], 1)
     if track.kind == "video":
         goes_on = row + int(shown[-1]) + 1 < len(table) and end_of_media == len(samples)
         until = max(int(ends.max()), high_tick) if goes_on else int(ends.max())

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
+from fragdex.fragments.table import Int64, SampleTable
 from fragdex.seeking.times import TimeLike, exact_time, ticks_of_many
 from fragdex.seeking.track import Track
 
@@ -39,8 +39,8 @@ class Numbering:
         order: of the numbers.
         hidden: whether samples that the edit list hides are frames, too.
 
-    A sample is hidden if no moment of it is in an edit (ISO/IEC 14496-12, 8.6.6). Times are those
-    of `Track.seek`: later edits hide and show, but do not move what they show.
+    The edit list hides samples (`in_edits`). Times are those of `Track.seek`: later edits hide and
+    show, but do not move what they show.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -63,11 +63,11 @@ class Numbering:
         if size is not None:
             shown &= samples.offset + samples.size <= size
         if not hidden:
-            shown &= _in_edits(track, samples)
+            shown &= in_edits(track, samples)
         decode = np.flatnonzero(shown)
         by_time = decode[np.argsort(samples.cts[decode], kind="stable")]
         cts = samples.cts[by_time]
-        until = np.append(cts[1:], cts[-1:] + np.maximum(samples.duration[by_time[-1:]], 0))
+        until = np.append(cts[1:], cts[-1:] + np.maximum(samples.duration[by_time[-1:]], 1))
         rank = np.argsort(by_time, kind="stable") if order == "decode" else np.arange(len(by_time))
         self._track = track
         self._cts_end = int(until[-1]) if len(until) else 0
@@ -134,26 +134,23 @@ def _most(values: Int64) -> int:
     return max((abs(int(values[0])), abs(int(values[-1])))) if len(values) else 0
 
 
-def _in_edits(track: Track, samples: SampleTable) -> npt.NDArray[np.bool_]:
-    """Samples of which at least a moment is in an edit."""
+def in_edits(track: Track, samples: SampleTable) -> npt.NDArray[np.bool_]:
+    """Samples that are frames by the edit list (ISO/IEC 14496-12, 8.6.6).
+
+    Of a track without fragments those that begin in an edit, as for FFmpeg; of others, and where
+    none does, those of which at least a moment is in one.
+    """
     segments = track.segments
     if not segments:
         return np.ones(len(samples), bool)
-    virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
-    # The moov of a hybrid file was written when the rest was not there yet.
-    hybrid = bool(virtual.any()) and not bool(virtual.all())
     until = samples.cts + np.maximum(samples.duration, 1)
-    shown = np.zeros(len(samples), bool)
+    begun, partly = np.zeros((2, len(samples)), np.bool_)
     for segment in segments:
-        begin = segment.media_time
-        inside = until > begin
-        if segment.stop is not None and not hybrid:
-            length = (segment.stop - segment.start) * segment.rate * track.timescale
-            end = begin + length
-            # rate 0: one picture stands still
-            inside &= samples.cts < (math.ceil(end) if segment.rate else begin + 1)
-        shown |= inside
-    return shown
+        stop = segment.media_stop(track.timescale)
+        ahead = samples.cts < (_FAR if stop is None else stop)
+        begun |= ahead & (samples.cts >= segment.media_time)
+        partly |= ahead & (until > segment.media_time)
+    return begun if track.extent.is_virtual and begun.any() else partly
 
 
 MOST_REORDERED = 16

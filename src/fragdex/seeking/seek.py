@@ -215,10 +215,15 @@ class Extent:
         return None if (counts == NULL).any() else int(counts.sum())
 
     @cached_property
+    def is_virtual(self) -> bool:
+        """Whether all samples are those of the moov."""
+        return bool(((self._fragments.flags & FragmentFlags.VIRTUAL) != 0).all())
+
+    @cached_property
     def is_hybrid(self) -> bool:
         """Whether samples of the moov are followed by fragments."""
         virtual = (self._fragments.flags & FragmentFlags.VIRTUAL) != 0
-        return bool(virtual.any()) and not bool(virtual.all())
+        return bool(virtual.any()) and not self.is_virtual
 
     def row_behind(self, first: int, target: int) -> int:
         """Row after the last fragment, from row `first` on, with a sample at or before a time.

@@ -99,6 +99,20 @@ def _columns(track: Track, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return sizes, times
 
 
+def _segments(track: Track) -> tuple[Segment, ...]:
+    *before, last = track.info.segments(track.movie_timescale) or (None,)
+    if last is None:
+        return ()
+    if last.stop is not None and last.rate and track.extent.is_hybrid:
+        last = replace(last, stop=None)
+    # Of an edit that begins inside a picture, the shift says where the next picture is.
+    late = track.info.shift(track.movie_timescale) - track.shift
+    if late and not before:
+        stop = None if last.stop is None else last.stop - late / track.timescale
+        last = replace(last, stop=stop, media_time=last.media_time + round(late))
+    return (*before, last)
+
+
 SampleLoader = Callable[[int, int], SampleTable]
 """Rows start to stop of the fragment table → their samples."""
 
@@ -388,8 +402,12 @@ class Track:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The stretches of the presentation that the edit list fills; empty without one."""
-        return self.info.segments(self.movie_timescale)
+        """The stretches of the presentation that the edit list fills; empty without one.
+
+        The moov of a hybrid file was written when the fragments were not there yet: they follow the
+        last edit, however long it says that it is.
+        """
+        return self.derived(_segments)
 
     @property
     def start(self) -> Time | None:
@@ -439,8 +457,7 @@ class Track:
         """Ticks of the presentation at which a segment ends, where the media end at `last`."""
         start = segment.start * self.timescale
         media = start + last - segment.media_time
-        # The moov of a hybrid file was written when the rest was not there yet.
-        if segment.stop is None or self.extent.is_hybrid:
+        if segment.stop is None:
             return media
         stop = segment.stop * self.timescale
         return min(media, stop) if segment.rate else stop
