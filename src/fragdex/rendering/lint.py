@@ -187,8 +187,8 @@ def _of_notes(notes: Notes, reads: Mapping[str, str | None]) -> Iterator[PageFin
         yield PageFinding("not heard" if _MEDIA.match(line) else "refused", line)
     for line in missing_fonts(notes.glyphs):
         yield PageFinding("fonts", line)
-    for url in notes.late:
-        yield PageFinding("late", f"{url}: arrived after the frame that requested it")
+    for what in notes.late:
+        yield PageFinding("late", f"{what}: arrived after the frame that requested it")
     for line in notes.uses:
         yield PageFinding("varies", line)
 

@@ -73,17 +73,8 @@ def picture(n):
     return out.getvalue()
 
 
-class Pictures(Page):
+class Files(Page):
     """The page, picture n as n.png, and a sheet that has it as n.css."""
-
-    def __init__(self, drive):
-        texts = [
-            f"data:image/png;base64,{base64.b64encode(picture(n)).decode()}" for n in range(COUNT)
-        ]
-        ways = ", ".join(f"{name!r}: (box, n) => {{ {way} }}" for name, way in WAYS.items())
-        rules = "".join(f".n{n} {{ background: url({n}.png?rule) }}\n" for n in range(COUNT))
-        page = PAGE.replace("TEXTS", repr(texts)).replace("RULES", rules).replace("WAYS", ways)
-        super().__init__(page.replace("NAMES", repr([*WAYS])).replace("DRIVE", DRIVES[drive]))
 
     def open(self, path):
         name, _, kind = path.partition(".")
@@ -93,6 +84,19 @@ class Pictures(Page):
             sheet = f"#box9 {{ background: url({name}.png?of-sheet) }}"
             return OpenAsset(io.BytesIO(sheet.encode()), "text/css")
         return super().open(path)
+
+
+class Pictures(Files):
+    """A page that shows pictures in all ways."""
+
+    def __init__(self, drive):
+        texts = [
+            f"data:image/png;base64,{base64.b64encode(picture(n)).decode()}" for n in range(COUNT)
+        ]
+        ways = ", ".join(f"{name!r}: (box, n) => {{ {way} }}" for name, way in WAYS.items())
+        rules = "".join(f".n{n} {{ background: url({n}.png?rule) }}\n" for n in range(COUNT))
+        page = PAGE.replace("TEXTS", repr(texts)).replace("RULES", rules).replace("WAYS", ways)
+        super().__init__(page.replace("NAMES", repr([*WAYS])).replace("DRIVE", DRIVES[drive]))
 
 
 def columns(shown):
@@ -111,3 +115,24 @@ def test_each_frame_has_the_pictures_and_sheets_that_it_asks_for(drive):
     with Stage(Pictures(drive), VIEW) as stage:
         stage.skip(0, 7)
         assert [*map(stage.frame, range(7, COUNT))] == whole[7:]
+
+
+ENDLESS = {
+    "fetches": "(async () => { for (;;) await fetch('1.png') })()",
+    "pictures": """{ const one = new Image(); let n = 0;
+        one.onload = () => { one.src = `1.png?${++n}` }; one.onload() }""",
+    "a compiler": "WebAssembly.compileStreaming(new Promise(() => {}))",
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_a_frame_waits_for_has_an_end_and_a_name(what, monkeypatch):
+    monkeypatch.setattr("fragdex.rendering.browser.loads._PATIENCE_SECONDS", 0.4)
+    page = f"""<!doctype html><script>let n = 0; requestAnimationFrame(function f() {{
+        if (n === 1) {ENDLESS[what]}
+        document.documentElement.style.background = `rgb(${{n++}} 0 0)`;
+        requestAnimationFrame(f) }})</script>"""
+    with Stage(Files(page), VIEW) as stage:
+        assert [pixels(stage.frame(i))[0, 0, 0] for i in range(4)] == [*range(4)]
+        assert stage.notes.late
+        assert all("1.png" in one or "work that it began" in one for one in stage.notes.late)

@@ -72,6 +72,66 @@ def test_a_page_that_sets_the_time_in_each_frame_gets_that_frame(show):
     assert shown == [30 - i for i in range(20)]
 
 
+# Each way to show picture 2 n of a film in frame n, in a row of its own.
+CUTS = {
+    "new element": "put(row, n)",
+    "playing": "put(row, n).play()",
+    "autoplay": "row.innerHTML = `<video muted autoplay src='a.mp4#t=${2 * n / 20}'>`",
+    "a source": "row.innerHTML = `<video muted><source src='a.mp4#t=${2 * n / 20}'></video>`",
+    "another src": """{ const v = row.firstChild ?? row.appendChild(make());
+        v.src = `a.mp4?${n}`; v.currentTime = 2 * n / 20 }""",
+    "in a task after the frame": "later(() => { put(row, n) })",
+    "another time, in a task after the frame": """{ const v = row.firstChild ?? put(row, n);
+        later(() => { v.currentTime = 2 * n / 20 }) }""",
+    "after a fetch": "fetch('a.mp4').then((told) => told.blob()).then(() => { put(row, n) })",
+    "blob:": """fetch('a.mp4').then((told) => told.blob())
+        .then((one) => { put(row, n, URL.createObjectURL(one)) })""",
+    "in a shadow": """{ const inner = document.createElement("p"); inner.style.margin = 0;
+        row.replaceChildren(inner); put(inner.attachShadow({ mode: "open" }), n) }""",
+    "when it has loaded": """{ const v = make(); v.src = "a.mp4";
+        v.onloadeddata = () => { v.currentTime = 2 * n / 20 };
+        v.onseeked = () => { row.replaceChildren(v) } }""",
+}
+MOUNTED = """<style>div { height: 16px; overflow: hidden } video { display: block }</style><script>
+  let k = 0;
+  const make = () => Object.assign(document.createElement("video"), { muted: true });
+  const put = (row, n, url = "a.mp4") => { const v = make();
+    v.src = url; v.currentTime = 2 * n / 20; row.replaceChildren(v); return v };
+  const { port1, port2 } = new MessageChannel(); const tasks = [];
+  port1.onmessage = () => tasks.shift()();
+  const later = (run) => { tasks.push(run); port2.postMessage(0) };
+  const add = () => document.body.appendChild(document.createElement("div"));
+  const rows = [WAYS].map((show) => [add(), show]);
+  const cut = (n) => { for (const [row, show] of rows) show(row, n) };
+  DRIVE
+</script>"""
+DRIVES = {
+    "frames": "requestAnimationFrame(function f() { cut(k++); requestAnimationFrame(f) })",
+    "timers": "requestAnimationFrame(() => { cut(k++); setInterval(() => cut(k++), 50) })",
+}
+
+
+@pytest.mark.parametrize(
+    ("drive", "begin_frames"), [("frames", True), ("timers", True), ("frames", False)]
+)
+def test_a_film_that_is_put_in_while_the_page_runs_is_in_that_frame(show, drive, begin_frames):
+    html = MOUNTED.replace("DRIVE", DRIVES[drive]).replace(
+        "WAYS", ", ".join(f"(row, n) => {{ {way} }}" for way in CUTS.values())
+    )
+    film = {"a.mp4": numbered(20, Fraction(20), size=(256, 16))}
+    size = (256, 16 * len(CUTS))
+    page = show(html, film, 20, size=size, begin_frames=begin_frames)
+    frames = page.frames(0, 6)
+    for i, picture in enumerate(frames):
+        shown = {way: number_at(picture, y=16 * n + 8) for n, way in enumerate(CUTS)}
+        assert shown == dict.fromkeys(CUTS, 2 * i), i
+    assert page.stage.notes.late == page.stage.notes.console == []
+    if begin_frames:
+        again = show(html, film, 20, size=size)
+        again.stage.skip(0, 3)
+        assert all(np.array_equal(again.frame(i), frames[i]) for i in range(3, 6))
+
+
 def test_thumbnails_are_made_one_after_the_other(show):
     html = """<video id=v src=a.mp4 muted style="display:none"></video><script>
     const wanted = [1.5, .2, .9, 0];

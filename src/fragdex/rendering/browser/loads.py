@@ -209,8 +209,10 @@ _ROUNDS: Final = 16
 _TURNS: Final = 2
 # Seconds for what takes the machine's time: decoders, compilers.
 _LOAD_PAUSES: Final = (0.0, 0.001, 0.002, 0.004, 0.008, 0.016)
-# What does not come in so long a time waits for something else: it is not waited for again.
+# What does not come in so long a time waits for something else: it is not waited for again. As long
+# a frame waits on the whole, for what begins more and more; each time half as long as before.
 _PATIENCE_SECONDS: Final = 10.0
+_WORK: Final = "work that it began (fetches, decoders, compilers)"
 # Answers that are never complete, or not before the page reads them: of these `WORKS` tells.
 _ENDLESS: Final = ("EventSource", "Fetch", "Ping", "WebSocket")
 
@@ -222,7 +224,7 @@ class WithLoads:
         clock: of the page.
         session: of the page.
         works: whether the page has begun what takes the machine's time (`__fragdexWorks`).
-        late: gets the URL of each file that a frame requested and that came after it.
+        late: gets what a frame requested and what came after it: URLs of files, or words.
         check: raises where the browser has gone wrong meanwhile.
     """
 
@@ -241,6 +243,8 @@ class WithLoads:
         """What of it had come before the last frame was drawn."""
         self._done = self._shown = self._working = self._stuck = 0
         """The same of what takes the machine's time; what is under way, and is not waited for."""
+        self._patience, self._until = _PATIENCE_SECONDS, 0.0
+        """How long a frame waits, and until when this one does."""
         pipe.on("Network.requestWillBeSent", self._on_begun)
         pipe.on("Network.loadingFinished", self._on_come)
         pipe.on("Network.loadingFailed", self._on_come)
@@ -294,6 +298,7 @@ class WithLoads:
         A frame of which nothing is awaited costs one question more: the page's tasks are run by the
         time that passes until the next one.
         """
+        self._until = 0.0
         if self._look():
             self._await()
         for _ in range(_ROUNDS):
@@ -303,10 +308,17 @@ class WithLoads:
             if not self._look() and self._is_shown():
                 return
             self._await()
-            if self._is_shown():
+            if self._is_shown() or self._is_over():
                 return
         for url in self._begun.values():
             self._late(url)
+
+    def _is_over(self) -> bool:
+        """Whether this frame has waited for as long as it may."""
+        now = time.monotonic() - self._pipe.excused
+        if not self._until:
+            self._until = now + self._patience
+        return now >= self._until
 
     def _look(self) -> bool:
         """Whether the page has begun what has not come yet."""
@@ -326,6 +338,9 @@ class WithLoads:
         seen = self._drawn + self._shown
         self._wait()
         while self._come + self._done > seen:
+            if self._is_over():
+                self._give_up()
+                break
             # the page learns of it after that, and may begin more
             seen = self._come + self._done
             for _ in range(_TURNS):
@@ -335,12 +350,9 @@ class WithLoads:
 
     def _wait(self) -> None:
         """Wait until fetches and decoders have done what was begun."""
-        last, since, pauses = -1, 0.0, iter(_LOAD_PAUSES)
+        pauses = iter(_LOAD_PAUSES)
         while self._is_busy():
-            now = time.monotonic() - self._pipe.excused
-            if self._come + self._done != last:
-                last, since = self._come + self._done, now
-            if now - since > _PATIENCE_SECONDS:
+            if self._is_over():
                 self._give_up()
             self._pipe.listen(next(pauses, _LOAD_PAUSES[-1]))
             self._clock.turn()
@@ -350,8 +362,11 @@ class WithLoads:
     def _give_up(self) -> None:
         for url in self._begun.values():
             self._late(url)
+        if self._working > self._stuck or not self._begun:
+            self._late(_WORK)
         self._begun.clear()
         self._stuck = self._working
+        self._patience /= 2
 
     def _is_busy(self) -> bool:
         if self._works():

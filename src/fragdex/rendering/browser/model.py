@@ -187,7 +187,7 @@ class Notes:
         browser_versions: of the browsers that drew it, such as `HeadlessChrome/156.0.8078.108`.
         keeps: what it used that skipped frames would change: all of them have to be drawn.
         glyphs: characters that it showed and no font has.
-        late: files that came after the frame that requested them was taken.
+        late: files, and other work, that came after the frame that requested them was taken.
         uses: what may come out otherwise in another run; of pages that are watched for it.
     """
 

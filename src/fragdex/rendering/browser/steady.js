@@ -370,6 +370,11 @@
 
   // ---- what takes the machine's time, and no frame and no timer of the page's: begun, done
   const works = [0, 0];
+  const begin = () => {
+    if (works[0] === 0) say({ begins: "work" });
+    works[0] += 1;
+  };
+  const end = () => { works[1] += 1; };
   const { finally: whenDone } = Promise.prototype;
   const working = (object, name) => {
     const real = object?.[name];
@@ -378,10 +383,9 @@
       const promise = real.apply(this, given);
       // a stream of the page's own may never end
       if ([this, ...given].some((one) => one instanceof Response && one.url === "")) return promise;
-      if (works[0] === 0) say({ begins: "work" });
-      works[0] += 1;
+      begin();
       // the page has the promise after ours: one that fails and is not looked after is its own
-      return whenDone.call(promise, () => { works[1] += 1; });
+      return whenDone.call(promise, end);
     } }[name]);
   };
   for (const [object, ...names] of [
@@ -394,6 +398,7 @@
     [globalThis.WebAssembly, "compile", "compileStreaming", "instantiate", "instantiateStreaming"],
   ]) names.forEach((name) => working(object, name));
   put(globalThis, "__fragdexWorks", () => works);
+  put(globalThis, "__fragdexWorking", { begin, end });
 
   // ---- pictures that the page makes itself: of those that move, as of those that are requested
   const { createObjectURL } = URL;

@@ -4,7 +4,8 @@
   "use strict";
   const name = Symbol.for("fragdex.media");
   const now = performance.now.bind(performance);
-  const { XMLHttpRequest, JSON, Math } = window;
+  const { XMLHttpRequest, JSON, Math, __fragdexWorking: work } = window;
+  delete window.__fragdexWorking;
   const open = XMLHttpRequest.prototype.open;
   const send = XMLHttpRequest.prototype.send;
   const text = Object.getOwnPropertyDescriptor(XMLHttpRequest.prototype, "responseText").get;
@@ -85,7 +86,16 @@
       players: [],
       contexts: [],
       sources: new Map(),
+      // What elements have begun to load; a frame waits for it as for all that the page began.
       loading: 0,
+      loads() {
+        room.loading += 1;
+        work?.begin();
+      },
+      loaded() {
+        room.loading -= 1;
+        work?.end();
+      },
     };
   }
   Object.defineProperty(window, name, { value: room });

@@ -99,9 +99,9 @@
       this.networkState = 3;
       this.showPoster = true;
       this.exhausted = false;
-      room.loading += 1;
+      room.loads();
       queueMicrotask(() => {
-        room.loading -= 1;
+        room.loaded();
         if (load !== this.load) return;
         const url = this.attribute("src");
         const first = this.element.querySelector(":scope > source");
@@ -159,9 +159,9 @@
         };
         return undefined;
       }
-      room.loading += 1;
+      room.loads();
       room.task(() => {
-        room.loading -= 1;
+        room.loaded();
         if (load !== this.load) return;
         const facts = this.factsOf(whole);
         if (facts === null) failed();
@@ -211,9 +211,9 @@
       if (this.time > this.begin) this.say("seeking", "timeupdate", "seeked");
       const load = this.load;
       const step = (run) => {
-        room.loading += 1;
+        room.loads();
         room.task(() => {
-          room.loading -= 1;
+          room.loaded();
           if (load === this.load) run();
         });
       };
@@ -284,9 +284,9 @@
       if (wanted === null || !this.showPoster) return void this.show(this.facts.video.blank);
       const { width, height } = this.facts.video;
       const picture = new Image();
-      room.loading += 1;
+      room.loads();
       const done = (found) => {
-        room.loading -= 1;
+        room.loaded();
         if (wanted !== this.userPoster || !this.facts?.video) return;
         if (!found) this.userPoster = null;
         else if (this.showPoster && picture.naturalWidth > 0) {

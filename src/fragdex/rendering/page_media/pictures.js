@@ -3,7 +3,6 @@
 (() => {
   "use strict";
   const room = window[Symbol.for("fragdex.media")];
-  const frame = requestAnimationFrame.bind(window);
   const key = (player) => `${player.source}@${player.position()}`;
   const shows = (player) => player.video && player.readyState >= 2 && Boolean(player.facts?.video)
     && !(player.showPoster && player.userPoster !== null);
@@ -35,8 +34,7 @@
     for (const player of room.players) {
       if (player.callbacks.size && shows(player)) ask(player, { present: true });
     }
-    // What the page changes while the frame is made comes too late for the answer.
-    if (drawing && room.videos()) frame(late);
+    looked = !drawing;
     return [...found.values()];
   };
   room.draw = (pictures) => {
@@ -46,11 +44,16 @@
       if (presented !== undefined && presented !== player.presented) present(player, presented);
     }
   };
-  const late = () => {
+  // What the page changes while the frame is made: it is drawn again with the pictures of that.
+  let looked = false;
+  room.look = () => {
+    if (looked || !room.begun() || !room.videos()) return;
     for (const player of stale()) {
+      room.loads();
       const at = key(player);
       const told = room.ask("picture", question(player));
       if (told !== null) drawn(player, JSON.parse(told), at);
+      room.loaded();
     }
   };
   const present = (player, mediaTime) => {

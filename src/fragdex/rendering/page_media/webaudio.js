@@ -328,10 +328,10 @@
   const waitedFor = (proto, name) => {
     const native = proto[name];
     proto[name] = function (...given) {
-      room.loading += 1;
+      room.loads();
       const promise = native.apply(this, given);
       const done = () => {
-        room.loading -= 1;
+        room.loaded();
       };
       promise.then(done, done);
       return promise;
