@@ -103,6 +103,8 @@ class BoundedConnection(HttpToolsProtocol):
         # of the head, or of the trailer after a body
         self._fields = 0
         self._field_bytes = 0
+        # those that are not answered yet; the server knows the newest one alone
+        self._cycles: list[RequestResponseCycle] = []
         self._refusal: HTTPStatus | None = None
         self._reason = _NOT_VALID
         self._deadline: asyncio.TimerHandle | None = None
@@ -143,9 +145,13 @@ class BoundedConnection(HttpToolsProtocol):
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
+        """Nothing is waited for any more; no request of this client is answered."""
         self._stop_deadline()
         self._stop_writing()
+        for cycle in self._cycles:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
         super().connection_lost(exc)
 
     # ---- what the parser reports ------------------------------------------------------------
@@ -176,23 +182,32 @@ class BoundedConnection(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             self._refusal = HTTPStatus.TOO_MANY_REQUESTS
             raise _Refused
-        self._need_host()
+        self._need_plain_head()
         super().on_headers_complete()
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and cycle.scope is self.scope:
+            self._cycles = [one for one in self._cycles if not one.response_complete]
+            self._cycles.append(cycle)
             extensions: dict[str, Any] = {INTERIM: partial(_send_interim, cycle)}
             if _SENDS_FILES and self.scope["scheme"] == "http":
                 cycle.__class__ = _FileSendingCycle  # uvicorn names no class for it
                 extensions[SEND_FILE] = {}
             self.scope["extensions"] = extensions
 
-    def _need_host(self) -> None:
-        """Refuse a head without a Host, with two, or with an invalid one (RFC 9112, 3.2).
+    def _need_plain_head(self) -> None:
+        """Refuse a head that two readers of it, a proxy and a cache, could take differently.
 
-        Two readers of such a head, a proxy and a cache, could take it for different hosts.
+        It has one Host that is valid (RFC 9112, 3.2), one Authorization at most (RFC 9110, 5.3),
+        and no transfer coding but `chunked` (RFC 9112, 6.1).
         """
         hosts = [value for name, value in self.headers if name == b"host"]
-        if len(hosts) > 1:
+        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
+        if any(one.strip().lower() != b"chunked" for one in codings):
+            self._refusal = HTTPStatus.NOT_IMPLEMENTED
+            raise _Refused
+        if len([name for name, _ in self.headers if name == b"authorization"]) > 1:
+            self._reason = "a request has one Authorization, not several (RFC 9110, 5.3)"
+        elif len(hosts) > 1:
             self._reason = "a request has one Host, not several (RFC 9112, 3.2)"
         elif not hosts and self.parser.get_http_version() != "1.0":
             self._reason = "a request of HTTP/1.1 needs a Host (RFC 9112, 3.2)"
@@ -236,6 +251,7 @@ class BoundedConnection(HttpToolsProtocol):
             return
         detail = {
             HTTPStatus.BAD_REQUEST: self._reason,
+            HTTPStatus.NOT_IMPLEMENTED: "the only transfer coding is chunked (RFC 9112, 6.1)",
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: (
                 f"the head of a request may have {self.limits.head_bytes} bytes "
                 f"and {MAX_FIELDS} fields"
@@ -250,6 +266,9 @@ class BoundedConnection(HttpToolsProtocol):
         )
         self.transport.write(head.encode() + body)
         self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """No upgrade is taken (RFC 9110, 7.8), and no package that is missing would change that."""
 
     @property
     def _idle(self) -> bool:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import threading
 import time
 
@@ -71,6 +72,58 @@ def test_a_head_has_one_host_that_is_one(server, fields):
     with connected(server) as connection:
         assert sent(connection, b"GET /healthz HTTP/1.1\r\n" + fields + b"\r\n\r\n")
         assert "Host" in refused(connection, 400)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        (b"Transfer-Encoding: gzip, chunked", 501),
+        (b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked", 501),
+        (b"Transfer-Encoding: identity, chunked", 501),
+        (b"Authorization: Bearer a\r\nAuthorization: Bearer b", 400),
+        (b"authorization: Bearer a\r\nAUTHORIZATION: Bearer a", 400),
+    ],
+)
+def test_a_head_that_two_readers_could_take_differently_is_refused(server, fields, status):
+    with connected(server) as connection:
+        assert sent(connection, b"POST /healthz HTTP/1.1\r\nHost: a\r\n" + fields + b"\r\n\r\n")
+        assert refused(connection, status)
+
+
+@pytest.mark.parametrize("path", ["/api%2fv1/files", "/api/v1%2Ffiles", "/api/v1/files%2fmd5/0"])
+def test_an_encoded_slash_parts_no_segments(server, path):
+    """Decoded, the path of a route would stand there, and another one in logs and proxies."""
+    answer = server.client.get(path)
+    assert (answer.status_code, answer.json()["type"]) == (404, "/docs#no-such-path")
+
+
+def test_an_upgrade_is_passed_over_without_advice(server, caplog):
+    fields = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    assert server.anyone.get("/healthz", headers=fields).status_code == 200
+    assert "WebSocket" not in caplog.text
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_client_that_sends_ahead_and_leaves_is_no_fault(server, caplog, reset):
+    key = f"Authorization: Bearer {server.key}\r\n".encode()
+    paths = [
+        b"/api/v1/test/events/whole",
+        b"/healthz",
+        b"/docs",
+        b"/nothing",
+        b"/api/v1/test/bytes",
+    ]
+    for n in range(40):
+        with connected(server) as connection:
+            heads = [b"GET %s HTTP/1.1\r\nHost: a\r\n" % paths[(n + i) % 5] + key for i in range(9)]
+            sent(connection, b"\r\n".join([*heads, b""]))
+            time.sleep(0.002 * (n % 3))
+            if reset:
+                hard = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, hard)
+    assert server.client.get("/healthz").status_code == 200
+    time.sleep(0.3)
+    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize(

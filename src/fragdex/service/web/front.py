@@ -19,7 +19,7 @@ from fragdex.service.metrics import Metrics
 from fragdex.service.web.auth import CALLER, Caller
 from fragdex.service.web.events import BrokenOff
 from fragdex.service.web.prefix import public_path
-from fragdex.service.web.problems import unexpected
+from fragdex.service.web.problems import HTTP, problem, unexpected
 from fragdex.traces import ActiveSpan, Traces
 
 log = logging.getLogger("fragdex.service")
@@ -59,6 +59,10 @@ class Front:
         request_id = request_id_of(next(iter(_fields(scope, b"x-request-id")), None))
         sent = _Sent(send, request_id)
         REQUEST_ID.set(request_id)
+        if b"%2f" in (scope.get("raw_path") or b"").lower():
+            # decoded, it would be a path of other segments: that of another route
+            await problem(HTTP[404], HTTP[404].title)(scope, receive, sent)
+            return
         if not self._traces.are_on or scope["path"] in UNTRACED:
             await self._answer(scope, receive, sent)
             return
