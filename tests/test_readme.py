@@ -66,6 +66,35 @@ def test_every_python_block_runs_and_prints_what_it_shows(page, checkout):
     assert not runner.failures, "".join(output)
 
 
+CORE_ALONE = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        package = name.partition(".")[0]
+        if package not in sys.stdlib_module_names | {"fragdex", "numpy", "construct"}:
+            raise ModuleNotFoundError(name, name=package)
+sys.meta_path.insert(0, Missing())
+import doctest
+failed, tried = doctest.testfile(sys.argv[1], module_relative=False)
+sys.exit(failed or not tried)
+"""
+
+
+def test_the_first_screen_shows_proves_and_runs_with_what_it_installs(checkout):
+    """The two commands of a fresh machine, the install line, and lines that need no extra."""
+    first = (ROOT / "README.md").read_text("utf-8").partition("\n## ")[0]
+    assert len(first.splitlines()) <= 50
+    shown = ("./dev demo", "./dev test", "pip install .\n", ">>> ")
+    places = [re.sub(r" +#.*", "", first).index(text) for text in shown]
+    assert places == sorted(places)
+    ((_, block),) = blocks(first, "python")
+    (checkout / "first.txt").write_text(block, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", CORE_ALONE, "first.txt"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TOLD, ids=name_of)
 @pytest.mark.true_start
