@@ -33,8 +33,17 @@ from fragdex.muxing.view import Sources, View, one_for_each
 from fragdex.packaging import playlists
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
-from fragdex.packaging.titling import PACKAGED, Chosen, Title, creation, growth, titled, uneven
-from fragdex.seeking.model import Period
+from fragdex.packaging.titling import (
+    PACKAGED,
+    Chosen,
+    Title,
+    creation,
+    growth,
+    joined,
+    titled,
+    uneven,
+)
+from fragdex.seeking.model import Index, Period
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike
 from fragdex.sources import SourceLike, SourcesLike
@@ -58,7 +67,7 @@ class Package(Mapping[str, View]):
     `NAME/TIME.m4s` for the segment that begins at TIME ticks, and for video
     `NAME-iframes.m3u8`. Where each rendition is a single file, that is `NAME.mp4` instead of
     initialization segment and segments. Subtitles have `NAME/TIME.vtt`, and `NAME.vtt` where they
-    have no fragments.
+    have no fragments. Periods after the first have `pPERIOD-NAME` for NAME in the same playlists.
 
     Attributes:
         title: the renditions.
@@ -93,27 +102,41 @@ class Package(Mapping[str, View]):
     @cached_property
     def findings(self) -> tuple[str, ...]:
         """Why players cannot switch between renditions, and omitted content."""
-        return (*uneven(self.title.of("video")), *self._left_out)
+        reasons = (sentence for one in self.title.periods for sentence in uneven(one.of("video")))
+        return (*reasons, *self._left_out)
 
     @cached_property
     def _renditions(self) -> dict[str, Rendition]:
-        text = (one.rendition for one in self.title.subtitles)
-        return {one.name: one for one in (*self.title.renditions, *text) if one is not None}
+        own = [one for title in self.title.periods for one in title.renditions]
+        text = [one.rendition for one in self._subtitles.values() if one.rendition is not None]
+        return {one.name: one for one in (*own, *text)}
 
     @cached_property
     def _subtitles(self) -> dict[str, Subtitles]:
-        return {one.name: one for one in self.title.subtitles}
+        return {one.name: one for title in self.title.periods for one in title.subtitles}
+
+    @cached_property
+    def _playlists(self) -> frozenset[str]:
+        """Names of what has a playlist: one for all periods."""
+        title = self.title
+        return frozenset(
+            [*(one.name for one in title.renditions), *(one.name for one in title.subtitles)]
+        )
 
     def __iter__(self) -> Iterator[str]:
         """The names of all files: first those that players ask for first."""
         yield from (MULTIVARIANT, MANIFEST)
         for one in self.title.renditions:
             yield f"{one.name}.m3u8"
-            if playlists.has_iframes(one):
+            if playlists.has_iframes(one, self.title):
                 yield f"{one.name}-iframes.m3u8"
             yield from _fragments(one)
-        for text in self.title.subtitles:
-            yield f"{text.name}.m3u8"
+        for later in self.title.later:
+            for rendition in later.renditions:
+                yield from _fragments(rendition)
+        for text in self._subtitles.values():
+            if text.name in self._playlists:
+                yield f"{text.name}.m3u8"
             if text.cues is not None:
                 yield from (f"{text.name}/{time}.vtt" for time in text.times)
             if text.rendition is not None:
@@ -188,13 +211,13 @@ class Package(Mapping[str, View]):
             return self._media(head, tail)
         stem, dot, suffix = head.rpartition(".")
         text = self._subtitles.get(stem)
-        if dot and suffix == "m3u8":
+        if dot and suffix == "m3u8" and stem.removesuffix("-iframes") in self._playlists:
             if text is not None:
                 return self._text(HLS, name, lambda: playlists.subtitles(text, self.title))
             one = self._renditions.get(stem.removesuffix("-iframes"))
             if one is not None and one.name == stem:
                 return self._text(HLS, name, lambda: playlists.media(one, self.title))
-            if one is not None and playlists.has_iframes(one):
+            if one is not None and playlists.has_iframes(one, self.title):
                 return self._text(HLS, name, lambda: playlists.iframes(one, self.title))
         whole = self._renditions.get(stem)
         if suffix == "mp4" and whole is not None and whole.single_file:
@@ -279,7 +302,9 @@ def package(
             files can grow.
         began: the time of day at time 0 of a growing title; None: the creation time in its moov,
             or else 1970.
-        period: number of the period of files with several; None: there is only one.
+        period: number of the period of files with several (a recorder that began again, several
+            movies); None: all, one after the other: EXT-X-DISCONTINUITY parts them, and each is a
+            Period of the MPD. Each needs the same number of tracks of each kind.
 
     Raises:
         ValueError: an invalid length, or single files for a growing title.
@@ -307,37 +332,73 @@ def package(
         raise ValueError("a title that grows has a file for each segment, not one for all")
     wanted = None if tracks is None else set(tracks)
     texts = [one if isinstance(one, Captions) else read_captions(one) for one in captions]
-    listed: list[Chosen] = []
-    known: list[FileInfo] = []
+    numbers = _periods(given, period)
+    if len(numbers) > 1 and (growing or texts):
+        what_for = "captions of a file are" if texts else "a title that grows is"
+        raise BuildError(
+            f"{what_for} for one period, and there are {len(numbers)}",
+            advice=f"package one of them: period={numbers[-1]}",
+        )
+    known = [
+        # its size and time change with what comes
+        FileInfo(index.file.name, grows_as=index.file.grows_as) if growing else index.file
+        for index in given
+    ]
     left_out: list[str] = []
     made_at: datetime | None = None
+    titles, listed = [], []
     with Sources([index.file for index in given], several) as sources:
-        for number, index in enumerate(given):
-            chosen = period_of(index, None if len(index.periods) == 1 else period)
-            init = plain_init(b"".join(sources.source(number).read(part) for part in chosen.init))
-            moov = parse(init)
-            made_at = made_at or creation(moov)
-            # its size and time change with what comes
-            file = index.file
-            info = FileInfo(file.name, grows_as=file.grows_as) if growing else file
-            known.append(info)
-            about = chosen, init, moov, index.file.size
-            listed += _chosen(*about, info, sources.source(number).read, wanted, left_out)
-    if not any(one.media.track.kind in PACKAGED for one in listed):
-        raise BuildError("there are no samples of video or audio to package")
-    title = titled(listed, length, texts, growing)
+        for place, number in enumerate(numbers):
+            tracks_of_period: list[Chosen] = []
+            for at, (index, info) in enumerate(zip(given, known, strict=True)):
+                chosen = period_of(index, None if len(index.periods) == 1 else number)
+                read = sources.source(at).read
+                init = plain_init(b"".join(map(read, chosen.init)))
+                moov = parse(init)
+                made_at = made_at or creation(moov)
+                about = chosen, init, moov, index.file.size, info
+                tracks_of_period += _chosen(*about, read, wanted, left_out)
+            if not any(one.media.track.kind in PACKAGED for one in tracks_of_period):
+                where = f" in period {number}" if len(numbers) > 1 else ""
+                raise BuildError(f"there are no samples of video or audio to package{where}")
+            prefix = f"p{number}-" if place else ""
+            titles.append(titled(tracks_of_period, length, texts, growing, prefix))
+            listed.append(tracks_of_period)
+    title = joined(titles, numbers)
     if growing:
         title = replace(title, growth=growth(title, length, growing, began or made_at, given))
     if single_file:
         title = title.in_single_files()
-    ids = [one.media.track.id for one in listed]
+    ids = [one.media.track.id for part in listed for one in part]
     recipe: list[Any] = ["package", "all" if length is None else str(length), ids]
     if single_file:
         recipe.append("single files")
+    if any(len(index.periods) > 1 for index in given):
+        recipe.append(["periods", *numbers])
     if growing:
         # what is announced stays, however large the file is by now
-        recipe.append([_beginning(one) for one in listed])
+        recipe.append([_beginning(one) for part in listed for one in part])
     return Package(title, known, recipe, left_out, kept)
+
+
+def _periods(indexes: Sequence[Index], period: int | None) -> list[int]:
+    """The numbers of the periods that are packaged, one after the other.
+
+    Raises:
+        BuildError: the files have not all as many.
+    """
+    if period is not None:
+        return [period]
+    counts = {len(index.periods) for index in indexes}
+    if len(counts) > 1:
+        raise BuildError(
+            "files of one title need as many periods each",
+            found=", ".join(str(len(index.periods)) for index in indexes),
+            advice="package one period: period=0",
+        )
+    if not indexes:
+        raise BuildError("there are no samples of video or audio to package")
+    return [one.number for one in indexes[0].periods] or [period_of(indexes[0], None).number]
 
 
 def _chosen(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from fragdex.packaging.mpd import AdaptationSet, Representation, Segments, xml_d
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import Subtitles
 from fragdex.packaging.titling import Title, uneven
+from fragdex.seeking.model import Track
 
 
 def manifest(title: Title) -> bytes:
@@ -28,21 +30,28 @@ def manifest(title: Title) -> bytes:
     >>> manifest(Title(()))[:38]
     b"<?xml version='1.0' encoding='utf-8'?>"
     """
-    lasts = [Fraction(int(np.diff(one.edges).max()), one.timescale) for one in title.renditions]
+    renditions = [one for period in title.periods for one in period.renditions]
+    lasts = [Fraction(int(np.diff(one.edges).max()), one.timescale) for one in renditions]
     longest = xml_duration(max(lasts, default=Fraction(2)))
-    total = max((one.seconds for one in title.renditions), default=Fraction(0))
-    about = _kind(title, total)
-    if any(one.single_file for one in title.renditions):
+    about = _kind(title, sum((one.seconds for one in title.periods), Fraction(0)))
+    if any(one.single_file for one in renditions):
         about |= {"profiles": mpd.ON_DEMAND, "maxSubsegmentDuration": longest}
     else:
         about["maxSegmentDuration"] = longest
     about["minBufferTime"] = "PT2S"
-    sets = [_adaptation(number, members) for number, members in enumerate(_sets(title))]
-    for text in title.subtitles:
-        # one file of WebVTT cannot grow
-        if text.rendition is not None or title.growth is None or title.growth.ended:
-            sets.append(_subtitles(len(sets), text))
-    return mpd.manifest(about, [mpd.Period({"id": "0", "start": "PT0S"}, sets)])
+    periods = []
+    start = Fraction(0)
+    for number, period in enumerate(title.periods):
+        sets = [_adaptation(at, members, period) for at, members in enumerate(_sets(period))]
+        for text in period.subtitles:
+            # one file of WebVTT cannot grow
+            if text.rendition is not None or title.growth is None or title.growth.ended:
+                sets.append(_subtitles(len(sets), text))
+        lasts_ = {"duration": xml_duration(period.seconds)} if title.later else {}
+        place = {"id": str(number), "start": xml_duration(start)} | lasts_
+        periods.append(mpd.Period(place, sets))
+        start += period.seconds
+    return mpd.manifest(about, periods)
 
 
 def _kind(title: Title, total: Fraction) -> dict[str, str]:
@@ -75,7 +84,7 @@ def _sets(title: Title) -> list[list[Rendition]]:
     return [*sets, *audio.values()]
 
 
-def _adaptation(number: int, members: Sequence[Rendition]) -> AdaptationSet:
+def _adaptation(number: int, members: Sequence[Rendition], title: Title) -> AdaptationSet:
     first = members[0]
     sap = None
     if all(one.starts_with_sync for one in members):
@@ -86,7 +95,7 @@ def _adaptation(number: int, members: Sequence[Rendition]) -> AdaptationSet:
     representations = [_representation(one, None if same else one.keys) for one in members]
     label, roles = None, []
     if first.kind == "audio":
-        label, roles = first.title, ["main" if first.name == "a1" else "alternate"]
+        label, roles = first.title, ["main" if first is title.of("audio")[0] else "alternate"]
     return AdaptationSet(about, representations, label, roles, first.keys if same else None)
 
 
@@ -162,7 +171,7 @@ def multivariant(title: Title) -> bytes:
     if any(one.media.hidden for one in video) and (not title.growth or title.growth.ended):
         # before players play, they show the picture where they begin
         lines.append("#EXT-X-START:TIME-OFFSET=0.001,PRECISE=YES")
-    groups = _groups(audio) if video else {}
+    groups = _groups(audio, title) if video else {}
     for name, members in groups.items():
         chosen = next((one for one in members if one.track.info.enabled), members[0])
         lines += [
@@ -188,62 +197,92 @@ def multivariant(title: Title) -> bytes:
         )
         for text in title.subtitles
     ]
-    keys = (line for one in title.renditions if one.keys is not None for line in one.keys.lines())
+    renditions = [one for period in title.periods for one in period.renditions]
+    keys = (line for one in renditions if one.keys is not None for line in one.keys.lines())
     lines += [f"#EXT-X-SESSION-KEY:{line}" for line in dict.fromkeys(keys)]
     # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
-    texts = _dearest([_text_rates(one) for one in title.subtitles])
-    sounds = {name: _dearest(list(map(_bit_rates, members))) for name, members in groups.items()}
-    fragments = (one.rendition for one in title.subtitles if one.cues is None)
+    texts = _dearest([_text_rates(one) for period in title.periods for one in period.subtitles])
+    sounds = {
+        name: _dearest([_rates_through(one, title) for one in members])
+        for name, members in groups.items()
+    }
+    subtitles = (text for period in title.periods for text in period.subtitles)
+    fragments = (one.rendition for one in subtitles if one.cues is None)
     text_codecs = dict.fromkeys(one.track.codec for one in fragments if one is not None)
     shown = {"SUBTITLES": "subtitles"} if title.subtitles else {}
     for one in video or audio:
-        own = _bit_rates(one)
+        own, parts = _rates_through(one, title), title.through(one)
         for name, members in groups.items() or [("", [])]:
-            parts = (own, sounds.get(name, (0, 0)), texts)
-            peak, average = (sum(rates) for rates in zip(*parts, strict=True))
-            codecs = [one.track.codec, *(other.track.codec for other in members[:1]), *text_codecs]
+            together = zip(own, sounds.get(name, (0, 0)), texts, strict=True)
+            peak, average = (sum(rates) for rates in together)
+            codecs = [
+                *_codecs(one, title),
+                *(c for other in members[:1] for c in _codecs(other, title)),
+            ]
             chosen_groups = ({"AUDIO": name} if members else {}) | shown
-            about = (one.track, one.frame_rate, _dynamic_range(one), chosen_groups)
-            lines += Variant(f"{one.name}.m3u8", (peak, average), codecs, *about).lines()
-    for one in filter(has_iframes, video):
-        rates = bit_rates(np.diff(one.edges), _pictures(one), one.timescale)
-        about_iframes = ([one.track.codec], one.track, None, _dynamic_range(one))
-        lines.append(Variant(f"{one.name}-iframes.m3u8", rates, *about_iframes).iframes_line())
-    independent = all(one.starts_with_sync for one in title.renditions)
+            rate = max(filter(None, (part.frame_rate for part in parts)), default=None)
+            about = (_largest(parts), rate, _dynamic_range(parts), chosen_groups)
+            lines += Variant(
+                f"{one.name}.m3u8", (peak, average), [*codecs, *text_codecs], *about
+            ).lines()
+    for one in video:
+        if has_iframes(one, title):
+            parts = title.through(one)
+            rates = _dearest(
+                [bit_rates(np.diff(part.edges), _pictures(part), part.timescale) for part in parts]
+            )
+            named = (_codecs(one, title), _largest(parts), None, _dynamic_range(parts))
+            lines.append(Variant(f"{one.name}-iframes.m3u8", rates, *named).iframes_line())
+    independent = all(one.starts_with_sync for one in renditions)
     return m3u8.multivariant(lines, independent=independent)
 
 
 def media(rendition: Rendition, title: Title) -> bytes:
     """The media playlist of a rendition (4.3.3), as UTF-8 text."""
-    tags = [INDEPENDENT] if rendition.starts_with_sync else []
-    return _playlist(rendition, title, tags, _stretch(rendition))
+    parts = title.through(rendition)
+    tags = [INDEPENDENT] if all(one.starts_with_sync for one in parts) else []
+    return _playlist(parts, title, tags, map(_stretch, parts))
 
 
 def subtitles(text: Subtitles, title: Title) -> bytes:
     """The media playlist of subtitles: WebVTT where they have cues, else fragments."""
+    parts = title.text_through(text)
+    leads = [one.lead if one.cues is not None else _fragments_of(one) for one in parts]
     if text.cues is None:
-        assert text.rendition is not None
-        return media(text.rendition, title)
-    uris = [f"{text.name}/{time}.vtt" for time in text.times]
-    stretch = Stretch(_durations(text.lead)[: len(uris)], uris)
-    return _playlist(text.lead, title, [], stretch)
+        tags = [INDEPENDENT] if all(one.starts_with_sync for one in leads) else []
+        return _playlist(leads, title, tags, map(_stretch, leads))
+    stretches = []
+    for one in parts:
+        uris = [f"{one.name}/{time}.vtt" for time in one.times]
+        stretches.append(Stretch(_durations(one.lead)[: len(uris)], uris))
+    return _playlist(leads, title, [], stretches)
+
+
+def _fragments_of(text: Subtitles) -> Rendition:
+    assert text.rendition is not None
+    return text.rendition
 
 
 def iframes(rendition: Rendition, title: Title) -> bytes:
     """The I-frame playlist of a video rendition (4.3.3.6): the first picture of each segment."""
-    stretch = _stretch(rendition, _pictures(rendition))
-    return _playlist(rendition, title, ["#EXT-X-I-FRAMES-ONLY"], stretch)
+    parts = title.through(rendition)
+    stretches = [_stretch(one, _pictures(one)) for one in parts]
+    return _playlist(parts, title, ["#EXT-X-I-FRAMES-ONLY"], stretches)
 
 
-def _playlist(rendition: Rendition, title: Title, tags: Sequence[str], stretch: Stretch) -> bytes:
+def _playlist(
+    parts: Sequence[Rendition], title: Title, tags: Sequence[str], stretches: Iterable[Stretch]
+) -> bytes:
     growth = title.growth
     if growth is not None:
         ended = growth.ended
-        return m3u8.media_playlist([stretch], growth.target, tags, event=True, ended=ended)
-    lasts = np.diff(rendition.edges)
-    lasts[0] += rendition.hidden
-    target = m3u8.target_duration([Fraction(int(lasts.max()), rendition.timescale)])
-    return m3u8.media_playlist([stretch], target, tags)
+        return m3u8.media_playlist(stretches, growth.target, tags, event=True, ended=ended)
+    longest = []
+    for one in parts:
+        lasts = np.diff(one.edges)
+        lasts[0] += one.hidden
+        longest.append(Fraction(int(lasts.max()), one.timescale))
+    return m3u8.media_playlist(stretches, m3u8.target_duration(longest), tags)
 
 
 def _stretch(rendition: Rendition, sizes: Int64 | None = None) -> Stretch:
@@ -262,9 +301,10 @@ def _stretch(rendition: Rendition, sizes: Int64 | None = None) -> Stretch:
     return Stretch(durations, uris, ranges, init, place, keys)
 
 
-def has_iframes(rendition: Rendition) -> bool:
+def has_iframes(rendition: Rendition, title: Title) -> bool:
     """Whether an I-frame playlist can be written: each segment begins with a sync sample."""
-    return rendition.kind == "video" and rendition.starts_with_sync
+    parts = title.through(rendition)
+    return rendition.kind == "video" and all(one.starts_with_sync for one in parts)
 
 
 def _pictures(rendition: Rendition) -> Int64:
@@ -275,12 +315,12 @@ def _pictures(rendition: Rendition) -> Int64:
     return ends
 
 
-def _groups(audio: Sequence[Rendition]) -> dict[str, list[Rendition]]:
+def _groups(audio: Sequence[Rendition], title: Title) -> dict[str, list[Rendition]]:
     """Audio renditions by codec: within a group players change without asking (4.3.4.1.1)."""
     groups: dict[str, list[Rendition]] = {}
-    by_codec: dict[str | None, list[Rendition]] = {}
+    by_codec: dict[tuple[str | None, ...], list[Rendition]] = {}
     for one in audio:
-        by_codec.setdefault(one.track.codec, []).append(one)
+        by_codec.setdefault(tuple(_codecs(one, title)), []).append(one)
     for members in by_codec.values():
         name = "audio" if len(by_codec) == 1 else f"audio-{len(groups) + 1}"
         groups[name] = members
@@ -289,6 +329,26 @@ def _groups(audio: Sequence[Rendition]) -> dict[str, list[Rendition]]:
 
 def _dearest(rates: Sequence[Rates]) -> Rates:
     return max((peak for peak, _ in rates), default=0), max((mean for _, mean in rates), default=0)
+
+
+def _codecs(rendition: Rendition, title: Title) -> list[str | None]:
+    return [one.track.codec for one in title.through(rendition)]
+
+
+def _largest(parts: Sequence[Rendition]) -> Track:
+    """The track with the most pixels: what plays all periods needs its size."""
+    return max((one.track for one in parts), key=lambda t: prod(m3u8.picture_size(t) or (0,)))
+
+
+def _rates_through(rendition: Rendition, title: Title) -> Rates:
+    """The peak is that of the period that needs most."""
+    parts = title.through(rendition)
+    rates = list(map(_bit_rates, parts))
+    seconds = sum((one.seconds for one in parts), Fraction(0))
+    if len(parts) == 1 or not seconds:
+        return rates[0]
+    size = sum(int(one.made.fragments.sizes.sum()) for one in parts)
+    return max(peak for peak, _ in rates), int(mpd.bandwidth(size, seconds))
 
 
 def _bit_rates(rendition: Rendition) -> Rates:
@@ -304,11 +364,11 @@ def _text_rates(text: Subtitles) -> Rates:
     return bit_rates(lasts, text.sizes, text.lead.timescale)
 
 
-def _dynamic_range(rendition: Rendition) -> str | None:
-    colour = rendition.track.info.colour
-    if rendition.kind != "video" or colour is None:
-        return None
-    return colour.dynamic_range or "SDR"
+def _dynamic_range(parts: Sequence[Rendition]) -> str | None:
+    """Of all periods; None: not known of one, or not one."""
+    colours = [one.track.info.colour if one.kind == "video" else None for one in parts]
+    ranges = {None if colour is None else colour.dynamic_range or "SDR" for colour in colours}
+    return ranges.pop() if len(ranges) == 1 else None
 
 
 def _durations(rendition: Rendition) -> list[str]:

@@ -55,17 +55,35 @@ class Growth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Title:
-    """The renditions that are one video.
+    """The renditions that are one video, in one period.
 
     Attributes:
         renditions: video first, then audio, each in the order of files and tracks.
         subtitles: text, first of tracks, then of caption files.
         growth: how it grows; None: it does not.
+        later: of the periods that follow; each has as many renditions of each kind.
     """
 
     renditions: tuple[Rendition, ...]
     subtitles: tuple[Subtitles, ...] = ()
     growth: Growth | None = None
+    later: tuple[Title, ...] = ()
+
+    @property
+    def periods(self) -> tuple[Title, ...]:
+        """This one and those that follow, each on its own clock."""
+        return (self, *self.later)
+
+    @property
+    def content(self) -> str:
+        """How many renditions of each kind it has, as text."""
+        counts = {kind: len(self.of(kind)) for kind in PACKAGED} | {"text": len(self.subtitles)}
+        return ", ".join(f"{count} of {kind}" for kind, count in counts.items() if count)
+
+    @property
+    def seconds(self) -> Fraction:
+        """Of this period."""
+        return max((one.seconds for one in self.renditions), default=Fraction(0))
 
     def in_single_files(self) -> Title:
         """The same with one file for each rendition."""
@@ -76,11 +94,48 @@ class Title:
             for one in self.subtitles
         ]
         own = tuple(replace(one, single_file=True) for one in self.renditions)
-        return replace(self, renditions=own, subtitles=tuple(texts))
+        later = tuple(one.in_single_files() for one in self.later)
+        return replace(self, renditions=own, subtitles=tuple(texts), later=later)
 
     def of(self, kind: str) -> list[Rendition]:
         """The renditions of video or audio."""
         return [one for one in self.renditions if one.kind == kind]
+
+    def through(self, rendition: Rendition) -> list[Rendition]:
+        """A rendition, and those that continue it in the periods that follow."""
+        if not self.later:
+            return [rendition]
+        place = self.renditions.index(rendition)
+        return [one.renditions[place] for one in self.periods]
+
+    def text_through(self, text: Subtitles) -> list[Subtitles]:
+        """Subtitles, and those that continue them in the periods that follow."""
+        if not self.later:
+            return [text]
+        place = self.subtitles.index(text)
+        return [one.subtitles[place] for one in self.periods]
+
+
+def joined(titles: Sequence[Title], numbers: Sequence[int]) -> Title:
+    """The periods of a title one after the other.
+
+    Args:
+        numbers: of the periods.
+
+    Raises:
+        BuildError: one has other tracks: players could not continue.
+    """
+    first, *later = titles
+    for title, number in zip(later, numbers[1:], strict=True):
+        if title.content != first.content:
+            raise BuildError(
+                f"period {number} has other tracks than period {numbers[0]}, so that players "
+                "cannot continue from one to the other",
+                expected=first.content,
+                found=title.content,
+                advice=f"package one of them: period={number}",
+            )
+    return replace(first, later=tuple(later))
 
 
 def uneven(renditions: Sequence[Rendition]) -> tuple[str, ...]:
@@ -139,6 +194,7 @@ def titled(
     length: Fraction | None,
     captions: Sequence[Captions],
     growing: object,
+    prefix: str = "",
 ) -> Title:
     """The renditions of some tracks and caption files.
 
@@ -147,6 +203,7 @@ def titled(
         length: wanted seconds of a segment; None: one for each sync sample.
         captions: those of the files.
         growing: True: only segments that are complete are named.
+        prefix: of the names of renditions.
 
     Raises:
         NoSyncSample: a track has no sync sample.
@@ -163,7 +220,7 @@ def titled(
     for kind in PACKAGED:
         mine = [one for one in listed if one.media.track.kind == kind]
         for number, one in enumerate(mine, 1):
-            name = f"{kind[0]}{number}"
+            name = f"{prefix}{kind[0]}{number}"
             title = names.free(kind, _title(one.media, number))
             rendition = _rendition(name, title, one, lead, length, begins, growing)
             if rendition is None:
@@ -176,7 +233,7 @@ def titled(
     texts: list[Subtitles] = []
     chosen = False
     for one in (one for one in listed if one.media.track.kind == "text"):
-        info, name = one.media.track.info, f"s{len(texts) + 1}"
+        info, name = one.media.track.info, f"{prefix}s{len(texts) + 1}"
         language = spoken(one.media.track)
         title = names.free("text", info.title or language or f"subtitles {len(texts) + 1}")
         cues = None

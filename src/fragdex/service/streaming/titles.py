@@ -27,6 +27,7 @@ from fragdex.errors import (
     TrackNotFound,
     Unprocessable,
 )
+from fragdex.formats.subsegments import period_of
 from fragdex.lru_cache import LRUCache, SingleFlightCache
 from fragdex.muxing.mixed_files import clip_of_several, muxed
 from fragdex.muxing.segmentation import cut
@@ -402,9 +403,13 @@ class RemoteTitle:
 
     @cached_property
     def package(self) -> Package:
-        """Its tracks as renditions; raises as `fragdex.package`."""
+        """Its tracks as renditions; raises as `fragdex.package`, and where there are periods.
+
+        Responses name segments by number, and have no place for a second clock.
+        """
+        only = period_of(self.index, None).number
         with self.open() as source:
-            return fragdex.package(self.index, source=source)
+            return fragdex.package(self.index, source=source, period=only)
 
     @cached_property
     def renditions(self) -> dict[str, Rendition]:
