@@ -114,7 +114,7 @@ def _settle(page: PageSource, spec: RenderSpec, linted: Linted) -> PageFacts | N
 
         # it is always checked: whether it renders itself decides how many are drawn
         look(spec.view())
-        linted.view, linted.duration_ms = settled(spec, page.limits, look)
+        linted.view, linted.duration_ms, _ = settled(spec, page.limits, look)
     if linted.duration_ms is None:
         linted.findings.append(PageFinding(
             "endless", "the page does not say how long it lasts: nothing in it is animated for a "

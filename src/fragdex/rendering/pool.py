@@ -461,8 +461,8 @@ def film_of(page: PageSource, spec: RenderSpec) -> tuple[PageView, range]:
         PageFailed: it does not say how long it lasts; and as `ChildPool.look`.
     """
     with contextlib.closing(ChildPool(most=1)) as pool:
-        view, duration_ms = settled(spec, page.limits, lambda view: pool.look(page, view))
-    return view, frames_of(spec, duration_ms)
+        one = settled(spec, page.limits, lambda view: pool.look(page, view))
+    return one.view, frames_of(spec, one.duration_ms, one.because)
 
 
 _LOSSLESS: Final = Still("png", compression=1)

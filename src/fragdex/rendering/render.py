@@ -112,16 +112,14 @@ class _Work:
         """Why one browser has to draw all of it; None: several may."""
 
     def parts(self, jobs: int | None, slices: int | None) -> SlicePlan:
-        view, duration_ms = settled(
-            self._spec, self._page.limits, lambda view: self._pool.look(self._page, view)
-        )
+        one = settled(self._spec, self._page.limits, lambda view: self._pool.look(self._page, view))
         if self._spec.still is not None:
-            return SlicePlan(view, (0, 1))
-        frames = frames_of(self._spec, duration_ms)
+            return SlicePlan(one.view, (0, 1))
+        frames = frames_of(self._spec, one.duration_ms, one.because)
         if self._spec.film.is_sound:
             # to pass by is what a slice after it would have to do as well
-            return SlicePlan(view, (frames.start, frames.stop))
-        return divided(view, frames, jobs, slices)
+            return SlicePlan(one.view, (frames.start, frames.stop))
+        return divided(one.view, frames, jobs, slices)
 
     def slices(self, parts: SlicePlan, jobs: int | None) -> list[SliceMade]:
         """The slices in order; not all of them where one browser is needed."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fragdex.errors import PageFailed
 from fragdex.rendering.browser.model import (
@@ -332,8 +332,31 @@ def _values(owner: type, request: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def frames_of(spec: RenderSpec, duration_ms: int | None) -> range:
+class Settled(NamedTuple):
+    """How a video is made.
+
+    Args:
+        view: how the page is seen.
+        duration_ms: of the video, also where only a range of it is wanted; None for stills, and
+            where the page does not say either.
+        failed: what scripts of the page threw until then, where it was looked at.
+    """
+
+    view: PageView
+    duration_ms: int | None
+    failed: tuple[str, ...] = ()
+
+    @property
+    def because(self) -> str:
+        """What a failure says of scripts that failed before it."""
+        return f" (a script of it failed: {self.failed[0]})" if self.failed else ""
+
+
+def frames_of(spec: RenderSpec, duration_ms: int | None, because: str = "") -> range:
     """The frames that are to be made of a video, of the duration that `settled` gives.
+
+    Args:
+        because: as of `Settled`.
 
     Raises:
         PageFailed: none, as the range begins where the video has ended; or nobody said how long it
@@ -341,7 +364,8 @@ def frames_of(spec: RenderSpec, duration_ms: int | None) -> range:
     """
     if duration_ms is None:
         raise PageFailed(
-            "the page does not say how long it lasts: nothing in it is animated for a finite time",
+            "the page does not say how long it lasts: nothing in it is animated for a finite time"
+            f"{because}",
             advice="set a duration (--duration), or window.fragdex.duration in the page",
         )
     try:
@@ -360,13 +384,8 @@ def _need_crop(spec: RenderSpec, view: PageView) -> None:
         raise PageFailed(f"crop: {error}", advice="crop within the page's window") from None
 
 
-def settled(
-    spec: RenderSpec, limits: Limits, look: Callable[[PageView], PageFacts]
-) -> tuple[PageView, int | None]:
+def settled(spec: RenderSpec, limits: Limits, look: Callable[[PageView], PageFacts]) -> Settled:
     """Size and duration (ms); the page is looked at only where something is left open.
-
-    The duration is that of the video, also where only a range of it is wanted. It is None for
-    stills, and where the page does not say either.
 
     Raises:
         TooLarge: more pixels than the limits allow; and as `look`.
@@ -377,11 +396,12 @@ def settled(
         _need_crop(spec, view)
     is_film = spec.still is None
     if spec.width and spec.height and not (is_film and spec.end_ms is None):
-        return view, spec.end_ms
+        return Settled(view, spec.end_ms)
     facts = look(view)
     view = spec.view(facts)
     limits.check(view)
     _need_crop(spec, view)
     if not is_film:
-        return view, None
-    return view, facts.duration_ms if spec.end_ms is None else spec.end_ms
+        return Settled(view, None)
+    duration_ms = facts.duration_ms if spec.end_ms is None else spec.end_ms
+    return Settled(view, duration_ms, tuple(facts.failed))

@@ -6,6 +6,7 @@ from fragdex.errors import PageFailed
 from fragdex.rendering.browser.model import Limits, PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import Page
+from fragdex.rendering.spec import RenderSpec, frames_of, settled
 from rendering.pages.looking import pixels
 
 SMALL = PageView(320, 180)
@@ -55,11 +56,23 @@ def test_the_size_is_the_root_elements_own(html, size):
         ("<svg><rect><animate attributeName=x to=9 begin=1s dur=2s repeatCount=2 /></svg>", 5000),
         ("<svg><rect><animate attributeName=x to=9 dur=2s repeatCount=indefinite /></svg>", None),
         ("<script>window.fragdex={duration:4321}</script>", 4321),
+        ("<script>window.fragdex.duration = 500</script>", 500),
+        ("<iframe srcdoc='<script>top.fragdex.duration = 600; fragdex.x = 1</script>'>", 600),
         ("<p>still", None),
     ],
 )  # fmt: skip
 def test_the_duration_is_that_of_the_longest_animation_that_ends(html, duration_ms):
     assert facts(html).duration_ms == duration_ms
+
+
+def test_a_page_whose_scripts_failed_says_so_where_nobody_knows_its_duration():
+    def look(view):
+        with Stage(Page("<script>window.absent.duration = 500</script>"), view) as stage:
+            return stage.facts
+
+    one = settled(RenderSpec(), Limits(), look)
+    with pytest.raises(PageFailed, match=r"how long it lasts.*TypeError: Cannot set properties"):
+        frames_of(RenderSpec(), one.duration_ms, one.because)
 
 
 def test_facts_tell_the_browser():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Final, Protocol
@@ -256,6 +256,7 @@ class PageFacts:
         browser_version: as the browser tells it.
         has_begin_frame: whether frames come on request; else the page has a clock of ours.
         is_asked: whether the page renders each frame on request (`Bridge`).
+        failed: what its scripts threw until time 0.
     """
 
     width: int | None
@@ -265,6 +266,7 @@ class PageFacts:
     browser_version: str
     has_begin_frame: bool
     is_asked: bool = False
+    failed: Sequence[str] = ()
 
 
 # The first word of a character's name in Unicode → the writing, and the package of Debian.

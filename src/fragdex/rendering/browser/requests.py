@@ -33,6 +33,7 @@ _TYPE: Final = "application/schema+json"
 _WORDS: Final = 300
 
 # The page may set `fragdex` to an object of its own; the data stay in it.
+_NONE: Final = "globalThis.fragdex = {};"
 _GIVE: Final = """(() => {
   const data = JSON.parse(%s);
   let own = { data };
@@ -51,12 +52,14 @@ _GIVE: Final = """(() => {
 })();"""
 
 
-def data_script(data: bytes) -> str:
-    """The script that gives a page its data, as `fragdex.data` and as `EF_RENDER_DATA`.
+def data_script(data: bytes | None) -> str:
+    """The script that gives a page `fragdex`, and its data as `fragdex.data` and `EF_RENDER_DATA`.
 
     Args:
-        data: JSON.
+        data: JSON; None: it was given none.
     """
+    if data is None:
+        return _NONE
     return _GIVE % json.dumps(data.decode())
 
 

@@ -545,7 +545,7 @@ class Stage:
             clear = {"r": 0, "g": 0, "b": 0, "a": 0}
             pipe.call("Emulation.setDefaultBackgroundColorOverride", session, color=clear)
         of_media = self._media.scripts() if self._media is not None else ()
-        given = () if self._data is None else (data_script(self._data.data),)
+        given = (data_script(self._data.data if self._data is not None else None),)
         uses = (script(USES),) if self._watched else ()
         ours = script(STEADY), *of_media, script(BRIDGE)
         for source in (*given, script(SOURCES), *clock.scripts(), *uses, *ours):
@@ -616,6 +616,7 @@ class Stage:
             browser_version=self._running.version,
             has_begin_frame=self._running.has_begin_frame,
             is_asked=self._bridge.is_asked(),
+            failed=tuple(self.notes.incomplete[:1]),
         )
 
 

@@ -186,7 +186,7 @@ class FilmPreview:
             self._pictures.clear()
         with self._failing(version):
             child = self._child_of(version)
-            view, duration_ms = settled(
+            view, duration_ms, _ = settled(
                 self._spec, self._page.limits,
                 lambda view: child.look(view, check=lambda: self._check(version)),
             )  # fmt: skip

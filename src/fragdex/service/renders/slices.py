@@ -24,7 +24,7 @@ from fragdex.rendering.browser.model import Notes, PageFacts, PageView
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import SlicePlan, one_browser_notes, plan
 from fragdex.rendering.recipe import browser_mark, recipe
-from fragdex.rendering.spec import frames_of, settled
+from fragdex.rendering.spec import Settled, frames_of, settled
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, new_id
@@ -184,10 +184,11 @@ def part(
     if row.frames is None:
         new = wanted_of(row)
         wanted = new.to_spec
-        view, duration = settled(wanted, workspace.limits, look)
+        one = settled(wanted, workspace.limits, look)
+        view, duration, _ = one
         whole = SlicePlan(view, (0, 1))
         if new.is_video:
-            duration = _allowed(context, duration)
+            duration = _allowed(context, one)
             slice_ms = max(new.work_slice_ms or DEFAULT_SLICE_MS, _least_ms(view))
             frames = frames_of(wanted, duration)
             if wanted.film.is_sound:
@@ -268,9 +269,10 @@ def view_of(row: Row[Any]) -> PageView:
     return replace(wanted_of(row).to_spec, width=row.width, height=row.height).view()
 
 
-def _allowed(context: ServiceContext, duration: int | None) -> int:
+def _allowed(context: ServiceContext, one: Settled) -> int:
+    duration = one.duration_ms
     if not duration:
-        raise PageFailed(NO_DURATION)
+        raise PageFailed(f"{NO_DURATION}{one.because}")
     limit = context.settings.max_render_ms
     if duration > limit:
         raise PageFailed(
