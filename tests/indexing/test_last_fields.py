@@ -119,7 +119,7 @@ def test_a_text_without_its_zero_costs_nothing():
             with pytest.raises(MalformedBox):
                 parse(cut, strict=True)
         seen.add(code)
-    assert {"elng", "url ", "urn ", "hdlr", "kind", "cprt", "schm"} <= seen
+    assert {"elng", "url ", "urn ", "hdlr", "kind", "cprt"} <= seen
 
 
 def changed(box, code, replacement):

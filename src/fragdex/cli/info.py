@@ -125,6 +125,8 @@ def _words(track: Any, every: _Rates) -> list[str]:
         words.append(f"“{info.title}”")
     if not info.enabled:
         words.append("not enabled")
+    if info.auxiliary:
+        words.append(f"left out where no track is named: {info.auxiliary}")
     if info.alternate_group:
         words.append(f"alternate group {info.alternate_group}")
     if info.chapter_tracks:

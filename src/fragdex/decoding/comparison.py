@@ -134,11 +134,17 @@ def compare(
     return comparison
 
 
+_PLAYED: Final = 1
+"""AV_DISPOSITION_DEFAULT: the tkhd says that the track is enabled."""
+
+
 @contextmanager
 def _opened(path: str, kind: str) -> Iterator[Iterator[Any]]:
     """The decoded frames of the first track of a kind."""
     with open(path, "rb") as file, _understood(path), open_container(file) as container:
-        stream: Any = next((one for one in container.streams if one.type == kind), None)
+        streams = [one for one in container.streams if one.type == kind]
+        stream: Any = next((one for one in streams if one.disposition & _PLAYED), None)
+        stream = next(iter(streams), None) if stream is None else stream
 
         def frames() -> Iterator[Any]:
             if stream is not None:

@@ -29,6 +29,7 @@ from fragdex.decoding.video_track import one_period_of
 from fragdex.errors import LimitExceeded, TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.model import Index, Track
+from fragdex.seeking.presented import presented
 from fragdex.sources import SourceLike
 
 Floats = npt.NDArray[np.float32]
@@ -436,7 +437,7 @@ def joined(gaps: Sequence[Gap]) -> list[Gap]:
 
 
 def _chosen(index: Index, track: int | None) -> Track:
-    sounds = [t for t in index.tracks if t.kind == "audio"]
+    sounds = presented(index.tracks, "audio")
     if track is None:
         if not sounds:
             raise TrackNotFound("there is no audio track")
@@ -445,6 +446,7 @@ def _chosen(index: Index, track: int | None) -> Track:
     else:
         chosen = index.track(track)
         if chosen.kind != "audio":
+            sounds = [t for t in index.tracks if t.kind == "audio"]
             names = ", ".join(str(t.id) for t in sounds) or "none"
             raise TrackNotFound(
                 f"track {track} is not an audio track",

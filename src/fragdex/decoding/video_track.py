@@ -14,6 +14,7 @@ from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.indexing.access import family_of
 from fragdex.seeking.model import Index, Track
+from fragdex.seeking.presented import presented
 from fragdex.sources import Source, SourceLike
 
 
@@ -304,7 +305,7 @@ def chosen_track(index: Index, track: int | None) -> Track:
     if track is not None:
         chosen = index.track(track)
     else:
-        pictures = [t for t in index.tracks if t.kind == "video" and len(t.fragments)]
+        pictures = presented([t for t in index.tracks if len(t.fragments)], "video")
         if not pictures:
             raise TrackNotFound("there is no video track")
         one_period_of(pictures)

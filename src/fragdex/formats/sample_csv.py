@@ -16,6 +16,7 @@ from fragdex.fragments.table import NULL, SampleTable
 from fragdex.indexing.samples import MAX_WITHOUT_BYTES
 from fragdex.seeking.model import Index, Track
 from fragdex.seeking.numbering import Numbering, Order
+from fragdex.seeking.presented import presented
 
 ROWS_AT_ONCE = 16_384
 """So that the bytes of one turn (about 60 a row) stay in the processor's cache."""
@@ -285,7 +286,7 @@ def _frame_rows(
 def _chosen(index: Index, track: int | None) -> Track:
     if track is not None:
         return index.track(track)
-    pictures = [one for one in index.tracks if one.kind == "video" and one.timescale]
+    pictures = presented([one for one in index.tracks if one.timescale], "video")
     if not pictures:
         raise TrackNotFound("there is no video track")
     return next((one for one in pictures if len(one.sync_samples)), pictures[0])

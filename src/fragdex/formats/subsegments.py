@@ -18,6 +18,7 @@ from fragdex.formats.sample_csv import whole_ticks
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.indexing.sync import expanded
 from fragdex.seeking.model import Index, Period, Track
+from fragdex.seeking.presented import presented_first
 
 KINDS_FIRST = ("video", "audio")
 
@@ -100,9 +101,8 @@ def reference_track(period: Period, track: int | None = None) -> Track:
         return period.track(track)
     filled = [one for one in period.tracks if len(_moofs(one))]
     for kind in KINDS_FIRST:
-        for one in filled:
-            if one.kind == kind:
-                return one
+        if (first := presented_first(filled, kind)) is not None:
+            return first
     if filled:
         return filled[0]
     if not any(len(one.fragments) for one in period.tracks):

@@ -102,7 +102,6 @@ def _refuse_hidden_keys(track: Track, shown: npt.NDArray[np.intp]) -> None:
 
 
 def _first_video(index: Index) -> Track:
-    for track in index.tracks:
-        if track.kind == "video":
-            return track
-    raise TrackNotFound("there is no video track")
+    if (track := index.video) is None:
+        raise TrackNotFound("there is no video track")
+    return track

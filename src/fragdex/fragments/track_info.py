@@ -241,6 +241,9 @@ class TrackInfo:
         rotation: degrees clockwise that pictures are turned by to be shown (tkhd's matrix): 0,
             90, 180, 270; None where the matrix does something else, such as shearing.
         mirrored: left and right change places, after pictures are turned.
+        auxiliary: why the track is not presented by itself, as a sentence: it has the alpha or
+            depth, thumbnails or chapters of another track, or it is disabled while another is
+            not (8.3.2), to which it is no alternative; else None.
         pixel_aspect: width and height of a pixel (pasp), or None: square, or not said.
         colour: from colr or vpcC, or None; `colour.dynamic_range` says PQ or HLG.
         mastering_display, content_light: HDR metadata of mdcv and clli (SmDm, CoLL), or None.
@@ -284,6 +287,7 @@ class TrackInfo:
     declared_peak_bit_rate: int | None = None
     chapter_tracks: tuple[int, ...] = ()
     mirrored: bool = False
+    auxiliary: str | None = None
 
     @classmethod
     def unknown(cls, track_id: int) -> TrackInfo:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -295,11 +296,16 @@ def read_movie(moov: Box, data: bytes | None = None) -> Movie:
         if "track_ID" in trex.fields
     }
     duration = moov.find("mvex/mehd") or header
-    tracks = []
+    tracks: list[TrackInfo] = []
+    reasons: dict[int, str] = {}
     for trak in traks:
         tkhd = trak.find("tkhd")
         if tkhd is not None and "track_ID" in tkhd.fields:
             tracks.append(_read_track(trak, tkhd["track_ID"], extends, moov.offset, data))
+            for kind, reason in _AUXILIARY.items():
+                if of := _references(trak, kind):
+                    reasons.setdefault(tracks[-1].id, f"{reason} of track {of[0]}")
+    tracks = _with_reasons(tracks, reasons)
     return Movie(
         header.fields.get("timescale", 0) if header else 0,
         _duration(duration),
@@ -307,6 +313,34 @@ def read_movie(moov: Box, data: bytes | None = None) -> Movie:
         tuple(tracks),
         chapters(moov),
     )
+
+
+_AUXILIARY = {
+    "auxl": "it has auxiliary pictures (alpha, depth)",
+    "vdep": "it has the depth",
+    "thmb": "it has thumbnails",
+}
+"""References of tracks that belong to another's pictures (ISO/IEC 14496-12, 8.3.3; 23008-12)."""
+
+
+def _with_reasons(tracks: list[TrackInfo], reasons: dict[int, str]) -> list[TrackInfo]:
+    """The tracks, each with why it is not presented by itself (`TrackInfo.auxiliary`)."""
+    for track in tracks:
+        if track.handler == "auxv":
+            reasons.setdefault(track.id, "it has auxiliary pictures (handler auxv)")
+        for number in track.chapter_tracks:
+            reasons.setdefault(number, f"it names chapters of track {track.id}")
+    played = [track for track in tracks if track.enabled and track.id not in reasons]
+    for track in tracks:
+        if track.enabled or track.kind not in ("video", "audio"):
+            continue
+        others = [one for one in played if one.kind == track.kind]
+        groups = {one.alternate_group for one in others} - {0}
+        if others and track.alternate_group not in groups:
+            reasons.setdefault(track.id, "it is disabled")
+    if not reasons:
+        return tracks
+    return [replace(track, auxiliary=reasons.get(track.id)) for track in tracks]
 
 
 def sample_tables(moov: Box) -> dict[int, Box]:

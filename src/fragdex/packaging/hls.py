@@ -47,6 +47,7 @@ from fragdex.packaging.m3u8 import (
     target_duration,
 )
 from fragdex.seeking.model import Index, Period, Track
+from fragdex.seeking.presented import presented_first
 from fragdex.seeking.times import NO_SHIFT, TimeLike, floor_ticks
 
 _REFUSED = "players based on Media Source Extensions (hls.js, dash.js, Shaka Player …) refuse them"
@@ -208,7 +209,7 @@ def write_master(
             chosen.timescale,
         )
     )
-    sound = next((t for t in governing.tracks if t.kind == "audio" and len(t.fragments)), None)
+    sound = presented_first([t for t in governing.tracks if len(t.fragments)], "audio")
     lines, groups = [], {}
     if sound is not None and chosen.kind == "video":
         language, channels = spoken(sound), sound.info.channel_count

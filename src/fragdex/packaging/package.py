@@ -413,15 +413,14 @@ def _chosen(
 ) -> Iterator[Chosen]:
     """The tracks that become renditions."""
     traks = traks_of(moov)
-    chapters = {number for track in period.tracks for number in track.info.chapter_tracks}
+    is_all = all(track.info.auxiliary for track in period.tracks)  # nothing else can be presented
     for track in period.tracks:
         if not track.timescale or track.sample_count == 0:
             continue
-        if track.id in chapters if wanted is None else track.id not in wanted:
-            if wanted is None:
-                left_out.append(
-                    track_left_out(track, "it names chapters, which HLS and DASH do not show")
-                )
+        if wanted is not None and track.id not in wanted:
+            continue
+        if wanted is None and track.info.auxiliary is not None and not is_all:
+            left_out.append(track_left_out(track, track.info.auxiliary))
             continue
         if track.kind == "text" and track.info.format not in (*CUES, *FRAGMENTS):
             known = ", ".join(dict.fromkeys((*CUES, *FRAGMENTS)))

@@ -15,6 +15,7 @@ from fragdex.fragments.pieces import PieceDigests
 from fragdex.fragments.track_info import KINDS, Movie, SampleGroup, TrackKind
 from fragdex.seeking.forms import Exporting, offered
 from fragdex.seeking.origin import CheckedSource, FileInfo, Home, How
+from fragdex.seeking.presented import presented_first
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import SampleLoader, Track
@@ -206,9 +207,8 @@ class Index(Exporting):
         if isinstance(which, str):
             if which not in KINDS:
                 raise ValueError(f"a track is named by its id or its kind, not by {which!r}")
-            for track in self.tracks:
-                if track.kind == which:
-                    return track
+            if (first := presented_first(self.tracks, which)) is not None:
+                return first
             kinds = ", ".join(dict.fromkeys(track.kind for track in self.tracks)) or "none"
             raise TrackNotFound(f"there is no track of kind {which}", expected=kinds, found=which)
         tracks = self._by_id.get(which, ())
@@ -223,13 +223,13 @@ class Index(Exporting):
 
     @property
     def video(self) -> Track | None:
-        """The first video track, or None."""
-        return next((track for track in self.tracks if track.kind == "video"), None)
+        """The video track that is presented (`TrackInfo.auxiliary`), or None."""
+        return presented_first(self.tracks, "video")
 
     @property
     def audio(self) -> Track | None:
-        """The first audio track, or None."""
-        return next((track for track in self.tracks if track.kind == "audio"), None)
+        """The audio track that is presented, or None."""
+        return presented_first(self.tracks, "audio")
 
     def seek(
         self, time: TimeLike, *, verified: bool = False, source: SourceLike | None = None
@@ -251,7 +251,7 @@ class Index(Exporting):
         able = self._chosen(None)
         if not able:
             raise NoSyncSample("there is no track with samples to seek in")
-        track = next((track for track in able if track.kind == "video"), able[0])
+        track = presented_first(able, "video") or able[0]
         return track.seek(time, verified=verified, source=source)
 
     def with_media(self, media: SourceLike) -> Index:

@@ -20,6 +20,7 @@ from fragdex.lru_cache import LRUCache
 from fragdex.packaging import hls
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.seeking.model import FileInfo, How, Period
+from fragdex.seeking.presented import presented_first
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.indexing.isolated import run_isolated
@@ -78,9 +79,8 @@ def chosen_track(index: Index, track_id: int | None) -> Track:
         return index.track(track_id)
     tracks = [track for track in index.tracks if track.id >= 0]
     for kind in ("video", "audio"):
-        for track in tracks:
-            if track.kind == kind:
-                return track
+        if (track := presented_first(tracks, kind)) is not None:
+            return track
     raise TrackNotFound("the index has no video and no audio track")
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex import Index, Track
 from fragdex.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
+from fragdex.seeking.presented import presented
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import exact_index
@@ -225,7 +226,7 @@ def _chosen(tracks: Sequence[Track], track_id: int | None, field: str) -> Track:
     if track_id is None:
         if not sounds:
             raise Unprocessable("the file has no audio track")
-        return sounds[0]
+        return presented(sounds, "audio")[0]
     known = ", ".join(str(track.id) for track in sounds) or "none"
     chosen = next((track for track in tracks if track.id == track_id), None)
     if chosen is None:
@@ -261,6 +262,6 @@ def sound_of(context: ServiceContext, tenant_id: str, file_id: str, track_id: in
     if index is None or not index.tracks or not all(track.exact for track in index.tracks):
         index = exact_index(context, tenant_id, blob.store_key, blob.byte_size)
     if apart:
-        sounds = [track.id for track in index.tracks if track.kind == "audio"]
+        sounds = [track.id for track in presented(index.tracks, "audio")]
         track_id = track_id if track_id in sounds or not sounds else sounds[0]
     return TrackSound(blob, index, track_id)
