@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(
     path
-    for room in ("fragments", "formats", "indexing", "seeking", "cli")
+    for room in ("fragments", "formats", "indexing", "muxing", "packaging", "seeking", "cli")
     for path in (ROOT / "src" / "fragdex" / room).glob("*.py")
 )
 # Functions that take a code, first or behind what it is about.
@@ -28,6 +28,10 @@ def patterns() -> Iterator[tuple[str, str]]:
     """(place, regular expression of codes) for every text that may be one."""
     for path in SOURCES:
         for call in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(call, ast.AnnAssign) and names(call.target) == {"code"} and call.value:
+                # the code of a kind of finding that is a class
+                for pattern in texts(call.value, path):
+                    yield f"{path.name}:{call.lineno}", pattern
             if isinstance(call, ast.Call) and named(call.func) in NOTING and len(call.args) > 1:
                 codes = [call.args[0], *(a for a in call.args[1:] if is_later_code(a))]
                 for pattern in (text for code in codes for text in texts(code, path)):

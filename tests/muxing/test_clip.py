@@ -165,7 +165,8 @@ def test_boxes_that_speak_of_the_source_become_free_space_or_move():
         if box.type == "moof":
             boxes += [
                 make_box("styp", major_brand="msdh", compatible_brands=("msdh",)),
-                make_box("prft", version=1, flags=0),
+                make_box("sidx"),
+                make_box("prft", version=1, reference_track_ID=1, media_time=50000),
                 make_box(
                     "emsg",
                     version=1,
@@ -184,9 +185,11 @@ def test_boxes_that_speak_of_the_source_become_free_space_or_move():
         boxes.append(box)
     whole = build(boxes)
     out = parse(made(whole, 2.1, 2.2, fragmented=True)[1])
-    assert [box.type for box in out[2:]] == ["styp", "free", "emsg", "emsg", "moof", "mdat"]
-    assert out[4]["presentation_time"] == 500
-    assert out[5]["presentation_time_delta"] == 5
+    kinds = ["styp", "free", "prft", "emsg", "emsg", "moof", "mdat"]
+    assert [box.type for box in out[2:]] == kinds
+    assert out[4]["media_time"] == 0
+    assert out[5]["presentation_time"] == 500
+    assert out[6]["presentation_time_delta"] == 5
     assert out[-1] == boxes[-1]
 
 

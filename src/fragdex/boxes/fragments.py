@@ -33,6 +33,7 @@ MEHD = fullbox(
     "mehd",
     "Movie Extends Header",
     "ISO/IEC 14496-12, 8.8.2",
+    structure=True,
     fragment_duration={0: u32, 1: u64},
 )
 """Length of the movie with all its fragments, in its timescale."""
@@ -41,6 +42,7 @@ TREX = fullbox(
     "trex",
     "Track Extends",
     "ISO/IEC 14496-12, 8.8.3",
+    structure=True,
     track_ID=u32,
     default_sample_description_index=u32,
     default_sample_duration=u32,
@@ -91,7 +93,9 @@ ASSP = fullbox(
 MOOF = box("moof", "Movie Fragment", "ISO/IEC 14496-12, 8.8.4", children=True)
 """A movie fragment, samples that extend the movie."""
 
-MFHD = fullbox("mfhd", "Movie Fragment Header", "ISO/IEC 14496-12, 8.8.5", sequence_number=u32)
+MFHD = fullbox(
+    "mfhd", "Movie Fragment Header", "ISO/IEC 14496-12, 8.8.5", structure=True, sequence_number=u32
+)
 """Number of a movie fragment."""
 
 TRAF = box("traf", "Track Fragment", "ISO/IEC 14496-12, 8.8.6", children=True)
@@ -109,6 +113,7 @@ TFHD = fullbox(
     "tfhd",
     "Track Fragment Header",
     "ISO/IEC 14496-12, 8.8.7",
+    structure=True,
     track_ID=u32,
     base_data_offset=where(u64, flag=BASE_DATA_OFFSET),
     sample_description_index=where(u32, flag=SAMPLE_DESCRIPTION_INDEX),
@@ -122,6 +127,7 @@ TFDT = fullbox(
     "tfdt",
     "Track Fragment Media Decode Time",
     "ISO/IEC 14496-12, 8.8.12",
+    structure=True,
     baseMediaDecodeTime={0: u32, 1: u64},
 )
 """Decode time of a track fragment's first sample."""
@@ -143,6 +149,7 @@ TRUN = fullbox(
     "trun",
     "Track Fragment Run",
     "ISO/IEC 14496-12, 8.8.8",
+    structure=True,
     sample_count=u32,
     data_offset=where(i32, flag=DATA_OFFSET),
     first_sample_flags=where(u32, flag=FIRST_SAMPLE_FLAGS),
@@ -166,6 +173,7 @@ PIFF_TFXD = uuid_box(
     "6d1d9b05-42d5-44e6-80e2-141daff757b2",
     "PIFF Fragment Absolute Time",
     "MS-SSTR, 2.2.4.4",
+    structure=True,
     full=True,
     fragment_absolute_time={0: u32, 1: u64},
     fragment_duration={0: u32, 1: u64},
@@ -176,6 +184,7 @@ PIFF_TFRF = uuid_box(
     "d4807ef2-ca39-4695-8e54-26cb9e46a79f",
     "PIFF Fragment Reference",
     "MS-SSTR, 2.2.4.5",
+    structure=True,
     full=True,
     fragment_count=u8,
     entries={
@@ -208,6 +217,7 @@ TFRA = fullbox(
     "tfra",
     "Track Fragment Random Access",
     "ISO/IEC 14496-12, 8.8.10",
+    structure=True,
     track_ID=u32,
     lengths=bits(
         4,
@@ -231,6 +241,7 @@ MFRO = fullbox(
     "mfro",
     "Movie Fragment Random Access Offset",
     "ISO/IEC 14496-12, 8.8.11",
+    structure=True,
     size=u32,
 )
 """Size of the mfra box that ends here."""
@@ -240,6 +251,7 @@ STYP = box(
     "styp",
     "Segment Type",
     "ISO/IEC 14496-12, 8.16.2",
+    structure=True,
     major_brand=fourcc,
     minor_version=u32,
     compatible_brands=greedy(fourcc),
@@ -250,6 +262,7 @@ SIDX = fullbox(
     "sidx",
     "Segment Index",
     "ISO/IEC 14496-12, 8.16.3",
+    structure=True,
     reference_ID=u32,
     timescale=u32,
     earliest_presentation_time={0: u32, 1: u64},
@@ -269,6 +282,7 @@ SSIX = fullbox(
     "ssix",
     "Subsegment Index",
     "ISO/IEC 14496-12, 8.16.4",
+    structure=True,
     subsegments=items(
         u32, record(ranges=items(u32, record(span=bits(4, level=8, range_size=24)), 4)), 4
     ),

@@ -223,6 +223,8 @@ class BoxLayout:
         children: whether boxes follow the fields until the end.
         versions: versions this declaration covers; others are kept as opaque bytes.
         child_count: the field that holds the number of children, or None.
+        structure: whether it says only where samples lie, how large they are and when, or how the
+            file is arranged: what a copy says again. All else is content.
     """
 
     code: str
@@ -233,6 +235,7 @@ class BoxLayout:
     children: bool = False
     versions: tuple[int, ...] = (0, 1)
     child_count: str | None = None
+    structure: bool = False
     _steps: dict[tuple[int, int], tuple[Run | Field, ...]] = field(
         default_factory=dict, compare=False
     )
@@ -479,10 +482,12 @@ def box(
     *,
     children: bool = False,
     child_count: str | None = None,
+    structure: bool = False,
     **fields: Any,
 ) -> BoxLayout:
     """Declare a plain box."""
-    return BoxLayout(code, title, source, declare(fields), False, children, (), child_count)
+    about = (code, title, source, declare(fields))
+    return BoxLayout(*about, False, children, (), child_count, structure)
 
 
 def fullbox(
@@ -493,13 +498,17 @@ def fullbox(
     children: bool = False,
     child_count: str | None = None,
     versions: tuple[int, ...] = (0, 1),
+    structure: bool = False,
     **fields: Any,
 ) -> BoxLayout:
     """Declare a full box: version and flags stand first."""
-    return BoxLayout(code, title, source, declare(fields), True, children, versions, child_count)
+    about = (code, title, source, declare(fields))
+    return BoxLayout(*about, True, children, versions, child_count, structure)
 
 
-def uuid_box(user_type: str, title: str, source: str, *, full: bool, **fields: Any) -> BoxLayout:
+def uuid_box(
+    user_type: str, title: str, source: str, *, full: bool, structure: bool = False, **fields: Any
+) -> BoxLayout:
     """Declare a uuid box by the 32 hex digits of its user type (ISO/IEC 14496-12, 4.2.2)."""
     code = user_type.replace("-", "").lower()
-    return BoxLayout(code, title, source, declare(fields), full)
+    return BoxLayout(code, title, source, declare(fields), full, structure=structure)

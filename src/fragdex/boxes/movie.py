@@ -32,6 +32,7 @@ PDIN = fullbox(
     "pdin",
     "Progressive Download Information",
     "ISO/IEC 14496-12, 8.1.3",
+    structure=True,
     entries=rows(None, ("rate", ">u4"), ("initial_delay", ">u4")),
 )
 """How long to wait before playing, by download rate.
@@ -43,6 +44,7 @@ FREE = box(
     "free",
     "Free Space",
     "ISO/IEC 14496-12, 8.1.2",
+    structure=True,
     data=payload,
 )
 """Bytes without meaning."""
@@ -51,6 +53,7 @@ MDAT = box(
     "mdat",
     "Media Data",
     "ISO/IEC 14496-12, 8.1.1",
+    structure=True,
     data=payload,
 )
 """Media data, addressed from elsewhere."""
@@ -59,6 +62,7 @@ IMDA = box(
     "imda",
     "Identified Media Data",
     "ISO/IEC 14496-12, 8.1.4",
+    structure=True,
     imda_identifier=u32,
     data=payload,
 )
@@ -216,6 +220,7 @@ ELST = fullbox(
     "elst",
     "Edit List",
     "ISO/IEC 14496-12, 8.6.6",
+    structure=True,
     entry_count=u32,
     entries={
         0: rows(

@@ -45,6 +45,7 @@ STTS = fullbox(
     "stts",
     "Decoding Time to Sample",
     "ISO/IEC 14496-12, 8.6.1.2",
+    structure=True,
     entry_count=u32,
     entries=rows("entry_count", ("sample_count", ">u4"), ("sample_delta", ">u4")),
 )
@@ -57,6 +58,7 @@ CTTS = fullbox(
     "ctts",
     "Composition Time to Sample",
     "ISO/IEC 14496-12, 8.6.1.3",
+    structure=True,
     entry_count=u32,
     entries={
         0: rows("entry_count", ("sample_count", ">u4"), ("sample_offset", ">u4")),
@@ -72,6 +74,7 @@ CSLG = fullbox(
     "cslg",
     "Composition to Decode",
     "ISO/IEC 14496-12, 8.6.1.4",
+    structure=True,
     compositionToDTSShift={0: i32, 1: i64},
     leastDecodeToDisplayDelta={0: i32, 1: i64},
     greatestDecodeToDisplayDelta={0: i32, 1: i64},
@@ -84,6 +87,7 @@ STSS = fullbox(
     "stss",
     "Sync Sample",
     "ISO/IEC 14496-12, 8.6.2",
+    structure=True,
     entry_count=u32,
     entries=rows("entry_count", ("sample_number", ">u4")),
 )
@@ -111,6 +115,7 @@ STSZ = fullbox(
     "stsz",
     "Sample Size",
     "ISO/IEC 14496-12, 8.7.3.2",
+    structure=True,
     sample_size=u32,
     sample_count=u32,
     entries=where(
@@ -123,6 +128,7 @@ STZ2 = fullbox(
     "stz2",
     "Compact Sample Size",
     "ISO/IEC 14496-12, 8.7.3.3",
+    structure=True,
     sizes=bits(4, reserved=24, field_size=8),
     sample_count=u32,
     entry_size=packed(
@@ -136,6 +142,7 @@ STSC = fullbox(
     "stsc",
     "Sample To Chunk",
     "ISO/IEC 14496-12, 8.7.4",
+    structure=True,
     entry_count=u32,
     entries=rows(
         "entry_count",
@@ -150,6 +157,7 @@ STCO = fullbox(
     "stco",
     "Chunk Offset",
     "ISO/IEC 14496-12, 8.7.5",
+    structure=True,
     entry_count=u32,
     entries=rows("entry_count", ("chunk_offset", ">u4")),
 )
@@ -159,6 +167,7 @@ CO64 = fullbox(
     "co64",
     "Chunk Large Offset",
     "ISO/IEC 14496-12, 8.7.5",
+    structure=True,
     entry_count=u32,
     entries=rows("entry_count", ("chunk_offset", ">u8")),
 )

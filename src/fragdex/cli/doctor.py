@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fragdex.cli import options
+from fragdex.cli.options import extra
 from fragdex.cli.output import json_line
 from fragdex.errors import FragdexError, MissingExtra, install_command
 
@@ -146,7 +147,7 @@ def browser() -> list[Requirement]:
         ]
     began = time.monotonic()
     try:
-        with options.extra("render"):
+        with extra("render"):
             from fragdex.rendering.browser.model import PageView
             from fragdex.rendering.pool import RenderProcess
             from fragdex.rendering.site import Page

@@ -59,6 +59,12 @@ class FragmentFlags(IntFlag):
     """Taken from a sidx or mfra; the moof itself was not read."""
     DECLARED_BASE = 64
     """A tfhd declares base_data_offset, which MSE players refuse (ISO/IEC 14496-12, 8.8.7)."""
+    BETWEEN = 128
+    """Boxes of content stand before its moof, after the moof before: events, producer times. On the
+    last row also what stands after it, and on that of a progressive file what stands anywhere."""
+    BESIDE = 256
+    """Moofs say more of samples than where they lie and when: groups, sub-samples. Set on all rows
+    of a file if it may be so on one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 from fragdex.boxes import parse_box
 from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments.findings import Finding, Findings
+from fragdex.indexing.beside import between
 from fragdex.indexing.fragment_batches import Section, last_place
 from fragdex.indexing.headers import ROW, Rows, code
 from fragdex.indexing.periods import Moov, Rules, period
@@ -180,6 +181,7 @@ def assemble(
     store = MoofStore(*scan.moofs(), scan.moof_bytes())
     rules = Rules(
         cache(lambda: lay_out(scan.tops())),
+        cache(lambda: between(scan.tops())),
         end.moofs,
         size,
         strict,

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fragdex.boxes.fragments import DURATION_IS_EMPTY, TFDT, TFHD
 from fragdex.fragments.table import FARTHEST, NULL, Int64, Table, column
 from fragdex.fragments.track_info import SampleDefaults
+from fragdex.indexing.beside import inside_says_more
 from fragdex.indexing.groups import SBGP, SGPD, GroupBox, group_boxes
 from fragdex.indexing.headers import Rows, code
 from fragdex.indexing.runs import RunDecoder, RunDetails, Runs, SyncPoints, groups_of, signed
@@ -138,6 +139,7 @@ class Batch:
             tfhd nor trex says.
         details: what is needed to write out every sample, where it was requested.
         groups: sbgp and sgpd boxes that speak of access points; `traf` counts in `trafs`.
+        more: whether fragments may say more of their samples, by boxes that are content.
         plain: the same by track_ID, where all fragments are plain (see `shapes`); then trafs, runs
             and points are empty until `flat` is called.
     """
@@ -154,6 +156,7 @@ class Batch:
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
     details: RunDetails | None = None
     groups: list[GroupBox] = field(default_factory=list)
+    more: bool = False
     plain: Plain | None = None
 
     def flat(self) -> Batch:
@@ -363,6 +366,7 @@ def decode(
         backward=decoder.backward,
         entries=entries,
         loose=decoder.loose,
+        more=inside_says_more(buffer, inner),
     )
     for name, lacking in decoder.lacking.items():
         batch.unknown_defaults |= {(t, name) for t in track_ids(track[owner[lacking]])}

@@ -61,6 +61,7 @@ class Section:
         decoders: track_ID → what decodes its samples.
         repeats: whether its moov is that of the section before: by its bytes, or by tracks that
             decode alike and name no samples.
+        more: whether fragments may say more of samples, by boxes that are content.
         grouped: whether fragments put samples into access-point groups.
         doubted: track_IDs of which some sync sample may say that it depends on others.
         done: about which share of the file has been seen; tables grow by it.
@@ -72,6 +73,7 @@ class Section:
     stbls: Mapping[int, Box] = field(default_factory=dict)
     decoders: Mapping[int, bytes] = field(default_factory=dict)
     repeats: bool = False
+    more: bool = False
     grouped: bool = False
     wide_offsets: int = 0
     backward: int = 0
@@ -110,6 +112,7 @@ class Section:
         self.backward += other.backward
         self.entries |= other.entries
         self.loose += other.loose
+        self.more |= other.more
         self.unknown_defaults |= other.unknown_defaults
 
     def _closed(self, top: Rows) -> bool:
@@ -446,6 +449,7 @@ def read_batch(
             undamaged,
             wide_offsets=wide,
             backward=backward,
+            more=shapes.more,
             plain=plain,
         )
     # Joined, moofs follow each other and can be walked with their inside.

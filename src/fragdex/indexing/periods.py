@@ -20,6 +20,7 @@ from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, S
 from fragdex.fragments.track_info import Movie, SampleGroup, TrackInfo
 from fragdex.indexing.access import every_sample
 from fragdex.indexing.batch import TFHD_CODE, TRAF, TRUN_CODE
+from fragdex.indexing.beside import marked
 from fragdex.indexing.codecs import body
 from fragdex.indexing.fragment_batches import Section
 from fragdex.indexing.groups import movie_groups
@@ -225,6 +226,7 @@ class Rules:
 
     Attributes:
         layout: gives that of the whole file, laid out once.
+        between: gives where boxes at the top level begin that are content.
         moofs: fragments from this number on are left out.
         size: bytes of the file.
         strict: keep the positions of the rule where they miss the media data.
@@ -238,6 +240,7 @@ class Rules:
     """
 
     layout: Callable[[], Layout]
+    between: Callable[[], Int64]
     moofs: int
     size: int
     strict: bool
@@ -303,6 +306,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
         infos.setdefault(track_id, TrackInfo.unknown(track_id))
     tracks: list[Track] = []
     doubted: Known = {}
+    odd = rules.between()
     for track_id, info in infos.items():
         _note_info(info, rules.findings)
         fragments, sync = tables.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
@@ -318,6 +322,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
                 sync = merged([head.sync, sync], fragments.sample_start, expansion=rules.expansion)
             else:
                 fragments, sync = head.fragments, head.sync
+        fragments = marked(fragments, odd, section.more)
         stbl = section.stbls.get(track_id) if head is not None else None
         looked_at = rules.source if track_id in section.doubted else None
         note_doubts(info, fragments, sync, stbl, looked_at, rules.findings, doubted)

@@ -48,6 +48,7 @@ from fragdex.indexing.batch import (
     in_file_order,
     near_times,
 )
+from fragdex.indexing.beside import UUID, says_more
 from fragdex.indexing.groups import SBGP, SGPD
 from fragdex.indexing.headers import NO_SHAPE, Fits, Int64, Programs, Shaped
 from fragdex.indexing.native_plain import fit_plain, inside_of
@@ -117,12 +118,17 @@ class Traf:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Where the fields of fragments stand: template and mask (see `headers.Packed`), and trafs."""
+    """Where the fields of fragments stand: template and mask (see `headers.Packed`), and trafs.
+
+    Attributes:
+        more: whether they say more of their samples, by boxes that are content.
+    """
 
     template: bytes
     mask: bytes
     places: tuple[Place, ...]
     trafs: tuple[Traf, ...]
+    more: bool = False
 
     @property
     def packed(self) -> tuple[bytes, bytes, bytes]:
@@ -198,7 +204,13 @@ def parsed_shape(data: memoryview) -> Shape | None:
     mask = bytearray(len(data))
     for start, stop in deciding:
         mask[start:stop] = b"\xff" * (stop - start)
-    return Shape(bytes(data), bytes(mask), tuple(places), tuple(listed))
+    users = {
+        bytes(data[at + header - 16 : at + header])
+        for at, _, kind, header, *_ in inside.rows
+        if kind == UUID
+    }
+    more = says_more({kind for _, _, kind, *_ in inside.rows}, users)
+    return Shape(bytes(data), bytes(mask), tuple(places), tuple(listed), more)
 
 
 def _traf(
@@ -366,7 +378,13 @@ class KnownShapes(NamedTuple):
 
 @dataclass(slots=True)
 class Shapes:
-    """The shapes of a file's fragments that are known so far, at most `MAX_SHAPES`."""
+    """The shapes of a file's fragments that are known so far, at most `MAX_SHAPES`.
+
+    Attributes:
+        more: whether one of them says more of samples, by boxes that are content.
+    """
+
+    more: bool = False
 
     _known: list[Shape] = field(default_factory=list)
     _programs: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
@@ -423,6 +441,7 @@ class Shapes:
         written = program(shape, self._defaults or {}, self._slots)
         if written is None:
             return False
+        self.more |= shape.more
         self._known.append(shape)
         self._programs.append((shape.template, shape.mask, written))
         return True

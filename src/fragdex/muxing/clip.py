@@ -12,6 +12,8 @@ kept.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,16 +24,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes import Box, parse
+from fragdex.box_header import read_header
+from fragdex.boxes import Box, parse, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, MissingExtra, NoSyncSample
 from fragdex.formats.subsegments import have_own_bytes, period_of
 from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
 from fragdex.indexing.moov import plain_init
+from fragdex.muxing.between import Between, between, fronts_of
+from fragdex.muxing.census import BoxKind, boxes_left_out, content, track_left_out
 from fragdex.muxing.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.muxing.embed import default_sizes
-from fragdex.muxing.fragments import Fragments
-from fragdex.muxing.movie import clip_init, described, track_id, traks_of
+from fragdex.muxing.fragments import Fragments, inside_fragments
+from fragdex.muxing.groups import Grouping, descriptions_of_groups, groupings_of
+from fragdex.muxing.movie import clip_init, described, track_id, traks_of, with_chapters
 from fragdex.muxing.plan import PlannedTrack, one_source
 from fragdex.muxing.progressive import clip_movie, unfit
 from fragdex.muxing.protection import protected
@@ -51,18 +57,6 @@ from fragdex.seeking.forms import offered
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 
-
-def track_left_out(track: Track, why: str) -> str:
-    """The sentence on a track that is not in a clip, view or package.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> track_left_out(fragdex.index(movie()).track(1), "nobody looks at it")
-    'track 1 (video) is left out: nobody looks at it'
-    """
-    return f"track {track.id} ({track.kind}) is left out: {why}"
-
-
 Read = Callable[[ByteRange], bytes]
 Piece = bytes | ByteRange
 """Bytes to write as they are, or a range of the source to copy."""
@@ -78,8 +72,9 @@ class Clip:
         tracks: track ids in it.
         whole_fragments: whether fragments were taken as they are, and samples were not chosen.
         exact: whether it presents what was requested and no more.
-        left_out: which tracks are not in it and why, as sentences.
+        left_out: which tracks, and what else, are not in it and why, as sentences.
         encoded: pictures next to the cuts that were re-encoded.
+        head: what its first blocks hold: ftyp and moov, and more.
 
     >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
     Fraction(2, 1)
@@ -93,6 +88,26 @@ class Clip:
     exact: bool = False
     left_out: tuple[str, ...] = ()
     encoded: int = 0
+    head: bytes = b""
+
+    def lacking(
+        self, init: bytes, besides: Mapping[BoxKind, int], kept: Iterable[BoxKind], why: str
+    ) -> Clip:
+        """The same, with what of its source it lacks in its `left_out`.
+
+        Args:
+            init: the source's ftyp and moov.
+            besides: content of the source elsewhere, of the part that it spans.
+            kept: what it has elsewhere than in its first boxes.
+            why: the reason.
+        """
+        spanned = [_of_span(box, self.start, self.stop) for box in parse(init)]
+        source = content(spanned, {*self.tracks}) + Counter(besides)
+        made = content(_head_boxes(self.head))
+        for kind in kept:
+            made[kind] = max(made[kind], source.get(kind, 0))
+        lost = boxes_left_out(source, made, why, tracks=self.tracks)
+        return replace(self, left_out=(*self.left_out, *lost))
 
     @property
     def pieces(self) -> Iterator[Piece]:
@@ -104,6 +119,29 @@ class Clip:
                 yield block.range
             elif not isinstance(block, Derived):
                 yield block
+
+
+def _of_span(moov: Box, start: Fraction, stop: Fraction) -> Box:
+    """A moov without the chapters that other spans have."""
+    if moov.type != "moov":
+        return moov
+    children = [
+        with_chapters(child, start, stop)
+        if child.type == "udta" and not any(one.opaque for one in child.find_all("chpl"))
+        else child
+        for child in moov
+    ]
+    return moov.replace(children=children)
+
+
+def _head_boxes(head: bytes) -> Iterator[Box]:
+    """The boxes in front of the media data."""
+    at = 0
+    while (header := read_header(head, at)) is not None and header.type != b"mdat":
+        if not header.fits(len(head) - at):
+            return
+        yield parse_box(head[at : at + header.size])
+        at += header.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +281,11 @@ def whole_fragments(
     late = {s.track.id: s.track for s in beginnings if s.rows.offset[0] not in places}
     why = "its sample is in a fragment before those that are copied"
     left_out = tuple(track_left_out(track, why) for track in late.values())
-    pieces = _copied(copied, init, read, keep_times, default_sizes(period), last)
+    fronts = fronts_of(period)
+    head, body = _copied(copied, init, read, keep_times, default_sizes(period), last, fronts)
     ids = tuple(s.track.id for s in spans if s.track.id not in late)
-    return Clip(pieces, first, last, ids, True, left_out=left_out)
+    whole = b"".join(head)
+    return Clip(chain(head, body), first, last, ids, True, left_out=left_out, head=whole)
 
 
 def _as_copied(spans: Sequence[ClipSpan]) -> list[ClipSpan]:
@@ -265,8 +305,9 @@ def _copied(
     keep_times: bool,
     sizes: Mapping[int, int],
     stop: Fraction,
-) -> Iterator[Piece]:
-    """Whole fragments in file order, each once, however many tracks share it."""
+    fronts: Mapping[int, int],
+) -> tuple[list[bytes], Iterator[Piece]]:
+    """The initialization segment, and whole fragments in file order, each once."""
     places: dict[int, int] = {}
     repaired: set[tuple[int, int]] = set()
     for span in spans:
@@ -290,10 +331,19 @@ def _copied(
         move = Move(seconds, back, untold, repaired, repair, sizes)
         shown = seconds, stop
     head = clip_init(init, None, delays=keep_times, from_samples=False, span=shown)
-    yield from head
-    at = sum(map(len, head))
-    for offset, size in sorted(places.items()):
-        place = ByteRange.of(offset, size)
+    return head, _fragments(read, sorted(places.items()), fronts, sum(map(len, head)), move)
+
+
+def _fragments(
+    read: Read,
+    places: Iterable[tuple[int, int]],
+    fronts: Mapping[int, int],
+    at: int,
+    move: Move,
+) -> Iterator[Piece]:
+    """Fragments from byte `at` of a copy on, with what stands in front of them."""
+    for offset, size in places:
+        place = ByteRange(fronts.get(offset, offset), offset + size)
         for piece in moved_fragment(read, place, at, move):
             at += len(piece) if isinstance(piece, bytes) else piece.size
             yield piece
@@ -388,11 +438,14 @@ def clip(
     )
     doubted = {finding.track for finding in index.findings if finding.code in DOUBTS}
     source = Reader(read, index.file.size, remote, doubted)
+    besides = between(within, read, size=index.file.size, remote=remote, part=_bytes_of(chosen))
     if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
         played = [span.track for span in chosen]
         exact = _progressive(played, begin, end, init_boxes, source, smart=smart)
         if exact is not None:
-            return exact
+            told = besides.everything + besides.event_boxes
+            why = "a progressive file has no place for it"
+            return exact.lacking(init_boxes, told, (), why)
     if smart:
         raise BuildError(
             "the pictures next to the cuts cannot be re-encoded: the clip has to consist of "
@@ -401,8 +454,16 @@ def clip(
         )
     virtual = any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen)
     if not virtual and have_own_bytes(within):
-        return whole_fragments(chosen, within, init_boxes, read, keep_times)
-    return _samples(chosen, init_boxes, read, source, keep_times)
+        copied = whole_fragments(chosen, within, init_boxes, read, keep_times)
+        why = "it is not in one of the fragments that are copied"
+        return copied.lacking(init_boxes, besides.outer, (), why)
+    return _samples(chosen, init_boxes, read, source, keep_times, besides)
+
+
+def _bytes_of(spans: Sequence[ClipSpan]) -> ByteRange:
+    """From the first fragment that spans need to the end of the last."""
+    first = min(int(span.rows.offset.min()) for span in spans)
+    return ByteRange(first, max(int((span.rows.offset + span.rows.size).max()) for span in spans))
 
 
 def clip_range(
@@ -421,9 +482,7 @@ def clip_range(
     period = period_at(index, start, stop)
     early = max(start - float(RESERVOIR), 0) if start > 0 else start
     spans = spans_of(period, early, stop, None if tracks is None else set(tracks))
-    first = min(int(span.rows.offset.min()) for span in spans)
-    last = max(int((span.rows.offset + span.rows.size).max()) for span in spans)
-    return ByteRange(first, last)
+    return _bytes_of(spans)
 
 
 def _progressive(
@@ -470,15 +529,15 @@ def _progressive(
         return part if isinstance(part, str) else unfit([part], boxes) or part
 
     beside = [t for t in tracks if t.kind == "timecode" or (media and t.kind == "hint")]
-    added, left_out = _beside(beside, boxes, timecode)
+    added, notes = _beside(beside, boxes, timecode)
     parts += added
     if not parts:
         raise NoSyncSample("the file has none of the samples of this span")
     stop_at = first + Fraction(max(part.duration for part in parts), timescale)
     head, copied = clip_movie(parts, boxes, timescale, first)
     ids = tuple(part.track.id for part in parts)
-    left_out = (*left_out, *lacks)
-    return Clip(iter((head, copied)), first, stop_at, ids, False, True, left_out, encoded)
+    notes = (*notes, *lacks)
+    return Clip(iter((head, copied)), first, stop_at, ids, False, True, notes, encoded, head)
 
 
 def _without_hidden(
@@ -512,9 +571,18 @@ def _without_hidden(
 
 
 def _samples(
-    chosen: Sequence[ClipSpan], init: bytes, read: Read, source: Reader, keep_times: bool
+    chosen: Sequence[ClipSpan],
+    init: bytes,
+    read: Read,
+    source: Reader,
+    keep_times: bool,
+    besides: Between,
 ) -> Clip:
-    """A clip of samples in fragments of our own, from the sync sample on."""
+    """A clip of samples in fragments of our own, from the sync sample on.
+
+    Args:
+        besides: what stands between the samples of its span.
+    """
     paced = [s for s in chosen if s.track.kind not in BESIDE] or chosen
     beside = [
         s.track for s in chosen if s.track.kind in BESIDE and paced[0].track.kind not in BESIDE
@@ -549,9 +617,29 @@ def _samples(
             least = ceil(origin * code.track.timescale - delay(code.track))
             back[code.track.id] = min(least, int(code.samples.dts[0]))
         span = origin, last
-    head = clip_init(init, set(ids), delays=keep_times, from_samples=True, span=span)
-    body = _sample_fragments(cuts, parse(init), back, read)
-    return Clip(chain(head, body), first, last, ids, False, left_out=left_out)
+    boxes = parse(init)
+    traks = traks_of(boxes)
+    groups = [groupings_of(c.track, traks.get(c.track.id), c.source_numbers) for c in cuts]
+    head = clip_init(
+        init,
+        set(ids),
+        delays=keep_times,
+        from_samples=True,
+        span=span,
+        boxes=boxes,
+        groups=dict(zip(ids, map(descriptions_of_groups, groups), strict=True)),
+    )
+    by = Fraction(0) if span is None else -span[0]
+    moved = [(event.arrives, event.moved(by).block) for event in besides.events]
+    body = _sample_fragments(cuts, groups, traks, back, read, moved)
+    whole = b"".join(head)
+    made = Clip(chain(head, body), first, last, ids, False, left_out=left_out, head=whole)
+    kept = [
+        kind
+        for cut, mine in zip(cuts, groups, strict=True)
+        for kind in inside_fragments(cut.track.id, mine, cut.track.info.encryption is not None)
+    ]
+    return made.lacking(init, besides.everything, kept, "made fragments do not have it")
 
 
 def _beside(
@@ -624,21 +712,27 @@ LEAST_SECONDS = 1.0
 
 
 def _sample_fragments(
-    cuts: Sequence[PlannedTrack], boxes: Sequence[Box], back: Mapping[int, int], read: Read
+    cuts: Sequence[PlannedTrack],
+    groups: Sequence[Sequence[Grouping]],
+    traks: Mapping[int, Box],
+    back: Mapping[int, int],
+    read: Read,
+    events: Iterable[tuple[Fraction, Block]],
 ) -> Iterator[Block]:
     """The blocks of fragments with these samples.
 
     Args:
         cuts: at least one, each with at least one sample.
-        boxes: the source's ftyp and moov, for the sample descriptions.
+        groups: of each the groups of its samples.
+        traks: of the source's moov, for the sample descriptions.
         back: track_ID → ticks to take off decode times.
         read: exactly the bytes of a range of the source: what decrypts encrypted samples.
+        events: seconds of the source with which they come, in front of that fragment.
 
     Raises:
         BuildError: what decrypts a track cannot be found or moved, or a value does not fit into a
             fragment.
     """
-    traks = traks_of(boxes)
     bounds = _bounds(cuts)
     edges = [np.array([0, *np.searchsorted(_seconds(c), bounds).tolist(), len(c)]) for c in cuts]
     planned, descriptions, keys = [], [], []
@@ -655,7 +749,18 @@ def _sample_fragments(
         descriptions.append(numbers)
         keys.append(None if trak is None else protected(trak, cut, numbers, read))
         planned.append(cut.timed(cut.presentation - earlier, cut.decode - earlier, cut.durations))
-    made = Fragments(planned, edges, descriptions, protection=keys, explicit=True)
+    in_front: dict[int, list[Block]] = {}
+    for arrives, event in events:
+        in_front.setdefault(bisect_right(bounds, arrives), []).append(event)
+    made = Fragments(
+        planned,
+        edges,
+        descriptions,
+        protection=keys,
+        explicit=True,
+        groups=groups,
+        events=in_front,
+    )
     return (block for number in range(len(made)) for block in made.parts(number))
 
 

@@ -370,8 +370,8 @@ def _wrong(moof: int, old: CopiedRun, new: CopiedRun) -> BuildError:
 Read = Callable[[ByteRange], bytes]
 
 TFXD = "6d1d9b0542d544e680e2141daff757b2"
-# They describe the source from this place on: its byte sizes, its clock, its look-ahead.
-OBSOLETE = ("sidx", "ssix", "prft")
+# They describe the source from this place on, by its byte sizes, or repeat what stands in front.
+OBSOLETE = ("sidx", "ssix", "mfra", "moov", "ftyp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,6 +444,8 @@ def moved_fragment(
             yield data[:4] + b"free" + data[8:]
         elif box.type == "emsg" and data is not None and move.back:
             yield _emsg(data, move)
+        elif box.type == "prft" and data is not None and move.back:
+            yield _prft(data, move)
         else:
             yield ByteRange(box.start, box.stop)
 
@@ -485,7 +487,7 @@ def _boxes(read: Read, place: ByteRange) -> Iterator[tuple[_Place, bytes | None]
                 found=header.size if header else 0,
             )
         code, data = header.type.decode("latin-1"), None
-        if code in ("moof", "emsg", *OBSOLETE):
+        if code in ("moof", "emsg", "prft", *OBSOLETE):
             if size > MAX_MOOV_SIZE:
                 raise LimitExceeded("the box is too large", offset=at, expected=MAX_MOOV_SIZE)
             data = read(ByteRange.of(at, size))
@@ -564,3 +566,12 @@ def _emsg(data: bytes, move: Move) -> bytes:
         return data
     back = int(move.seconds * box["timescale"])
     return build(box.replace(presentation_time=max(0, box["presentation_time"] - back)))
+
+
+def _prft(data: bytes, move: Move) -> bytes:
+    """When a sample was made: its media time counts on the track's timeline."""
+    box = parse_box(data)
+    if box.opaque:
+        return data
+    back = move.back.get(box["reference_track_ID"], 0)
+    return build(box.replace(media_time=(box["media_time"] - back) % _range(box)))

@@ -9,7 +9,7 @@ that the size of a moof follows from how many samples it has. Positions count fr
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -32,6 +32,8 @@ from fragdex.boxes.fragments import (
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
+from fragdex.muxing.census import BoxKind
+from fragdex.muxing.groups import Grouping
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Protected
 from fragdex.muxing.view import Block, Scattered, SourceRange, size_of
@@ -58,6 +60,8 @@ class Fragments:
             defaults.
         begins: decode time at which the first fragment says that it begins, before its samples do;
             None: with them. Players that take it for the time of the fragment are right then.
+        groups: of each track the groups of its samples.
+        events: what stands in front of fragments besides, by their numbers.
 
     Attributes:
         sizes: int64 bytes of each fragment, with what leads it.
@@ -76,20 +80,25 @@ class Fragments:
         begins: int | None = None,
         *,
         explicit: bool = False,
+        groups: Sequence[Sequence[Grouping]] | None = None,
+        events: Mapping[int, Sequence[Block]] | None = None,
     ) -> None:
         keys = [None] * len(media) if protection is None else protection
-        self._tracks = [
-            _Track(*one, explicit) for one in zip(media, edges, descriptions, keys, strict=True)
-        ]
+        grouped = [()] * len(media) if groups is None else groups
+        columns = zip(media, edges, descriptions, keys, grouped, strict=True)
+        self._tracks = [_Track(*one, explicit) for one in columns]
         self._lead = lead
-        self._first = lead + (b"" if begins is None else _empty(media[0].track.id, begins))
+        self._events = {} if events is None else events
+        self._empty = b"" if begins is None else _empty(media[0].track.id, begins)
         payload = sum(track.payload for track in self._tracks)
         self.payload: Int64 = np.asarray(payload, np.int64)
         self._header = np.where(self.payload + 8 >= _WIDE, 16, 8)
         boxes = _MOOF + sum(track.boxes for track in self._tracks)
         self._moof: Int64 = np.asarray(boxes, np.int64)
         self.sizes: Int64 = len(lead) + self._moof + self._header + self.payload
-        self.sizes[:1] += len(self._first) - len(lead)
+        self.sizes[:1] += len(self._empty)
+        for number, blocks in self._events.items():
+            self.sizes[number] += sum(map(size_of, blocks))
         ahead = self._moof + self._header + self.payload - self._tracks[-1].payload
         if len(ahead) and int(ahead.max()) >= _WIDE >> 1:
             raise BuildError(
@@ -122,8 +131,16 @@ class Fragments:
         mdat = struct.pack(">I4s", payload + 8, b"mdat")
         if header == 16:
             mdat = struct.pack(">I4sQ", 1, b"mdat", payload + 16)
-        lead = self._lead if number else self._first
-        return [*_joined([lead, moof, *trafs, mdat]), *media]
+        ahead = [self._lead, *self._events.get(number, ()), b"" if number else self._empty]
+        return [*_joined([*ahead, moof, *trafs, mdat]), *media]
+
+
+def inside_fragments(track: int, groups: Sequence[Grouping], protected: bool) -> Iterator[BoxKind]:
+    """What made fragments say of the samples of a track besides their times and places."""
+    for one in groups:
+        yield BoxKind(track, f"sbgp {one.kind}".rstrip())
+    if protected:
+        yield from (BoxKind(track, name) for name in ("saiz", "saio"))
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -162,9 +179,11 @@ class _Track:
         edges: Int64,
         descriptions: Int64 | None,
         protection: Protected | None,
+        groups: Sequence[Grouping],
         explicit: bool,
     ) -> None:
         samples = media.samples
+        self._groups = groups
         self._explicit = explicit
         self._offsets = offsets = media.offsets
         _refuse_wide(media, offsets)
@@ -202,6 +221,8 @@ class _Track:
             sizes = sizes + 4 * (descriptions[np.minimum(low, len(samples) - 1)] != 1)
         if protection is not None:
             sizes = sizes + protection.boxes(low, high)
+        for one in groups:
+            sizes = sizes + one.sizes(low, high)
         sizes = np.where(high > low, sizes, 0)
         self.boxes: Int64 = np.zeros(len(edges) - 1, np.int64)
         np.add.at(self.boxes, np.searchsorted(edges, low, side="right") - 1, sizes)
@@ -345,8 +366,10 @@ class _Track:
         head, keys = tfhd + tfdt, []
         if self._protection is not None:
             keys = self._protection.blocks(low, high, place + _TRAF + len(head))
-        size = _TRAF + len(head) + sum(map(size_of, keys)) + len(trun) + rows.nbytes
-        return [struct.pack(">I4s", size, b"traf") + head, *keys, trun + rows.tobytes()]
+        sbgps = b"".join(one.sbgp(low, high) for one in self._groups)
+        behind = trun + rows.tobytes() + sbgps
+        size = _TRAF + len(head) + sum(map(size_of, keys)) + len(behind)
+        return [struct.pack(">I4s", size, b"traf") + head, *keys, behind]
 
 
 _FLAG_OF: Final = {

@@ -18,6 +18,8 @@ import numpy as np
 from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import FAR, FragmentTable, Int64, SampleTable, SyncTable
+from fragdex.muxing.between import Event
+from fragdex.muxing.groups import Grouping, groupings_of, joined_groupings
 from fragdex.muxing.movie import traks_of, with_next_id
 from fragdex.muxing.plan import PlannedTrack, taking_off
 from fragdex.muxing.segmentation import cut, reference
@@ -41,6 +43,7 @@ class Piece:
         source: number of the file.
         init: its ftyp and moov.
         media: its tracks.
+        events: of the file, at its own times.
     """
 
     number: int
@@ -48,6 +51,7 @@ class Piece:
     source: int
     init: bytes
     media: tuple[PlannedTrack, ...]
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -281,6 +285,8 @@ def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | Non
         seconds,
         cuts,
         descriptions=[one.descriptions for one in placed],
+        groups=[one.groups for one in placed],
+        events=[one.moved(at) for p, at in zip(pieces, begins, strict=True) for one in p.events],
     )
 
 
@@ -359,6 +365,7 @@ class _Placed:
         bases: of each piece the number of its first sample, or where it would be.
         joined: all of them.
         descriptions: sample_description_index of each; None: 1 for all.
+        groups: of its samples.
     """
 
     def __init__(
@@ -401,6 +408,12 @@ class _Placed:
         )
         described = np.concatenate([lane.described[n][part] for n, (_, _, part) in moved.items()])
         self.descriptions: Int64 | None = None if (described == 1).all() else described
+        self.groups = joined_groupings(
+            [
+                (len(one), _groupings(lane.members[n], pieces[n], part))
+                for n, (one, _, part) in moved.items()
+            ]
+        )
 
     def _last(self, media: PlannedTrack) -> int:
         return next(number for number, one in self.parts.items() if one is media)
@@ -470,6 +483,12 @@ class _Placed:
             until[-1] = gap
             before = before.timed(before.presentation, before.decode, until)
         return media, before
+
+
+def _groupings(media: PlannedTrack, piece: Piece, part: slice) -> tuple[Grouping, ...]:
+    """The groups of some samples of a piece's track."""
+    trak = traks_of(parse(piece.init)).get(media.track.id)
+    return groupings_of(media.track, trak, media.source_numbers[part])
 
 
 def _delay(media: PlannedTrack) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import inf
@@ -13,6 +14,8 @@ from fragdex.formats.media_or_index import MediaOrIndex, index_and_media, is_one
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
+from fragdex.muxing.between import between
+from fragdex.muxing.census import BoxKind, LeftOut
 from fragdex.muxing.copies import ClipRequest, clip_view, faststart
 from fragdex.muxing.joined_files import Piece, Starts, segments_of
 from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_type
@@ -287,6 +290,7 @@ def described(
             protected(traks[one.track.id], one, numbers, opened.read)
             for one, numbers in zip(media, described, strict=True)
         ]
+        besides = between(governing, opened.read, size=index.file.size, remote=opened.remote)
     parts = Segments(
         init,
         media,
@@ -294,10 +298,12 @@ def described(
         descriptions=described,
         protection=keys,
         head=b"" if kind == "fragmented" else STYP,
+        events=besides.events,
     )
     recipe = [kind, [t.id for t in chosen], governing.number, _text(segment_duration)]
     if kind == "fragmented":
-        left_out = left_out_of_fragments(governing) if ids is None else ()
+        tracks_left = left_out_of_fragments(governing) if ids is None else ()
+        left_out = [*tracks_left, *parts.left_out(besides.everything), *besides.findings]
         return parts.whole([index.file], recipe, findings=left_out)
     if kind == "init":
         return View(
@@ -335,7 +341,8 @@ def _timeline(
 ) -> View:
     several = given if isinstance(given, (list, tuple)) or given is None else [given]
     pieces: list[Piece] = []
-    left_out: list[str] = []
+    left_out: list[LeftOut] = []
+    lacking: Counter[BoxKind] = Counter()
     with Sources([index.file for index in indexes], several) as sources:
         for number, index in enumerate(indexes):
             size = index.file.size
@@ -348,15 +355,23 @@ def _timeline(
                 name = index.file.name
                 name = name if name[:1] not in ("", "<") else f"file {number + 1}"
                 name += f", period {period.number}" if len(index.periods) > 1 else ""
-                if ids is None:
-                    left_out += (
-                        f"{name}: {sentence}" for sentence in left_out_of_fragments(period)
-                    )
-                pieces.append(Piece(len(pieces), name, number, init, tuple(media)))
+                opened = sources.source(number)
+                besides = between(
+                    period, opened.read, size=size, source=number, remote=opened.remote
+                )
+                not_here = [*left_out_of_fragments(period)] if ids is None else []
+                left_out += (
+                    LeftOut(f"{name}: {one.what}", one.why)
+                    for one in [*not_here, *besides.findings]
+                )
+                lacking += besides.everything
+                events = tuple(besides.events)
+                pieces.append(Piece(len(pieces), name, number, init, tuple(media), events))
     if not pieces:
         raise ValueError("a timeline needs at least one index")
     joined = segments_of(pieces, starts, seconds_of(seconds))
     begin = starts if isinstance(starts, str) else [str(exact_time(at)) for at in starts or ()]
     recipe = ["timeline", [[m.track.id for m in p.media] for p in pieces], begin, _text(seconds)]
     kind = media_type(media.track for piece in pieces for media in piece.media)
+    left_out += joined.left_out(lacking)
     return joined.whole([index.file for index in indexes], recipe, kind, left_out)

@@ -34,7 +34,7 @@ import numpy.typing as npt
 from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import FAR, NULL, FragmentFlags, Int64, SampleTable
-from fragdex.muxing.clip import track_left_out
+from fragdex.muxing.census import LeftOut, track_left_out
 from fragdex.muxing.plan import PlannedTrack, one_source
 from fragdex.muxing.spans import with_bytes
 from fragdex.seeking.model import Period, Track
@@ -60,7 +60,7 @@ def media_type(tracks: Iterable[Track]) -> str:
     return f'{kind}/mp4; codecs="{",".join(map(str, codecs))}"'
 
 
-def left_out_of_fragments(period: Period) -> Iterator[str]:
+def left_out_of_fragments(period: Period) -> Iterator[LeftOut]:
     """A sentence on each track of a kind that fragments do not keep."""
     for track in period.tracks:
         if track.kind not in KEPT and track.sample_count:

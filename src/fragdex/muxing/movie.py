@@ -5,10 +5,11 @@ What says how long the source was, or where its samples lie, goes; the rest stay
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from math import ceil, floor
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -74,6 +75,7 @@ def clip_init(
     from_samples: bool,
     span: tuple[Fraction, Fraction] | None = None,
     boxes: Sequence[Box] | None = None,
+    groups: Mapping[int, Sequence[Box]] = MappingProxyType({}),
 ) -> list[bytes]:
     """The boxes of an initialization segment, made fit for a part of the movie.
 
@@ -86,6 +88,7 @@ def clip_init(
         span: seconds of the source's presentation that become the clip, which begins at 0; None:
             the times of chapters stay.
         boxes: of the segment, where they are known; places of all but the moov count in it.
+        groups: track_ID → descriptions of sample groups that samples from the moov are in.
 
     A box that needs no change is given back byte for byte.
 
@@ -98,7 +101,7 @@ def clip_init(
     pieces = []
     for box in boxes:
         if box.type == "moov":
-            pieces.append(build(_moov(box, tracks, delays, from_samples, span)))
+            pieces.append(build(_moov(box, tracks, delays, from_samples, span, groups)))
         elif box.type == "ftyp" and from_samples:
             brands = dict.fromkeys((*BRANDS, *box.get("compatible_brands", ())))
             # What QuickTime calls its own files has other rules for fragments.
@@ -134,6 +137,7 @@ def _moov(
     delays: bool,
     from_samples: bool,
     span: tuple[Fraction, Fraction] | None,
+    groups: Mapping[int, Sequence[Box]],
 ) -> Box:
     children: list[Box] = []
     ids = []
@@ -145,7 +149,7 @@ def _moov(
             if tracks is not None and number not in tracks:
                 continue
             ids.append(number)
-            child = _trak(child, tracks, delays, from_samples)
+            child = _trak(child, tracks, delays, from_samples, groups.get(number, ()))
         elif child.type == "mvex":
             if from_samples:
                 continue
@@ -250,7 +254,9 @@ def track_id(trak: Box) -> int:
     return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
 
 
-def _trak(trak: Box, tracks: set[int] | None, delays: bool, from_samples: bool) -> Box:
+def _trak(
+    trak: Box, tracks: set[int] | None, delays: bool, from_samples: bool, sgpds: Sequence[Box]
+) -> Box:
     children = []
     for child in trak.children:
         if child.type == "tkhd":
@@ -260,7 +266,7 @@ def _trak(trak: Box, tracks: set[int] | None, delays: bool, from_samples: bool) 
         elif child.type == "edts":
             child = child.replace(children=[_edits(b, delays) for b in child.children])
         elif child.type == "mdia":
-            child = _mdia(child, from_samples)
+            child = _mdia(child, from_samples, sgpds)
         children.append(child)
     return trak.replace(children=children)
 
@@ -279,13 +285,15 @@ def references(tref: Box, tracks: set[int]) -> Box:
     return tref.replace(children=children)
 
 
-def _mdia(mdia: Box, from_samples: bool) -> Box:
+def _mdia(mdia: Box, from_samples: bool, sgpds: Sequence[Box]) -> Box:
     children = []
     for child in mdia.children:
         if child.type == "mdhd":
             child = _without_duration(child)
         elif child.type == "minf":
-            inner = [_stbl(b, from_samples) if b.type == "stbl" else b for b in child.children]
+            inner = [
+                _stbl(b, from_samples, sgpds) if b.type == "stbl" else b for b in child.children
+            ]
             child = child.replace(children=inner)
         children.append(child)
     return mdia.replace(children=children)
@@ -309,7 +317,7 @@ def _edits(box: Box, delays: bool) -> Box:
     return box.replace(entries=shown_entries)
 
 
-def _stbl(stbl: Box, from_samples: bool) -> Box:
+def _stbl(stbl: Box, from_samples: bool, sgpds: Sequence[Box]) -> Box:
     """Without samples. Tables that are empty already stay as they are."""
     sizes = stbl.find("stsz") or stbl.find("stz2")
     if not from_samples and (sizes is None or not sizes.get("sample_count")):
@@ -317,6 +325,7 @@ def _stbl(stbl: Box, from_samples: bool) -> Box:
     stsd = stbl.find("stsd")
     children = [] if stsd is None else [stsd]
     children += [_empty(code) for code in ("stts", "stsc", "stsz", "stco")]
+    children += sgpds
     return stbl.replace(children=children)
 
 

@@ -22,6 +22,7 @@ from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
 from fragdex.indexing.movie import sample_tables
 from fragdex.indexing.progressive import read_sample_runs
 from fragdex.muxing.clip_fragments import Places, check_samples
+from fragdex.muxing.groups import descriptions_of_groups, groupings_of
 from fragdex.muxing.movie import (
     described,
     movie_brands,
@@ -72,7 +73,7 @@ def clip_movie(
     moov = find(boxes, "moov")
     assert moov is not None  # unfit has found the tracks in it
     traks = traks_of(boxes)
-    parts = list(map(_with_roll, parts))
+    parts = [_with_groups(part, traks[part.track.id]) for part in parts]
     turns = [_turns(part, traks[part.track.id]) for part in parts]
     # of each part, where its chunks begin in the mdat, by their first sample
     places: list[dict[int, int]] = [{} for _ in parts]
@@ -306,27 +307,13 @@ def _rows(**columns: Int64) -> Rows:
     return rows
 
 
-def _with_roll(part: PlannedTrack) -> PlannedTrack:
-    """With pre-roll, where the source says one distance for all of these samples (10.1)."""
-    numbers = part.source_numbers
-    groups = [group for group in part.track.groups if group.grouping_type == "roll"]
-    reached = np.zeros(len(part.source_numbers), np.bool_)
-    for group in groups:
-        behind = group.sample_start + group.sample_count
-        reached |= (numbers >= group.sample_start) & (numbers < behind)
-    distances = {group.value for group in groups}
-    if len(distances) != 1 or not reached.all():
-        return part
-    distance = distances.pop().to_bytes(2, "big", signed=True)
-    description = make_box(
-        "sgpd",
-        version=1,
-        grouping_type="roll",
-        default_length=2,
-        entries=[{"data": distance}],
-    )
-    members = make_box("sbgp", grouping_type="roll", entries=[(len(reached), 1)])
-    return replace(part, groups=(description, members))
+def _with_groups(part: PlannedTrack, trak: Box) -> PlannedTrack:
+    """With the groups that its samples are in."""
+    groupings = groupings_of(part.track, trak, part.source_numbers)
+    sbgps = [one.box(0, len(part)) for one in groupings]
+    used = [one for one, box in zip(groupings, sbgps, strict=True) if box is not None]
+    members = [box for box in sbgps if box is not None]
+    return replace(part, groups=(*descriptions_of_groups(used), *members))
 
 
 def _moov(

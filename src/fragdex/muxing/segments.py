@@ -8,7 +8,8 @@ that the size of a moof follows from how many samples it has.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
@@ -20,7 +21,10 @@ from fragdex.errors import BuildError
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
-from fragdex.muxing.fragments import Fragments
+from fragdex.muxing.between import Event, by_segment
+from fragdex.muxing.census import BoxKind, LeftOut, boxes_left_out, content
+from fragdex.muxing.fragments import Fragments, inside_fragments
+from fragdex.muxing.groups import Grouping, descriptions_of_groups, groupings_of
 from fragdex.muxing.media import media_type
 from fragdex.muxing.movie import clip_init, described, track_id, traks_of
 from fragdex.muxing.plan import PlannedTrack
@@ -34,20 +38,35 @@ CMAF = "cmfc"
 """A track of fragments with composition offsets of 0 or more (ISO/IEC 23000-19, 7.2)."""
 
 
-def init_segment(init: bytes, media: Sequence[PlannedTrack]) -> bytes:
+def init_segment(
+    init: bytes,
+    media: Sequence[PlannedTrack],
+    groups: Sequence[Sequence[Grouping]] | None = None,
+    boxes: Sequence[Box] | None = None,
+) -> bytes:
     """The initialization segment for some tracks.
 
     Args:
         init: the source's ftyp and moov.
         media: the tracks, with their timescales; an edit list of one entry says their
             `media_time`.
+        groups: of each track the groups of its samples; None: they are in none.
+        boxes: of `init`, where they are known.
 
     Raises:
         BuildError: there is no moov.
     """
     known = {one.track.id: one for one in media}
+    described = [()] * len(media) if groups is None else map(descriptions_of_groups, groups)
     traks = []
-    for piece in clip_init(init, set(known), delays=False, from_samples=True):
+    for piece in clip_init(
+        init,
+        set(known),
+        delays=False,
+        from_samples=True,
+        boxes=boxes,
+        groups=dict(zip(known, described, strict=True)),
+    ):
         if piece[4:8] == b"moov":
             (moov,) = parse(piece)
             piece = build(moov.replace(children=[_child(box, known) for box in moov.children]))
@@ -146,6 +165,9 @@ class Segments:
         protection: of each track, as `protected` gives it; None: all are clear.
         head: bytes in front of each fragment.
         begins: as `Fragments` takes it.
+        groups: of each track the groups of its samples; None: as the source's moov and index say.
+        events: of the sources, in the order in which they come.
+        later: whether more comes, so that what is here must not change by it.
 
     Attributes:
         media, edges: as given or cut.
@@ -171,23 +193,44 @@ class Segments:
         protection: Sequence[Protected | None] | None = None,
         head: bytes = b"",
         begins: int | None = None,
+        groups: Sequence[Sequence[Grouping]] | None = None,
+        events: Sequence[Event] = (),
+        later: bool = False,
     ) -> None:
         self.media = list(media)
         self.lead = reference(self.media)
         self.edges = list(edges) if edges is not None else cut(self.media, seconds, self.lead)
-        self._source_init = init
         self.media_type = media_type(one.track for one in self.media)
+        self._source_init, self._source = init, parse(init)
+        traks = traks_of(self._source)
+        own = [traks.get(one.track.id) for one in self.media]
         if descriptions is None:
-            traks = traks_of(parse(init))
-            descriptions = [descriptions_of(traks.get(m.track.id), m) for m in self.media]
-        self.fragments = Fragments(self.media, self.edges, descriptions, head, protection, begins)
+            descriptions = list(map(descriptions_of, own, self.media))
+        if groups is None:
+            # a row may stand for many samples; what follows may have groups of its own
+            groups = [
+                () if one.unit or later else groupings_of(one.track, trak, one.source_numbers)
+                for one, trak in zip(self.media, own, strict=True)
+            ]
+        self._groups, self._protection = groups, protection
         mine = self.edges[next(n for n, one in enumerate(self.media) if one is self.lead)]
         shown = self.lead.presentation
         # From a segment on nothing earlier is presented: its least time, and those after it.
         least = np.minimum.reduceat(shown, mine[:-1])
         least = np.minimum.accumulate(least[::-1])[::-1]
         self.time: Int64 = np.maximum(least, 0)
-        self.duration: Int64 = np.diff(self.time, append=max(self.lead.end, int(self.time[-1])))
+        end = max(self.lead.end, int(self.time[-1]))
+        self.duration: Int64 = np.diff(self.time, append=end)
+        self.fragments = Fragments(
+            self.media,
+            self.edges,
+            descriptions,
+            head,
+            protection,
+            begins,
+            groups=groups,
+            events=by_segment(events, self.time, self.lead.timescale, end if later else None),
+        )
         starts = self.lead.samples.sync[mine[:-1]]
         self.is_closed = bool((shown[mine[:-1]] <= least).all())
         self._access = np.where(starts, np.maximum(shown[mine[:-1]], 0), NULL)
@@ -198,7 +241,22 @@ class Segments:
     @cached_property
     def init(self) -> bytes:
         """The initialization segment; made when it is requested."""
-        return init_segment(self._source_init, self.media)
+        return init_segment(self._source_init, self.media, self._groups, self._source)
+
+    def left_out(self, besides: Mapping[BoxKind, int]) -> tuple[LeftOut, ...]:
+        """What of these tracks, and of the file, is not in the segments.
+
+        Args:
+            besides: what the source has elsewhere than in its initialization segment.
+        """
+        tracks = {one.track.id for one in self.media}
+        source = content(self._source, tracks) + Counter(besides)
+        made = content(parse(self.init))
+        for number, one in enumerate(self.media):
+            protected = self._protection is not None and self._protection[number] is not None
+            for kind in inside_fragments(one.track.id, self._groups[number], protected):
+                made[kind] = max(made[kind], source[kind])
+        return boxes_left_out(source, made, "made fragments do not have it", tracks=tracks)
 
     @cached_property
     def sidx(self) -> bytes:

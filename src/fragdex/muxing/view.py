@@ -359,7 +359,7 @@ def _start(span: tuple[ByteRange, bytes]) -> int:
     return span[0].start
 
 
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 """Grows with each change of the bytes that a recipe gives, so that no cache mixes two."""
 
 

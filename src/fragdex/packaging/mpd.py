@@ -91,6 +91,7 @@ class AdaptationSet:
         keys: which keys decrypt all of them.
         components: attributes of ContentComponent, where several kinds lie together.
         segments: of all representations.
+        events: scheme and value of the event messages in their segments (5.10.3.3).
     """
 
     attributes: Attributes
@@ -100,6 +101,7 @@ class AdaptationSet:
     keys: Keys | None = None
     components: Sequence[Attributes] = ()
     segments: Segments | None = None
+    events: Sequence[tuple[str, str]] = ()
 
     def text(self) -> str:
         """The element alone, for a manifest that has been written."""
@@ -137,6 +139,9 @@ def manifest(attributes: Attributes, periods: Iterable[Period]) -> bytes:
 def _adaptation_set(period: ET.Element, one: AdaptationSet) -> None:
     element = _add(period, "AdaptationSet", one.attributes)
     _protection(element, one.keys)
+    for scheme, value in one.events:
+        about = {"schemeIdUri": scheme} | ({"value": value} if value else {})
+        _add(element, "InbandEventStream", about)
     if one.label is not None:
         _add(element, "Label").text = _xml_text(one.label)
     for role in one.roles:

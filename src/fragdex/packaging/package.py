@@ -24,7 +24,8 @@ from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.lru_cache import LRUCache
-from fragdex.muxing.clip import track_left_out
+from fragdex.muxing.between import Between, between
+from fragdex.muxing.census import track_left_out
 from fragdex.muxing.media import media_of
 from fragdex.muxing.movie import init_of_track, traks_of
 from fragdex.muxing.protection import keys_of, protected
@@ -103,7 +104,10 @@ class Package(Mapping[str, View]):
     def findings(self) -> tuple[str, ...]:
         """Why players cannot switch between renditions, and omitted content."""
         reasons = (sentence for one in self.title.periods for sentence in uneven(one.of("video")))
-        return (*reasons, *self._left_out)
+        lacking: list[str] = []
+        for one in self._renditions.values():
+            lacking += [*one.made.left_out(one.besides.everything), *one.besides.findings]
+        return (*reasons, *self._left_out, *dict.fromkeys(lacking))
 
     @cached_property
     def _renditions(self) -> dict[str, Rendition]:
@@ -352,12 +356,14 @@ def package(
             tracks_of_period: list[Chosen] = []
             for at, (index, info) in enumerate(zip(given, known, strict=True)):
                 chosen = period_of(index, None if len(index.periods) == 1 else number)
-                read = sources.source(at).read
+                opened = sources.source(at)
+                read, size = opened.read, index.file.size
                 init = plain_init(b"".join(map(read, chosen.init)))
                 moov = parse(init)
                 made_at = made_at or creation(moov)
-                about = chosen, init, moov, index.file.size, info
-                tracks_of_period += _chosen(*about, read, wanted, left_out)
+                mine = list(_chosen(chosen, init, moov, size, info, read, wanted, left_out))
+                besides = between(chosen, read, size=size, remote=opened.remote)
+                tracks_of_period += _with(mine, besides)
             if not any(one.media.track.kind in PACKAGED for one in tracks_of_period):
                 where = f" in period {number}" if len(numbers) > 1 else ""
                 raise BuildError(f"there are no samples of video or audio to package{where}")
@@ -379,6 +385,17 @@ def package(
         # what is announced stays, however large the file is by now
         recipe.append([_beginning(one) for part in listed for one in part])
     return Package(title, known, recipe, left_out, kept)
+
+
+def _with(listed: Sequence[Chosen], besides: Between) -> list[Chosen]:
+    """The tracks of a file, those of them with its events that players always read."""
+    kinds = [one.media.track.kind for one in listed]
+    carrier = next((kind for kind in (*PACKAGED, "text") if kind in kinds), None)
+    events = tuple(besides.events)
+    return [
+        replace(one, besides=besides, events=events if kind == carrier else ())
+        for one, kind in zip(listed, kinds, strict=True)
+    ]
 
 
 def _periods(indexes: Sequence[Index], period: int | None) -> list[int]:

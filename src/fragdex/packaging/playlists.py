@@ -11,6 +11,7 @@ import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
+from fragdex.muxing.between import schemes_of
 from fragdex.muxing.protection import Keys
 from fragdex.packaging import m3u8, mpd
 from fragdex.packaging.m3u8 import INDEPENDENT, Rates, Stretch, Variant, bit_rates
@@ -96,7 +97,13 @@ def _adaptation(number: int, members: Sequence[Rendition], title: Title) -> Adap
     label, roles = None, []
     if first.kind == "audio":
         label, roles = first.title, ["main" if first is title.of("audio")[0] else "alternate"]
-    return AdaptationSet(about, representations, label, roles, first.keys if same else None)
+    keys = first.keys if same else None
+    return AdaptationSet(about, representations, label, roles, keys, events=_events(members))
+
+
+def _events(members: Sequence[Rendition]) -> tuple[tuple[str, str], ...]:
+    """Which events stand in the segments."""
+    return schemes_of(event for one in members for event in one.events)
 
 
 def _alignment(rendition: Rendition, sap: str | None) -> dict[str, str]:
@@ -122,7 +129,8 @@ def _subtitles(number: int, text: Subtitles) -> AdaptationSet:
         rate = mpd.bandwidth(text.size, text.lead.seconds)
         one = Representation({"id": text.name, "bandwidth": rate}, address=f"{text.name}.vtt")
     roles = ["forced-subtitle" if text.forced else "subtitle"] + ["main"] * text.default
-    return AdaptationSet(about, [one], text.title, roles)
+    events = () if text.rendition is None else _events([text.rendition])
+    return AdaptationSet(about, [one], text.title, roles, events=events)
 
 
 def _representation(one: Rendition, keys: Keys | None = None) -> Representation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.fragments.table import Int64
+from fragdex.muxing.between import Between, Event
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Keys, Protected
 from fragdex.muxing.segments import STYP, Segments
@@ -54,6 +55,9 @@ class Rendition:
         descriptions: sample_description_index of its samples; None: 1 for all.
         protection: what decrypts its samples, besides their keys; None: nothing, or not needed.
         keys: which keys decrypt them; None: they are clear.
+        events: of its file that its segments hold.
+        later: whether more of it comes.
+        besides: what else its file has between samples.
         single_file: whether its segments are ranges of one file, `NAME.mp4`, or files of their own.
     """
 
@@ -67,6 +71,9 @@ class Rendition:
     descriptions: Int64 | None = None
     protection: Protected | None = None
     keys: Keys | None = None
+    events: tuple[Event, ...] = ()
+    later: bool = False
+    besides: Between = field(default_factory=Between)
     single_file: bool = False
 
     @property
@@ -104,6 +111,8 @@ class Rendition:
             protection=[self.protection],
             head=b"" if self.single_file else STYP,
             begins=begins if late else None,
+            events=self.events,
+            later=self.later,
         )
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from math import ceil
@@ -14,6 +14,7 @@ import numpy as np
 from fragdex.boxes import Box, find
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
+from fragdex.muxing.between import Between, Event
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Keys, Protected
 from fragdex.muxing.segmentation import cut, reference, settled
@@ -177,7 +178,7 @@ class Chosen:
         source: that file.
         descriptions: sample_description_index of its samples; None: 1 for all.
         trak: of the moov.
-        protection, keys: as of `Rendition`.
+        protection, keys, events, besides: as of `Rendition`.
     """
 
     media: PlannedTrack
@@ -187,6 +188,8 @@ class Chosen:
     trak: Box
     protection: Protected | None = None
     keys: Keys | None = None
+    events: tuple[Event, ...] = ()
+    besides: Between = field(default_factory=Between)
 
 
 def titled(
@@ -296,7 +299,7 @@ def _rendition(
         media, edges = complete
     else:
         edges = np.unique(cut([pace] if pace is media else [pace, media], length, pace)[-1])
-    more = (one.descriptions, one.protection, one.keys)
+    more = (one.descriptions, one.protection, one.keys, one.events, growing is True, one.besides)
     return Rendition(name, title, one.source, media, one.init, edges, begins, *more)
 
 

@@ -67,7 +67,8 @@ def why_not_by_index(index: Index, *, remote: bool = False) -> str | None:
     if track.info.encryption is not None:
         return "it is encrypted"
     # Where their positions count from is asked of each moof below.
-    odd = fragments.flags & ~np.uint32(FragmentFlags.DECLARED_BASE)
+    known = FragmentFlags.DECLARED_BASE | FragmentFlags.BETWEEN | FragmentFlags.BESIDE
+    odd = fragments.flags & ~np.uint32(known)
     if not track.timescale or not len(fragments) or odd.any():
         return "it is not fragmented as players need it"
     if (fragments.first_sync != 0).any():

@@ -1,0 +1,382 @@
+"""What stands between the samples of fragments: events, and other boxes around and in the moofs.
+
+An event message (`emsg`, ISO/IEC 23009-1, 5.10.3.3) comes along into made fragments: in front of
+the one whose media its own stood in front of. Its place and its time are kept here, its bytes stay
+in the source. All else is counted, so that what a copy lacks can be named.
+
+Only fragments that the index marks are looked into; a file without such boxes costs nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from itertools import islice
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fragdex.box_header import read_header
+from fragdex.boxes import build, make_box, parse_box
+from fragdex.byterange import ByteRange
+from fragdex.errors import FormatError
+from fragdex.fragments.table import NULL, FragmentFlags, Int64
+from fragdex.muxing.census import BoxKind, LeftOut, content
+from fragdex.muxing.view import Block, Derived, Scattered, SourceRange
+from fragdex.seeking.model import Period
+
+Read = Callable[[ByteRange], bytes]
+
+MOST_EVENTS: Final = 1 << 15
+"""Events that come along: one a second for nine hours."""
+MOST_SCHEMES: Final = 64
+"""Kinds of events that manifests list."""
+MOST_LOOKS: Final = 1 << 16
+"""Moofs that are looked into; of a file that is far, as many as `FAR_LOOKS`."""
+FAR_LOOKS: Final = 64
+_LARGEST: Final = 1 << 20
+"""Bytes of an event, and of another box that is looked into."""
+_AHEAD: Final = 4096
+MOST_BOXES: Final = 1 << 17
+"""Boxes at the top level that are walked of one file."""
+
+
+class Event(NamedTuple):
+    """One event message.
+
+    Attributes:
+        source: number of the source.
+        place: bytes of the box there.
+        header: bytes of its own header, without version and flags.
+        version: of the box: 0 counts from the start of its segment, 1 from that of the file.
+        timescale: ticks a second.
+        time: presentation time in ticks.
+        arrives: seconds of presentation at which the media after it begin.
+        scheme: what it is and of what kind: scheme_id_uri and value.
+        is_moved: whether its time is another than the box says.
+
+    >>> Event(0, ByteRange(8, 60), 8, 1, 1000, 500, Fraction(0), ("urn:a", "1")).seconds
+    Fraction(1, 2)
+    """
+
+    source: int
+    place: ByteRange
+    header: int
+    version: int
+    timescale: int
+    time: int
+    arrives: Fraction
+    scheme: tuple[str, str]
+    is_moved: bool = False
+
+    @property
+    def seconds(self) -> Fraction:
+        """Its presentation time in seconds."""
+        return Fraction(self.time, self.timescale)
+
+    def moved(self, by: Fraction) -> Event:
+        """The same so many seconds later; it cannot be before 0."""
+        if not by:
+            return self
+        time = max(self.time + int(by * self.timescale // 1), 0)
+        return self._replace(time=time, arrives=self.arrives + by, is_moved=True)
+
+    @property
+    def block(self) -> Block:
+        """The box as version 1: as it is in the source where it is so there."""
+        if self.version == 1 and not self.is_moved:
+            return SourceRange(self.source, self.place)
+        at = np.array([self.place.start]), np.array([self.place.size])
+        size = self.place.size - self.header + 8 + 4 * (self.version == 0)
+        return Derived(Scattered(self.source, *at), partial(_rewritten, time=self.time), 0, size)
+
+
+def _rewritten(data: Sequence[bytes], *, time: int) -> bytes:
+    """An event message of version 1 with a presentation time, out of one of any version."""
+    box = parse_box(data[0])
+    names = ("flags", "scheme_id_uri", "value", "timescale", "event_duration", "id")
+    same = {name: box[name] for name in (*names, "message_data")}
+    return build(make_box("emsg", version=1, presentation_time=time, **same))
+
+
+@dataclass(slots=True)
+class Between:
+    """What stands between the samples of a period.
+
+    Attributes:
+        events: in file order.
+        boxes: content other than events: how many boxes of each kind.
+        outer: the same of what stands before the first fragment and the moov, and after the last.
+        late: how many of the events stand after the last fragment.
+        findings: what was not looked into.
+        left: boxes at the top level that may be walked yet.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    boxes: Counter[BoxKind] = field(default_factory=Counter)
+    outer: Counter[BoxKind] = field(default_factory=Counter)
+    late: int = 0
+    findings: list[LeftOut] = field(default_factory=list)
+    left: int = MOST_BOXES
+
+    @property
+    def everything(self) -> Counter[BoxKind]:
+        """All of it but for events."""
+        return self.boxes + self.outer
+
+    @property
+    def event_boxes(self) -> Counter[BoxKind]:
+        """The events by their schemes, for copies that have no place for them."""
+        return Counter(BoxKind(0, f"emsg {event.scheme[0]}") for event in self.events)
+
+
+def between(
+    period: Period,
+    read: Read,
+    *,
+    size: int | None = None,
+    source: int = 0,
+    remote: bool = False,
+    part: ByteRange | None = None,
+) -> Between:
+    """What stands between the samples of a period, and in its moofs.
+
+    Args:
+        period: of an index.
+        read: exactly the bytes of a range of the source.
+        size: bytes of the source; None: not known.
+        source: its number, for the events.
+        remote: whether a read costs more than its bytes.
+        part: what is copied: between fragments outside of it nothing is looked for.
+    """
+    found = Between()
+    if not _is_marked(period):
+        return found
+    marked = _marked(period)
+    looks = FAR_LOOKS if remote else MOST_LOOKS
+    beside = [
+        at
+        for at, one in marked.items()
+        if one.flags & FragmentFlags.BESIDE and (part is None or at in part)
+    ]
+    for at in beside[:looks]:
+        found.boxes.update(_inside(read, at))
+    if len(beside) > looks:
+        what = f"what {len(beside) - looks:,} moofs may say besides samples"
+        found.findings.append(LeftOut(what, f"only {looks:,} are looked into"))
+    known = fragments_of(period)
+    # what stands between a moof and its media data is looked for in a file that is near
+    places, starts = [at for at, _ in known], [stop if remote else at for at, stop in known]
+    walk = partial(_walk, found, read, source)
+    for at, one in marked.items():
+        number = bisect_left(places, at)
+        if not one.flags & FragmentFlags.BETWEEN:
+            continue
+        inside = part is None or at in part
+        begin = max((place.stop for place in period.init if place.stop <= at), default=0)
+        if not number and period.number == 0:
+            walk(ByteRange(0, begin), one.begin, found.outer)
+        if inside:
+            walk(ByteRange(starts[number - 1] if number else begin, at), one.begin, found.boxes)
+        if number == len(places) - 1 and size is not None:
+            if inside:
+                walk(ByteRange(starts[number], known[number][1]), one.begin, found.boxes)
+            before = len(found.events)
+            walk(ByteRange(known[number][1], size), one.begin, found.outer)
+            found.late = len(found.events) - before
+            if not inside:
+                del found.events[before:]
+    if not places and size is not None:
+        walk(ByteRange(0, size), Fraction(0), found.outer)
+    if not found.left:
+        what = f"what stands after the first {MOST_BOXES:,} boxes"
+        found.findings.append(LeftOut(what, "no more are looked at"))
+    return found
+
+
+class _Marked(NamedTuple):
+    """A moof with content next to it: its marks, and seconds at which its media begin."""
+
+    flags: int
+    begin: Fraction
+
+
+def _is_marked(period: Period) -> bool:
+    marks = np.uint32(FragmentFlags.BETWEEN | FragmentFlags.BESIDE)
+    return any((track.fragments.flags & marks).any() for track in period.tracks)
+
+
+def _marked(period: Period) -> dict[int, _Marked]:
+    """The moofs with content next to them, in file order."""
+    marks = np.uint32(FragmentFlags.BETWEEN | FragmentFlags.BESIDE)
+    marked: dict[int, _Marked] = {}
+    for track in period.tracks:
+        table = track.fragments
+        flags = table.flags & marks
+        rows = np.flatnonzero((flags != 0) & (table.moof_offset != NULL))
+        columns = table.moof_offset[rows], flags[rows], table.cts_min[rows]
+        for at, flag, cts in zip(*(c.tolist() for c in columns), strict=True):
+            known = cts != NULL and track.timescale
+            begin = track.presentation(cts).fraction if known else Fraction(0)
+            before = marked.get(at)
+            if before is not None:
+                flag, begin = flag | before.flags, min(begin, before.begin)
+            marked[at] = _Marked(flag, begin)
+    return dict(sorted(marked.items()))
+
+
+def fragments_of(period: Period) -> list[tuple[int, int]]:
+    """Where each moof begins and its fragment ends, in file order."""
+    stops: dict[int, int] = {}
+    for track in period.tracks:
+        table = track.fragments
+        rows = np.flatnonzero(table.moof_offset != NULL)
+        ends = (table.offset + table.size)[rows].tolist()
+        for at, stop in zip(table.moof_offset[rows].tolist(), ends, strict=True):
+            stops[at] = max(stop, stops.get(at, 0))
+    return sorted(stops.items())
+
+
+def fronts_of(period: Period) -> dict[int, int]:
+    """Where copies of fragments begin that have content in front of them that is not theirs alone.
+
+    Returns: first byte of a fragment → the byte after what stands before, another fragment or the
+    moov.
+    """
+    if not _is_marked(period):
+        return {}
+    known = fragments_of(period)
+    places = [at for at, _ in known]
+    fronts: dict[int, int] = {}
+    for track in period.tracks:
+        table = track.fragments
+        rows = np.flatnonzero((table.flags & np.uint32(FragmentFlags.BETWEEN)) != 0)
+        columns = table.offset[rows].tolist(), table.moof_offset[rows].tolist()
+        for offset, at in zip(*columns, strict=True):
+            if at == NULL:
+                continue
+            number = bisect_left(places, at)
+            begin = max((part.stop for part in period.init if part.stop <= at), default=offset)
+            fronts[offset] = min(known[number - 1][1] if number else begin, offset)
+    return fronts
+
+
+def _inside(read: Read, at: int) -> Counter[BoxKind]:
+    """The content of a moof."""
+    header = read_header(read(ByteRange.of(at, 16)))
+    if header is None or header.type != b"moof" or not header.fits(_LARGEST << 4):
+        return Counter()
+    try:
+        return content([parse_box(read(ByteRange.of(at, header.size)), offset=at)])
+    except FormatError:
+        return Counter()
+
+
+def _walk(
+    found: Between,
+    read: Read,
+    source: int,
+    part: ByteRange,
+    begin: Fraction,
+    boxes: Counter[BoxKind],
+) -> None:
+    """Take the content at the top level of a part of the file.
+
+    Args:
+        begin: seconds at which the media after it begin.
+        boxes: where content is counted.
+    """
+    ahead = _Ahead(read, part.stop)
+    at = part.start
+    while found.left:
+        head = ahead.bytes(at, 32)
+        header = read_header(head)
+        if header is None or not (size := header.size_in(part.stop - at)):
+            return
+        found.left -= 1
+        kind = header.type.decode("latin-1")
+        if kind == "moov" and at > part.start and boxes is found.outer and part.start:
+            return  # of another period
+        if kind == "emsg":
+            place = ByteRange.of(at, size)
+            _take_event(found, ahead.bytes(at, min(size, _LARGEST)), place, begin, source)
+        elif kind not in ("ftyp", "moov", "moof", "mdat", "mfra"):
+            data = ahead.bytes(at, size) if size <= _LARGEST else head
+            boxes.update(_content_of(data, kind))
+        at += size
+
+
+def _content_of(data: bytes, kind: str) -> Counter[BoxKind]:
+    try:
+        return content([parse_box(data)])
+    except FormatError:
+        return Counter([BoxKind(0, kind)])
+
+
+def _take_event(
+    found: Between, data: bytes, place: ByteRange, begin: Fraction, source: int
+) -> None:
+    try:
+        box = parse_box(data) if len(data) == place.size else None
+    except FormatError:
+        box = None
+    if box is None or box.opaque or box["version"] > 1 or not box["timescale"]:
+        found.boxes[BoxKind(0, "emsg")] += 1
+        return
+    scheme = str(box["scheme_id_uri"]), str(box["value"])
+    if len(found.events) >= MOST_EVENTS:
+        found.boxes[BoxKind(0, "emsg")] += 1
+        return
+    scale, version = int(box["timescale"]), int(box["version"])
+    time = int(box.get("presentation_time", 0))
+    if not version:
+        time = max(int(begin * scale // 1) + int(box["presentation_time_delta"]), 0)
+    header = box.header_size
+    found.events.append(Event(source, place, header, version, scale, time, begin, scheme))
+
+
+class _Ahead:
+    """Reads small boxes that follow each other at one go."""
+
+    def __init__(self, read: Read, stop: int) -> None:
+        self._read, self._stop = read, stop
+        self._start, self._data = 0, b""
+
+    def bytes(self, at: int, size: int) -> bytes:
+        """So many bytes from there on; fewer where the part ends."""
+        stop = min(at + size, self._stop)
+        if at < self._start or stop > self._start + len(self._data):
+            until = min(max(stop, at + _AHEAD), self._stop)
+            self._start, self._data = at, self._read(ByteRange(at, until))
+        return self._data[at - self._start : stop - self._start]
+
+
+def by_segment(
+    events: Iterable[Event], times: Int64, scale: int, stop: int | None
+) -> Mapping[int, list[Block]]:
+    """The events in front of each segment, by its number.
+
+    Args:
+        events: of the file, in its order.
+        times: presentation time of each segment, in ticks, rising.
+        scale: ticks a second.
+        stop: ticks at which what is known ends: what arrives later is left for later; None: the
+            last segment has it.
+    """
+    parts: dict[int, list[Block]] = {}
+    for event in events:
+        at = int(event.arrives * scale // 1)
+        if stop is not None and at >= stop:
+            continue
+        number = max(int(np.searchsorted(times, at, side="right")) - 1, 0)
+        parts.setdefault(number, []).append(event.block)
+    return parts
+
+
+def schemes_of(events: Iterable[Event]) -> tuple[tuple[str, str], ...]:
+    """Which events there are: scheme_id_uri and value, each once, in their order."""
+    return tuple(islice(dict.fromkeys(event.scheme for event in events), MOST_SCHEMES))

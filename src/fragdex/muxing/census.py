@@ -1,0 +1,165 @@
+"""What goes in comes out or is named: the content of two files, box by box, and what one lacks.
+
+Nothing here knows a box by name but by its declaration: structure, which a copy says again, is
+skipped, and all else is content, be it declared or not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple, Self
+
+from fragdex.boxes import Box, layout_of
+from fragdex.indexing.beside import is_structure
+from fragdex.muxing.movie import track_id
+from fragdex.seeking.model import Track
+
+MOST_NAMED: Final = 64
+"""Kinds of boxes that are named; others are counted."""
+_KIND_OF: Final = ("grouping_type", "aux_info_type", "user_type", "scheme_id_uri")
+"""Fields that tell boxes of one type apart."""
+_SCHEMES: Final = ("cenc", "cens", "cbc1", "cbcs", "")
+
+
+class BoxKind(NamedTuple):
+    """What boxes are counted by.
+
+    Attributes:
+        track: track_ID; 0: they belong to the movie or to the file.
+        name: their type, and of what they are.
+
+    >>> BoxKind(1, "sbgp roll").name
+    'sbgp roll'
+    """
+
+    track: int
+    name: str
+
+
+def kind_of(box: Box, track: int = 0) -> BoxKind:
+    """What a box of a track is counted by.
+
+    >>> from fragdex.boxes import make_box
+    >>> kind_of(make_box("sbgp", grouping_type="roll"), 3)
+    BoxKind(track=3, name='sbgp roll')
+    """
+    told = next((str(box[name]) for name in _KIND_OF if name in box), "")
+    # Without a type, auxiliary information is that of the encryption (14496-12, 8.7.8).
+    own = "" if box.type in ("saiz", "saio") and told in _SCHEMES else told
+    return BoxKind(track, f"{box.type} {own}".rstrip())
+
+
+def content(boxes: Iterable[Box], tracks: Collection[int] | None = None) -> Counter[BoxKind]:
+    """How many boxes of each kind say what no copy says by itself.
+
+    Args:
+        boxes: at the top level, with all that is in them.
+        tracks: track_IDs of a copy: references to others alone go with those; None: all.
+
+    >>> from fragdex.boxes import parse
+    >>> from fragdex.testing import movie
+    >>> sorted(kind.name for kind in content(parse(movie())) if kind.track == 1)[:3]
+    ['avc1', 'avcC', 'hdlr']
+    """
+    counted: Counter[BoxKind] = Counter()
+    _count(boxes, 0, None, tracks, counted)
+    return counted
+
+
+def _count(
+    boxes: Iterable[Box],
+    track: int,
+    parent: str | None,
+    tracks: Collection[int] | None,
+    counted: Counter[BoxKind],
+) -> None:
+    for box in boxes:
+        if tracks is not None and parent == "tref" and not {*box.get("track_IDs", ())} & {*tracks}:
+            continue
+        layout = layout_of(str(box.get("user_type", box.type)), parent)
+        if layout is None or not (layout.structure or (is_structure(layout) and not box.opaque)):
+            counted[kind_of(box, track)] += 1
+        if box.children:
+            _count(box.children, _owner(box, track), box.type, tracks, counted)
+
+
+def _owner(box: Box, track: int) -> int:
+    if box.type == "trak":
+        return track_id(box)
+    if box.type == "traf":
+        tfhd = box.find("tfhd")
+        return int(tfhd["track_ID"]) if tfhd is not None and "track_ID" in tfhd else 0
+    return track
+
+
+class LeftOut(str):
+    """A sentence on something of a source that is not in a copy.
+
+    Attributes:
+        code: `left-out`, listed in docs/findings.md.
+        what: which track, or boxes of which type.
+        why: the reason.
+
+    >>> one = LeftOut("track 3 (text)", "nobody reads it")
+    >>> one, one.code
+    ('track 3 (text) is left out: nobody reads it (left-out)', 'left-out')
+    """
+
+    __slots__ = ("what", "why")
+    code: Final = "left-out"
+    what: str
+    why: str
+
+    def __new__(cls, what: str, why: str) -> Self:
+        """Make the sentence."""
+        made = super().__new__(cls, f"{what} is left out: {why} ({cls.code})")
+        made.what, made.why = what, why
+        return made
+
+    def __reduce__(self) -> tuple[type[LeftOut], tuple[str, str]]:
+        return LeftOut, (self.what, self.why)
+
+
+def track_left_out(track: Track, why: str) -> LeftOut:
+    """On a track that is not in a clip, view or package.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> track_left_out(fragdex.index(movie()).track(1), "nobody looks at it")
+    'track 1 (video) is left out: nobody looks at it (left-out)'
+    """
+    return LeftOut(f"track {track.id} ({track.kind})", why)
+
+
+def boxes_left_out(
+    source: Mapping[BoxKind, int],
+    made: Mapping[BoxKind, int],
+    why: str,
+    *,
+    tracks: Collection[int] | None = None,
+) -> tuple[LeftOut, ...]:
+    """On the content of a source that a copy lacks.
+
+    Args:
+        source, made: how many boxes of each kind they have.
+        why: the reason.
+        tracks: track_IDs of the copy: other tracks are not spoken of; None: all.
+
+    >>> print(*boxes_left_out({BoxKind(0, "emsg urn:a"): 6}, {}, "it has no place for them"))
+    emsg urn:a (6 boxes) is left out: it has no place for them (left-out)
+    """
+    lost = [
+        (kind, count - made.get(kind, 0))
+        for kind, count in source.items()
+        if count > made.get(kind, 0) and (not kind.track or tracks is None or kind.track in tracks)
+    ]
+    named = [LeftOut(_named(*one), why) for one in lost[:MOST_NAMED]]
+    if len(lost) > MOST_NAMED:
+        named.append(LeftOut(f"what boxes of {len(lost) - MOST_NAMED} other kinds say", why))
+    return tuple(named)
+
+
+def _named(kind: BoxKind, count: int) -> str:
+    of = f" of track {kind.track}" if kind.track else ""
+    return f"{kind.name}{of}" + (f" ({count:,} boxes)" if count > 1 else "")

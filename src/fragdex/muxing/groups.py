@@ -1,0 +1,207 @@
+"""Sample groups of a source in a copy: the same descriptions, and the group of each sample.
+
+A progressive source says them in its sample table, of any type (ISO/IEC 14496-12, 8.9). Of a
+fragmented one the index knows those that speak of access points; others are named as left out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fragdex.boxes import Box, make_box, parse_box
+from fragdex.fragments.table import FragmentFlags, Int64
+from fragdex.seeking.model import Track
+
+MOST_GROUPINGS: Final = 16
+"""Types of groups of a track that come along; each takes memory by the number of samples."""
+_LOCAL: Final = 1 << 16
+"""Indexes above it name descriptions of a fragment's own."""
+_ROW: Final = np.dtype([("sample_count", ">u4"), ("group_description_index", ">u4")])
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """The groups of one type, of the samples of a track.
+
+    Attributes:
+        description: the sgpd.
+        version, parameter: of the sbgp, version 1 has a grouping_type_parameter.
+        index: int64 group_description_index of each sample; 0: it is in none.
+
+    >>> sgpd = make_box("sgpd", version=1, grouping_type="roll", default_length=2)
+    >>> one = Grouping(sgpd, 0, 0, np.array([1, 1, 0]))
+    >>> one.sizes(np.array([0, 2]), np.array([2, 3])).tolist(), len(one.sbgp(0, 2))
+    ([28, 0], 28)
+    """
+
+    description: Box
+    version: int
+    parameter: int
+    index: Int64
+
+    def __post_init__(self) -> None:
+        changes = np.zeros(len(self.index), np.int32)
+        np.cumsum(np.diff(self.index) != 0, out=changes[1:])
+        some = np.zeros(len(self.index) + 1, np.int32)
+        np.cumsum(self.index != 0, out=some[1:])
+        object.__setattr__(self, "_changes", changes)
+        object.__setattr__(self, "_some", some)
+
+    @property
+    def kind(self) -> str:
+        """The grouping_type."""
+        return str(self.description["grouping_type"])
+
+    def rows(self, which: slice | Int64) -> Grouping:
+        """The groups of some of the samples."""
+        return Grouping(self.description, self.version, self.parameter, self.index[which])
+
+    def sizes(self, low: Int64, high: Int64) -> Int64:
+        """Bytes of the sbgp of runs of samples (high exclusive); 0 where none of them is in one."""
+        if not len(self.index):
+            return np.zeros(len(low), np.int64)
+        changes, some = self._changes, self._some  # type: ignore[attr-defined]
+        last = len(self.index) - 1
+        runs = (
+            1
+            + changes[np.minimum(np.maximum(high - 1, low), last)]
+            - changes[np.minimum(low, last)].astype(np.int64)
+        )
+        head = 20 + 4 * self.version
+        return np.where(some[high] > some[low], head + 8 * runs, 0)
+
+    def box(self, low: int, high: int) -> Box | None:
+        """The same as a box; None where none of the samples is in a group."""
+        data = self.sbgp(low, high)
+        return parse_box(data) if data else None
+
+    def sbgp(self, low: int, high: int) -> bytes:
+        """The sbgp of samples `low` to `high` (exclusive); nothing where none of them is in one."""
+        index = self.index[low:high]
+        if not index.any():
+            return b""
+        edges = np.concatenate([[0], np.flatnonzero(np.diff(index)) + 1, [len(index)]])
+        rows = np.empty(len(edges) - 1, _ROW)
+        rows["sample_count"], rows["group_description_index"] = np.diff(edges), index[edges[:-1]]
+        kind = self.kind.encode("latin-1")
+        about = kind + (struct.pack(">I", self.parameter) if self.version else b"")
+        size = 16 + len(about) + rows.nbytes
+        head = struct.pack(">I4sI", size, b"sbgp", self.version << 24) + about
+        return head + struct.pack(">I", len(rows)) + rows.tobytes()
+
+
+def groupings_of(track: Track, trak: Box | None, numbers: Int64) -> tuple[Grouping, ...]:
+    """The groups of some samples of a track.
+
+    Args:
+        trak: of the source's moov.
+        numbers: of the samples in the track, from 0.
+    """
+    stbl = None if trak is None else trak.find("mdia/minf/stbl")
+    virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
+    if virtual.all() and stbl is not None:
+        return tuple(_of_table(stbl, numbers))[:MOST_GROUPINGS]
+    return tuple(_of_index(track, numbers))
+
+
+def _of_table(stbl: Box, numbers: Int64) -> list[Grouping]:
+    described = {box["grouping_type"]: box for box in stbl.find_all("sgpd") if not box.opaque}
+    found: list[Grouping] = []
+    for box in stbl.find_all("sbgp")[:MOST_GROUPINGS]:
+        kind = box.get("grouping_type")
+        if box.opaque or kind not in described or "entries" not in box:
+            continue
+        rows = box["entries"]
+        ends = np.cumsum(rows["sample_count"].astype(np.int64))
+        own = rows["group_description_index"].astype(np.int64)
+        if (own > _LOCAL).any():
+            continue
+        which = np.searchsorted(ends, numbers, side="right")
+        index = np.append(own, 0)[which]
+        version = int(box["version"])
+        parameter = int(box.get("grouping_type_parameter", 0))
+        found.append(Grouping(described[kind], version, parameter, index))
+    return found
+
+
+def _of_index(track: Track, numbers: Int64) -> list[Grouping]:
+    """Pre-roll and access points (10.1, 10.4), as the index has read them."""
+    found = []
+    for kind in ("roll", "rap "):
+        groups = [group for group in track.groups if group.grouping_type == kind]
+        if not groups:
+            continue
+        start = np.array([group.sample_start for group in groups])
+        stop = start + np.array([group.sample_count for group in groups])
+        value = np.array([group.value for group in groups])
+        order = np.argsort(start, kind="stable")
+        start, stop, value = start[order], stop[order], value[order]
+        values, place = np.unique(value, return_inverse=True)
+        which = np.searchsorted(start, numbers, side="right") - 1
+        inside = (which >= 0) & (numbers < stop[which])
+        index = np.where(inside, place[which] + 1, 0)
+        length, signed = (2, True) if kind == "roll" else (1, False)
+        coded = values if signed else np.where(values > 0, values | 0x80, 0)
+        entries = [{"data": int(v).to_bytes(length, "big", signed=signed)} for v in coded]
+        sgpd = make_box(
+            "sgpd", version=1, grouping_type=kind, default_length=length, entries=entries
+        )
+        found.append(Grouping(sgpd, 0, 0, index))
+    return found
+
+
+def descriptions_of_groups(groupings: Sequence[Grouping]) -> list[Box]:
+    """The sgpd boxes, each once.
+
+    >>> descriptions_of_groups(())
+    []
+    """
+    boxes: dict[int, Box] = {id(one.description): one.description for one in groupings}
+    return list(boxes.values())
+
+
+def joined_groupings(parts: Sequence[tuple[int, Sequence[Grouping]]]) -> tuple[Grouping, ...]:
+    """The groups of tracks one after the other: each type with the descriptions of all of them.
+
+    A type of which one of them has descriptions without lengths, or one that holds by default
+    (versions 0, 2 and 3), is not among them.
+
+    Args:
+        parts: samples of each track, and their groups.
+
+    >>> joined_groupings([(2, ()), (1, ())])
+    ()
+    """
+    keys = {(one.kind, one.parameter): one.version for _, part in parts for one in part}
+    joined = []
+    for key, version in keys.items():
+        mine = [(count, _of(part, key)) for count, part in parts]
+        if any(one is not None and one.description["version"] != 1 for _, one in mine):
+            continue
+        data: dict[bytes, int] = {}
+        columns = []
+        for count, one in mine:
+            entries = () if one is None else one.description["entries"]
+            numbers = [data.setdefault(bytes(e["data"]), len(data) + 1) for e in entries]
+            own = np.zeros(count, np.int64) if one is None else one.index
+            columns.append(np.array([0, *numbers])[np.where(own <= len(numbers), own, 0)])
+        lengths = {len(one) for one in data}
+        length = lengths.pop() if len(lengths) == 1 else 0
+        coded = [
+            {"data": one} if length else {"description_length": len(one), "data": one}
+            for one in data
+        ]
+        sgpd = make_box(
+            "sgpd", version=1, grouping_type=key[0], default_length=length, entries=coded
+        )
+        joined.append(Grouping(sgpd, version, key[1], np.concatenate(columns)))
+    return tuple(joined)
+
+
+def _of(part: Sequence[Grouping], key: tuple[str, int]) -> Grouping | None:
+    return next((one for one in part if (one.kind, one.parameter) == key), None)
