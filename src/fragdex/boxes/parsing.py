@@ -13,7 +13,7 @@ from fragdex.boxes.box import Box, parsed
 from fragdex.boxes.kinds import OpenText
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.limits import MAX_BOXES, MAX_BOXES_PER_ROOT, MAX_DEPTH
-from fragdex.boxes.tree import layout_of
+from fragdex.boxes.tree import layout_of, layout_of_entry
 from fragdex.errors import (
     BuildError,
     FragdexError,
@@ -170,10 +170,11 @@ MOST_ALIKE = 128
 
 @lru_cache(maxsize=MOST_ALIKE)
 def _remembered(
-    data: bytes, parent: str | None, depth: int, strict: bool, leave: frozenset[str]
+    data: bytes, parent: str | None, depth: int, strict: bool, leave: frozenset[str], handler: str
 ) -> tuple[Box, int]:
     """A box by its bytes, as if it stood at the start of a file, and how many boxes that are."""
     reader = _Reader(memoryview(data), 0, strict, leave)
+    reader.handler = handler
     return reader.box(0, len(data), parent, depth), MAX_BOXES_PER_ROOT - reader.budget
 
 
@@ -191,10 +192,22 @@ def _known(view: memoryview) -> bool:
     )
 
 
+def _handler(view: memoryview, at: int, stop: int) -> str:
+    """The handler_type of the mdia whose children begin at `at`; "" where it has no hdlr."""
+    while stop - at >= 8:
+        size, code = _SHORT(view, at)
+        if code == b"hdlr" and min(size, stop - at) >= 20:
+            return bytes(view[at + 16 : at + 20]).decode("latin-1")
+        if size < 8:
+            break
+        at += size
+    return ""
+
+
 class _Reader:
     """One top-level box being read; it counts the boxes inside."""
 
-    __slots__ = ("alike", "base", "budget", "leave", "strict", "view")
+    __slots__ = ("alike", "base", "budget", "handler", "leave", "strict", "view")
 
     def __init__(
         self,
@@ -210,6 +223,7 @@ class _Reader:
         self.base = base
         self.strict = strict
         self.budget = MAX_BOXES_PER_ROOT
+        self.handler = ""
 
     def box(self, at: int, stop: int, parent: str | None, depth: int) -> Box:
         """The box at `at`, which must end at or before `stop`; both count from `view`'s start."""
@@ -251,7 +265,12 @@ class _Reader:
             fields["user_type"] = view[at + header - 16 : at + header].hex()
             layout = layout_of(fields["user_type"])
         else:
-            layout = None if code in self.leave else layout_of(code, parent)
+            is_entry = parent == "stsd"
+            layout = layout_of_entry(code, self.handler) if is_entry else layout_of(code, parent)
+            if code in self.leave:
+                layout = None
+            elif code == "mdia":
+                self.handler = _handler(view, at + header, at + size)
         body = view[at + header : at + size]
         misfit = ""
         children: tuple[Box, ...] = ()
@@ -264,9 +283,15 @@ class _Reader:
                 if self.strict and OpenText in map(type, values.values()):
                     raise MalformedBox("a text without its closing zero byte")
                 if layout.children:
-                    inside, used = self._children(at + header + used, at + size, layout, depth)
+                    try:
+                        inside, end = self._children(at + header + used, at + size, layout, depth)
+                    except MalformedBox:
+                        if parent != "stsd" or layout_of(code, parent) is not None:
+                            raise
+                        # of a codec that is not known here: what follows need not be boxes
+                        inside, end = [], at + header + used
                     children = tuple(inside)
-                    used -= at + header
+                    used = end - at - header
                 if used < len(body):
                     trailing = bytes(body[used:])
                 if self.strict and not only_zeros(body[used:]):
@@ -288,7 +313,7 @@ class _Reader:
         """A box as it was read of another file; None where it is damaged, or one too many."""
         data = bytes(self.view[at : at + size])
         try:
-            box, count = _remembered(data, parent, depth, self.strict, self.leave)
+            box, count = _remembered(data, parent, depth, self.strict, self.leave, self.handler)
         except FragdexError:
             return None  # read in its place, it says where
         if count > self.budget:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copyreg
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pickle import PicklingError
 from typing import Any
@@ -325,6 +325,29 @@ def layout_of(code: str, parent: str | None = None) -> BoxLayout | None:
     if parent is None or len(_LOADED) < _MAX_LOADED:
         _LOADED[parent, code] = layout
     return layout
+
+
+_OF_HANDLERS = {
+    "vide": "visual_sample_entry",
+    "auxv": "visual_sample_entry",
+    "pict": "visual_sample_entry",
+    "soun": "audio_sample_entry",
+}
+
+
+@lru_cache(maxsize=512)
+def layout_of_entry(code: str, handler: str) -> BoxLayout | None:
+    """The declaration of a sample entry, which the handler decides (ISO/IEC 14496-12, 8.5.2).
+
+    Args:
+        code: of the entry, known or not.
+        handler: handler_type of its track; "" where it is not known: the code decides.
+
+    >>> layout_of_entry("AVdn", "vide").title, layout_of_entry("AVdn", "")
+    ('Visual Sample Entry', None)
+    """
+    name = _OF_HANDLERS.get(handler)
+    return layout_of(code, "stsd") if name is None else _declared(name, code)
 
 
 def _declared(name: str, code: str) -> BoxLayout:
