@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import fragdex
-from fragdex.boxes import build, make_box, parse
+from fragdex.boxes import build, make_box
 from fragdex.muxing.clip import clip
 from fragdex.muxing.copies import captioned, embedded
 from fragdex.muxing.kinds import described
 from fragdex.sources import open_source
-from fragdex.testing import check_bmff, movie
+from fragdex.testing import check_bmff, edit, movie
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SOURCE = (FIXTURES / "faststart.mp4").read_bytes()
@@ -26,23 +26,8 @@ FILMS = sorted(
 
 
 def changed(data, code, change):
-    """The file with the first box of a type changed; only fields of one size."""
-    done = False
-
-    def walk(box):
-        nonlocal done
-        if box.type == code and not done:
-            done = True
-            return change(box)
-        return box.replace(children=[walk(child) for child in box.children])
-
-    out = b"".join(
-        build(walk(box)) if box.type in ("ftyp", "moov", "moof", "sidx", "mfra")
-        else data[box.offset : box.stop]
-        for box in parse(data)
-    )  # fmt: skip
-    assert done
-    return out
+    """The file with the boxes of a type changed; only fields of one size."""
+    return edit(data, f"**/{code}", change)
 
 
 def fields(**values):

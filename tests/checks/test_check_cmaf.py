@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fragdex.boxes import build, make_box, parse
 from fragdex.fragments.track_info import Edit
-from fragdex.testing import check_cmaf, make_file
+from fragdex.testing import check_cmaf, edit, make_file
 from fragdex.testing.files import Brand
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
@@ -49,40 +49,8 @@ def test_what_breaks_no_rule_is_not_named():
     assert check_cmaf(header(brands=("cmf2",)), SEGMENTS) == []
 
 
-def changed(data, path, **fields):
-    """The box at a path with other fields; sizes must stay, so that offsets hold."""
-    boxes = list(parse(data))
-    top, _, rest = path.partition("/")
-    at = next(n for n, box in enumerate(boxes) if box.type == top)
-    boxes[at] = _changed(boxes[at], rest, fields)
-    return build(boxes)
-
-
-def _changed(box, path, fields):
-    if not path:
-        return box.replace(**fields)
-    step, _, rest = path.partition("/")
-    children = list(box.children)
-    at = next(n for n, child in enumerate(children) if child.type == step)
-    children[at] = _changed(children[at], rest, fields)
-    return box.replace(children=children)
-
-
 def without(data, path):
-    boxes = list(parse(data))
-    top, _, rest = path.partition("/")
-    at = next(n for n, box in enumerate(boxes) if box.type == top)
-    kept = _without(boxes[at], rest) if rest else None
-    boxes[at : at + 1] = [kept] if kept is not None else []
-    return build(boxes)
-
-
-def _without(box, path):
-    step, _, rest = path.partition("/")
-    children = list(box.children)
-    at = next(n for n, child in enumerate(children) if child.type == step)
-    children[at : at + 1] = [_without(children[at], rest)] if rest else []
-    return box.replace(children=children)
+    return edit(data, path, lambda _: None)
 
 
 STBL = "moov/trak/mdia/minf/stbl"
@@ -93,11 +61,11 @@ HEADERS = [
     ("moov", without(HEADER, "moov")),
     ("mvex", without(without(HEADER, "moov/mvex"), "moov/trak")),
     ("trex", header(trex=None)),
-    ("duration", changed(HEADER, "moov/mvhd", duration=5)),
-    ("duration", changed(HEADER, "moov/trak/mdia/mdhd", duration=5)),
+    ("duration", edit(HEADER, "moov/mvhd", duration=5)),
+    ("duration", edit(HEADER, "moov/trak/mdia/mdhd", duration=5)),
     ("timescale", header(timescale=0)),
     ("sample-tables", without(HEADER, f"{STBL}/stsc")),
-    ("no-samples", changed(HEADER, f"{STBL}/stts", entries=[(1, 1)])),
+    ("no-samples", edit(HEADER, f"{STBL}/stts", entries=[(1, 1)])),
     ("sample-entry", without(HEADER, f"{STBL}/stsd/avc1")),
     ("edit-list", header(edits=(Edit(0, 0), Edit(0, 5)))),
     ("edit-list", header(edits=(Edit(0, -1),))),
@@ -119,21 +87,9 @@ def test_a_header_that_breaks_a_rule_is_named_by_it(rule, data):
 def test_a_header_has_one_track_and_lists_no_sync_samples():
     two = make_file(Brand(("cmfc",)), Moov((Track(1), Track(2, "audio")))).data
     assert "one-track" in rules(two)
-    listed = parse(HEADER)[1]
     stss = make_box("stss", entries=[])
-    stbl = listed.find("trak/mdia/minf/stbl")
-    moov = with_child(listed, ("trak", "mdia", "minf", "stbl"), stbl, stss)
-    assert rules(build([parse(HEADER)[0], moov])) == {"stss"}
-
-
-def with_child(box, path, old, extra):
-    if not path:
-        return old.replace(children=[*old.children, extra])
-    children = [
-        with_child(child, path[1:], old, extra) if child.type == path[0] else child
-        for child in box.children
-    ]
-    return box.replace(children=children)
+    listed = edit(HEADER, STBL, lambda box: box.replace(children=[*box.children, stss]))
+    assert rules(listed) == {"stss"}
 
 
 ONE = SEGMENTS[0]
@@ -149,20 +105,20 @@ BROKEN = [
     ("segment-moov", [build(parse(HEADER)[1]) + segment(1, brand=False)]),
     ("mdat", [build(make_box("mdat", data=b"")) + segment(1, brand=False)]),
     ("no-mdat", [ONE[:PLACE]]),
-    ("track-id", [changed(ONE, "moof/traf/tfhd", track_ID=9)]),
-    ("default-base", [changed(ONE, "moof/traf/tfhd", flags=0)]),
+    ("track-id", [edit(ONE, "moof/traf/tfhd", track_ID=9)]),
+    ("default-base", [edit(ONE, "moof/traf/tfhd", flags=0)]),
     ("mfhd", [without(ONE, "moof/mfhd")]),
     ("tfdt", [without(ONE, "moof/traf/tfdt")]),
     ("trun", [without(ONE, "moof/traf/trun")]),
     ("tfhd", [without(ONE, "moof/traf/tfhd")]),
-    ("box-form", [changed(ONE, "moof/traf/trun", version=2)]),
+    ("box-form", [edit(ONE, "moof/traf/trun", version=2)]),
     ("sequence-number", [ONE, segment(1, 50)]),
     ("continuity", [ONE, segment(2, 49)]),
     ("continuity", [ONE, segment(2, 51)]),
     ("first-sync", [segment(samples=(Sample(5, 10, NON_SYNC),))]),
     ("sample-duration", [segment(samples=(Sample(5, 0, SYNC),))]),
     ("sample-flags", [segment(samples=(Sample(5, 1, 0x01000000),))]),
-    ("sample-place", [changed(ONE, "moof/traf/trun", data_offset=7)]),
+    ("sample-place", [edit(ONE, "moof/traf/trun", data_offset=7)]),
     ("boxes", [ONE[:-1]]),
     ("one-traf", [Fragment(TWO, number=1).lay(0, {}, {}).data]),
     ("data-offset", [segment(1, flags=COLUMNS & ~1)]),
@@ -196,7 +152,7 @@ def test_brand_cmf2_has_signed_composition_offsets():
 def test_a_count_that_nothing_stands_behind_is_answered():
     traf = Traf(1, (Run((Sample(0, 0),), 1),))
     data = Fragment((traf,), number=1).lay(0, {}, {}).data
-    data = changed(data, "moof/traf/trun", sample_count=2**32 - 1)
+    data = edit(data, "moof/traf/trun", sample_count=2**32 - 1)
     assert rules(HEADER, [data]) == {"boxes"}
 
 

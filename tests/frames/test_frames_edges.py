@@ -20,7 +20,7 @@ from fragdex.decoding.pictures import PictureReader
 from fragdex.errors import FragdexError, SourceChanged, TrackNotFound, UndecodableMedia
 from fragdex.frames import decode_runs
 from fragdex.muxing.clip import clip
-from fragdex.testing import Faults, RangeServer
+from fragdex.testing import Faults, RangeServer, edit
 from frames.linear import linear, planes, same
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -433,25 +433,19 @@ def with_entries(film, switch, second=lambda entry: entry):
     """The film with a second sample entry, from sample `switch` on; a chunk for each sample."""
     samples = fragdex.index(film, exact=True).track(1).samples
 
-    def changed(box):
-        if box.type == "stsd":
-            entry = box.children[0]
-            return box.replace(children=[entry, second(entry)], entry_count=2)
-        if box.type == "stsc":
-            entries = np.zeros(2, box["entries"].dtype)
-            entries["first_chunk"] = 1, switch + 1
-            entries["samples_per_chunk"] = 1
-            entries["sample_description_index"] = 1, 2
-            return box.replace(entries=entries)
-        if box.type == "stco":
-            return each_in_its_chunk(box, samples)
-        if box.type in ("moov", "trak", "mdia", "minf", "stbl"):
-            return box.replace(children=[changed(child) for child in box.children])
-        return box
+    tables = "moov/trak/mdia/minf/stbl"
+    entries = np.zeros(2, fragdex.boxes.find(parse(film), f"{tables}/stsc")["entries"].dtype)
+    entries["first_chunk"] = 1, switch + 1
+    entries["samples_per_chunk"] = 1
+    entries["sample_description_index"] = 1, 2
 
-    boxes = parse(film)
-    assert boxes[-1].type == "moov"
-    return film[: boxes[-1].offset] + build(changed(boxes[-1]))
+    def doubled(stsd):
+        (entry,) = stsd.children
+        return stsd.replace(children=[entry, second(entry)], entry_count=2)
+
+    assert parse(film)[-1].type == "moov"
+    film = edit(edit(film, f"{tables}/stsd", doubled), f"{tables}/stsc", entries=entries)
+    return edit(film, f"{tables}/stco", lambda stco: each_in_its_chunk(stco, samples))
 
 
 def with_square_pixels(entry):

@@ -9,6 +9,7 @@ import pytest
 import fragdex
 from fragdex.boxes import Box, build, make_box, parse
 from fragdex.fragments.track_info import SampleGroup
+from fragdex.testing import edit
 from fragdex.testing.files import Brand, make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
@@ -35,18 +36,8 @@ def grouped(kind: str, *runs: tuple[int, int]) -> Box:
 
 def with_boxes(data: bytes, number: int, *more: Box) -> bytes:
     """A file, whose moov is the last box, with boxes behind those of one trak's stbl."""
-    boxes = list(parse(data))
-    assert boxes[-1].type == "moov"
-    met = -1
-
-    def change(box: Box) -> Box:
-        nonlocal met
-        met += box.type == "stbl"
-        if box.type == "stbl" and met == number:
-            return box.replace(children=[*box.children, *more])
-        return box.replace(children=[change(b) for b in box.children]) if box.children else box
-
-    return build([*boxes[:-1], change(boxes[-1])])
+    path = f"moov/trak[{number + 1}]/mdia/minf/stbl"
+    return edit(data, path, lambda stbl: stbl.replace(children=[*stbl.children, *more]))
 
 
 def fragmented(*extras: tuple[Box, ...], stbl: tuple[Box, ...] = ()) -> bytes:

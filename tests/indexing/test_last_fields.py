@@ -12,6 +12,7 @@ from fragdex.boxes import Box, build, make_box, parse, parse_box
 from fragdex.boxes.parsing import ESSENTIAL
 from fragdex.boxes.tree import entries, layout_of
 from fragdex.errors import BuildError, MalformedBox, TruncatedInput
+from fragdex.testing import edit
 from laws import brute
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -122,14 +123,6 @@ def test_a_text_without_its_zero_costs_nothing():
     assert {"elng", "url ", "urn ", "hdlr", "kind", "cprt"} <= seen
 
 
-def changed(box, code, replacement):
-    children = [
-        replacement if child.type == code else changed(child, code, replacement)
-        for child in box.children
-    ]
-    return box.replace(children=children) if children else box
-
-
 def without_zero(box):
     data = build(box)[:-1]
     return parse_box(len(data).to_bytes(4, "big") + data[4:])
@@ -145,7 +138,7 @@ def moov_last():
 def test_a_location_without_its_zero_is_in_this_file_if_its_flag_says_so(moov_last):
     media, moov = moov_last
     here = without_zero(make_box("url ", flags=1, location="https://example.org/"))
-    index = fragdex.index(media + build(changed(moov, "url ", here)))
+    index = fragdex.index(media + build(edit(moov, "**/url", lambda _: here)))
     assert codes(index) == ["open-text", "open-text"]
     assert [len(track.samples) for track in index.tracks] == [50, 33]
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import fragdex
-from fragdex.boxes import Box, build, find_all, make_box, parse
+from fragdex.boxes import build, find_all, make_box, parse
 from fragdex.errors import BuildError
 from fragdex.muxing.clip import clip
 from fragdex.muxing.protection import Protected
+from fragdex.testing import edit
 
 KEY = "00112233445566778899aabbccddeeff"  # the fixtures' own, of no worth
 STBL = "moov/trak/mdia/minf/stbl"
@@ -84,19 +85,9 @@ def of_clip(data, track_id):
     return lines
 
 
-def changed(data, change, more=b""):
-    """The file with another moov, and more bytes in front of it: the moov is the last box."""
-    boxes = list(parse(data))
-    assert boxes[-1].type == "moov"
-    return data[: boxes[-1].offset] + more + build(within(boxes[-1], change))
-
-
-def within(box, change):
-    """A moov with `change` done to the children of each stbl."""
-    children = [within(child, change) for child in box.children]
-    if box.type == "stbl":
-        children = change(children)
-    return box.replace(children=children) if isinstance(box, Box) and box.children else box
+def within(data, change):
+    """A file or a box, with `change` done to the children of each stbl."""
+    return edit(data, "**/stbl", lambda stbl: stbl.replace(children=change(stbl.children)))
 
 
 @pytest.mark.parametrize("span", [(0.0, float("inf")), (0.5, 1.2)], ids=["all", "middle"])
@@ -192,7 +183,7 @@ def test_samples_protected_as_a_whole_beside_others():
 
 def refused(encrypted, change, match):
     with pytest.raises(BuildError, match=match):
-        cut(changed(encrypted, change))
+        cut(within(encrypted, change))
 
 
 def test_what_can_not_be_moved_is_told(encrypted):
@@ -242,6 +233,6 @@ def test_a_constant_vector_needs_nothing(encrypted):
     def change(children):
         return [retold(box) for box in children if box.type not in ("saiz", "saio", "senc")]
 
-    out = parse(cut(changed(encrypted, change)))
+    out = parse(cut(within(encrypted, change)))
     assert find_all(out, "moof/traf/trun")
     assert not find_all(out, "moof/traf/senc")

@@ -12,20 +12,9 @@ from tests.repairing.broken import Film, check_spans, film, samples_of
 
 import fragdex
 from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.testing import edit
 
 NAMES = ("moov-last.mp4", "faststart.mp4", "hevc-aac.mp4", "av1-opus.mp4", "pcm.mov")
-
-
-def changed(box: Box, path: str, change: object) -> Box:
-    """A box with one below it changed, or left out where `change` gives None."""
-    first, _, rest = path.partition("/")
-    children = []
-    for child in box.children:
-        if child.type == first:
-            child = changed(child, rest, change) if rest else change(child)  # type: ignore[operator]
-        if child is not None:
-            children.append(child)
-    return box.replace(children=children)
 
 
 def with_moov(good: Film, moov: bytes) -> bytes:
@@ -90,7 +79,7 @@ def test_offsets_that_are_all_wrong_by_so_much(by: int) -> None:
     def shifted(stco: Box) -> Box:
         return with_offsets(stco, [at + by for at in offsets_of(stco)])
 
-    moov = changed(moov, "trak/mdia/minf/stbl/stco", shifted)
+    moov = edit(moov, "trak/mdia/minf/stbl/stco", shifted)
     check_whole(good, with_moov(good, build(moov)))
 
 
@@ -103,7 +92,7 @@ def test_a_size_of_the_mdat_that_is_wrong(size: int) -> None:
 
 def test_a_missing_table_of_sync_samples() -> None:
     good = film("moov-last.mp4")
-    moov = build(changed(moov_of(good), "trak/mdia/minf/stbl/stss", lambda box: None))
+    moov = build(edit(moov_of(good), "trak/mdia/minf/stbl/stss", lambda box: None))
     check_whole(good, with_moov(good, moov))
     findings = fragdex.repair(with_moov(good, moov)).findings
     assert any("45 marks of sync samples were wrong" in sentence for sentence in findings)
@@ -112,7 +101,7 @@ def test_a_missing_table_of_sync_samples() -> None:
 def test_a_stale_table_of_sync_samples() -> None:
     good = film("moov-last.mp4")
     stale = make_box("stss", entries=[(1,), (2,), (3,)])
-    moov = build(changed(moov_of(good), "trak/mdia/minf/stbl/stss", lambda box: stale))
+    moov = build(edit(moov_of(good), "trak/mdia/minf/stbl/stss", lambda box: stale))
     check_whole(good, with_moov(good, moov))
 
 
@@ -126,7 +115,7 @@ def test_offsets_of_32_bits_that_wrapped(tmp_path: Path) -> None:
         moved = (at + 8 + (gap if at >= middle else 0) for at in offsets_of(stco))
         return with_offsets(stco, [at % (1 << 32) for at in moved])
 
-    moov = build(changed(moov_of(good), "trak/mdia/minf/stbl/stco", wrapped))
+    moov = build(edit(moov_of(good), "trak/mdia/minf/stbl/stco", wrapped))
     with open(path, "wb") as file:
         file.write(good.data[: first - 8] + b"\0\0\0\1mdat")
         file.write((last - first + gap + 16).to_bytes(8, "big"))
@@ -193,7 +182,7 @@ def test_tables_of_pictures_that_contradict_one_another(damage: str) -> None:
         met.append(box)
         return change(box) if len(met) == 1 else box
 
-    moov = changed(moov_of(good), f"trak/mdia/minf/stbl/{kind}", of_pictures)
+    moov = edit(moov_of(good), f"trak/mdia/minf/stbl/{kind}", of_pictures)
     check_whole(good, with_moov(good, build(moov)))
 
 
@@ -201,7 +190,7 @@ def test_tables_of_pictures_that_contradict_one_another(damage: str) -> None:
 @pytest.mark.parametrize("duration", [0, 7, (1 << 32) - 2])
 def test_durations_that_lie(path: str, duration: int) -> None:
     good = film("moov-last.mp4")
-    moov = changed(moov_of(good), path, lambda box: box.replace(duration=duration))
+    moov = edit(moov_of(good), path, lambda box: box.replace(duration=duration))
     broken = with_moov(good, build(moov))
     check_whole(good, broken)
     expected = fragdex.repair(good.data).index(good.data).duration
@@ -211,7 +200,7 @@ def test_durations_that_lie(path: str, duration: int) -> None:
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_tracks_of_one_track_id(number: int) -> None:
     good = film("moov-last.mp4")
-    moov = changed(moov_of(good), "trak/tkhd", lambda box: box.replace(track_ID=number))
+    moov = edit(moov_of(good), "trak/tkhd", lambda box: box.replace(track_ID=number))
     repair = fragdex.repair(with_moov(good, build(moov)))
     samples_by_kind = {track.kind: samples_of(repair)[track.id] for track in repair.tracks}
     assert samples_by_kind == {track.kind: good.truth[track.id] for track in good.index.tracks}
@@ -232,7 +221,7 @@ def test_a_header_that_zeros_have_overwritten(name: str, kind: bytes, like: bool
 @pytest.mark.parametrize("name", ["moov-last.mp4", "pcm.mov"])
 def test_a_timescale_of_0_is_said_and_the_samples_are_kept(name: str) -> None:
     good = film(name)
-    moov = changed(moov_of(good), "trak/mdia/mdhd", lambda box: box.replace(timescale=0))
+    moov = edit(moov_of(good), "trak/mdia/mdhd", lambda box: box.replace(timescale=0))
     repair = fragdex.repair(with_moov(good, build(moov)))
     sizes_by_place = {at: n for samples in samples_of(repair).values() for at, n in samples.items()}
     assert sizes_by_place == {at: n for samples in good.truth.values() for at, n in samples.items()}

@@ -9,6 +9,7 @@ from fragdex.testing.checks import (
     check_fidx_file,
     check_hls,
 )
+from fragdex.testing.editing import edit
 from fragdex.testing.files import made_movie, make_file, movie
 from fragdex.testing.range_server import Faults, RangeServer
 from fragdex.testing.tracks import Made
@@ -24,6 +25,7 @@ __all__ = [
     "check_fidx",
     "check_fidx_file",
     "check_hls",
+    "edit",
     "made_movie",
     "make_file",
     "movie",
