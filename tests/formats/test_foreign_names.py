@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fragdex
+from fragdex.byterange import ByteRange
 from fragdex.data import VideoSet, write_set
 from fragdex.errors import SourceError
 from fragdex.formats import fidx
@@ -93,6 +94,123 @@ def test_a_set_names_films_below_its_folder_alone(folder, listener, monkeypatch)
     for asked in ({"follow": True}, {"root": folder.parent}):
         with VideoSet(own, **asked).frames(0) as frames:
             assert frames[0].data.any()
+
+
+@pytest.fixture
+def ways(folder):
+    """Each way into the files of a set, as options, and how a path of this machine is named."""
+    fsspec = pytest.importorskip("fsspec")
+    obstore = pytest.importorskip("obstore")
+    local = fsspec.filesystem("file")
+    top = folder.parent
+    below = fsspec.filesystem("dir", path=str(top), fs=local)
+    return {
+        "plain": ({}, str),
+        "filesystem": ({"filesystem": local}, str),
+        "filesystem of a folder": (
+            {"filesystem": below}, lambda path: str(Path(path).relative_to(top)),
+        ),
+        "store": ({"store": obstore.store.LocalStore("/")}, lambda path: str(path).lstrip("/")),
+        "store of a folder": (
+            {"store": obstore.store.LocalStore(top)}, lambda path: str(Path(path).relative_to(top)),
+        ),
+    }  # fmt: skip
+
+
+def first_picture(videos):
+    with videos.frames(0) as frames:
+        return frames[0].data
+
+
+def first_bytes(videos):
+    with videos.source(0) as source:
+        return source.read(ByteRange(0, 8))
+
+
+@pytest.mark.parametrize("rooted", [False, True])
+@pytest.mark.parametrize(
+    "way",
+    ["plain", "filesystem", "filesystem of a folder", "store", "store of a folder"],
+)
+def test_no_way_to_open_a_set_leads_out_of_its_folder(folder, ways, way, rooted, monkeypatch):
+    """Whatever opens its names: a set from a stranger could name anything."""
+    monkeypatch.chdir(folder)
+    options, named = ways[way]
+    if rooted:
+        options = {**options, "root": named(folder)}
+    (folder / "away").symlink_to(folder.parent)
+    (folder / "link.mp4").symlink_to(folder.parent / "own.mp4")
+    shutil.copy2(FILM, folder.parent / "film.mp4")
+    own = named(folder.parent / "own.mp4")
+    here = named(folder)
+    # a name in a store may as well be seen from root, where there is nothing
+    why = "outside|there is no" if rooted and not own.startswith("/") else "outside"
+    for name in (
+        own, f"{here}/../own.mp4", f"{here}/deep/../../own.mp4", f"{here}/away/own.mp4",
+        f"{here}/link.mp4", f"{here}/away/there/../own.mp4", f"{here}-twin/own.mp4",
+        f"file://{folder.parent}/own.mp4", "../own.mp4",
+    ):  # fmt: skip
+        videos = VideoSet(set_elsewhere(folder, name), **options)
+        for opened in (first_picture, first_bytes):
+            with pytest.raises(SourceError, match=why):
+                opened(videos)
+        if "root" not in options and options:
+            # nor where the way in is named later
+            with pytest.raises(SourceError, match="outside"):
+                VideoSet(set_elsewhere(folder, name)).frames(0, **options)
+    inside = [f"{here}/deep/film.mp4"] + ["deep/film.mp4"] * (
+        rooted or way in ("plain", "filesystem")
+    )
+    for name in inside:
+        with VideoSet(set_elsewhere(folder, name), **options).frames(0) as frames:
+            assert frames[0].data.any()
+    with VideoSet(set_elsewhere(folder, own), follow=True, **ways[way][0]).frames(0) as frames:
+        assert frames[0].data.any()
+
+
+@pytest.mark.parametrize("kind", ["filesystem", "store"])
+def test_a_set_of_a_bucket_needs_the_folder_of_its_files(folder, kind):
+    """The folder of the set itself is not there."""
+    if kind == "filesystem":
+        fsspec = pytest.importorskip("fsspec")
+        files = fsspec.filesystem("memory")
+        for name in ("films/a.mp4", "other/a.mp4"):
+            files.pipe_file(f"/{name}", FILM.read_bytes())
+    else:
+        obstore = pytest.importorskip("obstore")
+        files = obstore.store.MemoryStore()
+        for name in ("films/a.mp4", "other/a.mp4"):
+            obstore.put(files, name, FILM.read_bytes())
+    options = {kind: files}
+    for name in ("films/a.mp4", "other/a.mp4"):
+        videos = set_elsewhere(folder, name)
+        with pytest.raises(SourceError, match="root="):
+            VideoSet(videos, **options).frames(0)
+        for more in ({"root": ""}, {"follow": True}):
+            with VideoSet(videos, **options, **more).frames(0) as frames:
+                assert frames[0].data.any()
+    for name in ("films/a.mp4", "a.mp4"):
+        with VideoSet(set_elsewhere(folder, name), root="films", **options).frames(0) as frames:
+            assert frames[0].data.any()
+    for name in ("/other/a.mp4", "films/../other/a.mp4", "../other/a.mp4", "films\\..\\other/a.mp4",
+                 "memory://other/a.mp4"):  # fmt: skip
+        with pytest.raises(SourceError, match="outside"):
+            VideoSet(set_elsewhere(folder, name), root="films", **options).frames(0)
+
+
+def test_a_link_of_a_folder_counts_as_what_it_leads_to(folder, monkeypatch):
+    """Of an index as of a set: whoever packed the folder made the links as well."""
+    monkeypatch.chdir(folder)
+    (folder.parent / "other" / "deep").mkdir(parents=True)
+    shutil.copy2(FILM, folder.parent / "other" / "film.mp4")
+    (folder / "film.mp4").symlink_to(folder.parent / "own.mp4")
+    (folder / "d").symlink_to(folder.parent / "other" / "deep")
+    for name in ("film.mp4", f"{folder}/film.mp4", "d/../film.mp4", f"{folder}/d/../film.mp4"):
+        index = fragdex.open_index(saved_elsewhere(folder, name))
+        with pytest.raises(SourceError, match="outside"):
+            fragdex.Frames(index)[0]
+        with pytest.raises(SourceError, match="outside"):
+            VideoSet(set_elsewhere(folder, name)).frames(0)
 
 
 def test_a_set_leads_to_the_origin_of_its_root_alone(folder, listener):

@@ -24,7 +24,7 @@ from fragdex.data.windows import CACHE, OPEN_FILMS, OpenFilms
 from fragdex.errors import DamagedIndex, MissingExtra, SourceError, SourceNotFound, UndecodableMedia
 from fragdex.frames import Frames
 from fragdex.sources import SourceOptions, check_options, open_source
-from fragdex.sources.opening import lies_below
+from fragdex.sources.names_in_files import SetPlace
 
 VERSION: Final = "v3."
 MOST_FILES: Final = 1 << 20
@@ -107,7 +107,8 @@ class LeRobotSet(Sequence[dict[str, Any]]):
         check_options("LeRobotSet", options, ("root", "follow"))
         if output not in ("torch", "numpy"):
             raise ValueError(f"output is torch or numpy, not {output!r}")
-        self._root, self._follow, self._options = os.fspath(root), follow, options
+        self._root, self._options = os.fspath(root), options
+        self._files = SetPlace(self._root, self._root, follow, all_relative=True)
         self._connections = Connections()
         self._transform, self._output, self._tolerance = transform, output, tolerance_s
         self.info = self._read_info()
@@ -370,20 +371,9 @@ class LeRobotSet(Sequence[dict[str, Any]]):
     # -- files
 
     def _address(self, name: str) -> str:
-        if any(self._options.get(one) is not None for one in ("store", "filesystem")):
-            whole = f"{self._root.rstrip('/')}/{name}" if self._root else name
-            if not self._follow and ".." in re.split(r"[/\\]", name):
-                raise _outside(name, self._root)
-            return whole
-        if not self._follow and not lies_below(name, self._root):
-            raise _outside(name, self._root)
-        if "://" in name or os.path.isabs(name):
-            return name
-        if "://" in self._root:
-            if ".." in name.split("/") and not self._follow:
-                raise _outside(name, self._root)
-            return f"{self._root.rstrip('/')}/{name}"
-        return os.path.normpath(os.path.join(self._root, name))
+        return self._files.address(
+            name, store=self._options.get("store"), filesystem=self._options.get("filesystem")
+        )
 
     def _bytes(self, name: str) -> bytes:
         address = self._address(name)
@@ -416,13 +406,6 @@ class LeRobotSet(Sequence[dict[str, Any]]):
             f"<LeRobotSet {self._root!r}: {len(self)} frames of {len(self.episodes)} episodes, "
             f"{len(self._names)} videos>"
         )
-
-
-def _outside(name: str, root: str) -> SourceError:
-    return SourceError(
-        f"the set names {name}, which lies outside of {root}",
-        advice="if the set is to be trusted, follow=True opens all that it names",
-    )
 
 
 def _check_template(template: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, Unpack
 
@@ -14,14 +14,14 @@ import numpy.typing as npt
 from fragdex.data.film_listing import Connections
 from fragdex.data.set_file import Groups, SetFile
 from fragdex.decoding.video_track import chosen_track
-from fragdex.errors import DamagedIndex, SourceError, UndecodableMedia
+from fragdex.errors import DamagedIndex, UndecodableMedia
 from fragdex.formats.fidx import read
 from fragdex.fragments.table import Int64
 from fragdex.frames import FrameCache, Frames
 from fragdex.seeking.model import Index
 from fragdex.sources import Source, SourceOptions, check_options, open_source
 from fragdex.sources.files import written_here
-from fragdex.sources.opening import lies_below
+from fragdex.sources.names_in_files import SetPlace
 
 UNPACKED = 16 << 20
 """Bytes of rows that are held unpacked."""
@@ -111,7 +111,8 @@ class VideoSet(Sequence[Video]):
 
     Args:
         path: of the Parquet file that `write_set` or `fragdex index` wrote.
-        root: folder or URL that relative paths of videos start from; None: that of the set.
+        root: folder or URL that relative paths of videos start from; None: that of the set. In a
+            store or file system that is not of this machine: the folder of it ("": all of it).
         follow: open videos outside of root as well, in other folders or on other hosts. None: only
             if this process wrote the set. A set from a stranger could name anything that you may
             read.
@@ -146,8 +147,11 @@ class VideoSet(Sequence[Video]):
     ) -> None:
         check_options("VideoSet", options, ("root", "follow"))
         self._path = os.path.abspath(path)
-        self._root = os.path.dirname(self._path) if root is None else os.fspath(root)
-        self._follow = written_here(self._path) if follow is None else follow
+        self._place = SetPlace(
+            os.path.dirname(self._path),
+            None if root is None else os.fspath(root),
+            written_here(self._path) if follow is None else follow,
+        )
         self._options = options
         self._connections = Connections()
         self._open()
@@ -294,9 +298,9 @@ class VideoSet(Sequence[Video]):
         """
         video = self[number]
         index, init = self.index_of(number)
-        name = self._address(video.path)
-        track = chosen_track(index, None)
         opening = {**self._options, **options}
+        name = self._address(video.path, opening)
+        track = chosen_track(index, None)
         opened = SharedFrames(self._connections, name, index, track, init=init, **opening)
         try:
             index.file.refuse_other(name, mtime_ns=opened.source.mtime_ns)
@@ -318,7 +322,7 @@ class VideoSet(Sequence[Video]):
 
     def source(self, number: int) -> Source:
         """A video, opened; refused as by `frames`."""
-        name = self._address(self[number].path)
+        name = self._address(self[number].path, self._options)
         return open_source(name, **self._connections.options(name, self._options))
 
     def _row(self, number: int, columns: list[str]) -> dict[str, Any]:
@@ -332,27 +336,13 @@ class VideoSet(Sequence[Video]):
         row: dict[str, Any] = table.slice(number - first, 1).to_pylist()[0]
         return row
 
-    def _address(self, path: str) -> str:
-        if any(self._options.get(name) is not None for name in ("store", "filesystem")):
-            return path
-        if not self._follow and not lies_below(path, self._root):
-            raise SourceError(
-                f"the set names {path}, which lies outside of {self._root}",
-                expected="a file below the folder of the set, or below root",
-                advice="VideoSet(…, root=…) says where its files are; if you trust the set,"
-                " follow=True opens every file that it names",
-            )
-        if "://" in path or os.path.isabs(path):
-            return path
-        if "://" in self._root:
-            return f"{self._root.rstrip('/')}/{path}"
-        # as it was looked at: a `..` after a link would lead elsewhere
-        return os.path.normpath(os.path.join(self._root, path))
+    def _address(self, path: str, opening: Mapping[str, Any]) -> str:
+        return self._place.address(
+            path, store=opening.get("store"), filesystem=opening.get("filesystem")
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: self.__dict__[name] for name in ("_path", "_root", "_follow", "_options", "_rows")
-        }
+        return {name: self.__dict__[name] for name in ("_path", "_place", "_options", "_rows")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -50,7 +50,7 @@ from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from fragdex.seeking.track import TrackTables
 from fragdex.sources import Source, SourceLike, open_source
 from fragdex.sources.files import write_file
-from fragdex.sources.opening import name_in_file
+from fragdex.sources.names_in_files import name_in_file
 
 __all__ = [
     "MAGIC",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fragdex.sources.base import PIECE_SIZE as PIECE_SIZE
 from fragdex.sources.base import Source
 from fragdex.sources.files import give_back as give_back
-from fragdex.sources.opening import ForeignName as ForeignName
+from fragdex.sources.names_in_files import ForeignName as ForeignName
 from fragdex.sources.opening import SourceLike, SourceOptions, SourcesLike, open_source
 from fragdex.sources.opening import check_options as check_options
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import index
@@ -13,7 +12,8 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpac
 from fragdex.byterange import ByteRange
 from fragdex.errors import MissingExtra, SourceError, refuse_unknown
 from fragdex.sources.base import CONNECTIONS, Source
-from fragdex.sources.files import BytesSource, FileObjectSource, FileSource, written_here
+from fragdex.sources.files import BytesSource, FileObjectSource, FileSource
+from fragdex.sources.names_in_files import URL, ForeignName
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -70,9 +70,6 @@ class SourceOptions(TypedDict, total=False):
     filesystem: AbstractFileSystem | None
 
 
-_URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.ASCII | re.IGNORECASE)
-
-
 class _Budget(TypedDict):
     max_bytes: int | None
     max_requests: int | None
@@ -81,81 +78,6 @@ class _Budget(TypedDict):
 OBJECT_STORE_SCHEMES = frozenset(
     {"s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "memory"}
 )
-
-
-class ForeignName(str):
-    """A name that stands in a file and leads out of its folder or origin; nothing opens it.
-
-    `str` of it can be opened.
-
-    >>> ForeignName("/etc/passwd") == "/etc/passwd", type(str(ForeignName("/etc/passwd")))
-    (True, <class 'str'>)
-    """
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return self[:]
-
-
-def name_in_file(name: str, file: str | None) -> str:
-    """A name that stands in a file, as it is opened, or as a ForeignName.
-
-    Args:
-        file: path or URL of the file it stands in; None: not known. What this process has written
-            itself is trusted.
-
-    >>> type(name_in_file("https://example.org/a.mp4", "https://example.org/a.fidx")).__name__
-    'str'
-    >>> type(name_in_file("http://127.0.0.1/", "https://example.org/a.fidx")).__name__
-    'ForeignName'
-    """
-    # bytes and open files are named in angle brackets, and cannot be opened by it
-    if name[:1] in ("", "<"):
-        return name
-    if file is None:
-        return ForeignName(name)
-    if _URL.match(file):
-        # what is relative was seen from the folder of whoever wrote it
-        return name if _URL.match(name) and lies_below(name, file) else ForeignName(name)
-    if written_here(file):
-        return name
-    path = os.path.abspath(name) if "://" not in name else name
-    return name if lies_below(path, os.path.dirname(os.path.abspath(file))) else ForeignName(name)
-
-
-def lies_below(name: str, base: str) -> bool:
-    """Whether a name leads to something below a folder, or to the origin of a URL.
-
-    Args:
-        name: a path, or a URL; a relative one is seen from `base`.
-        base: a folder, or a URL.
-
-    >>> lies_below("b/c.mp4", "/a"), lies_below("../c.mp4", "/a"), lies_below("/a/../c.mp4", "/a")
-    (True, False, False)
-    >>> lies_below("https://b.org/2.mp4", "https://b.org/1"), lies_below("file:///a/b", "/a")
-    (True, False)
-    """
-    if "://" in base:
-        if "://" not in name:
-            return not os.path.isabs(name) and not name.startswith(("/", "\\"))
-        from urllib.parse import urlsplit  # slow to import
-
-        one, other = urlsplit(name), urlsplit(base)
-        return (one.scheme.lower(), one.netloc) == (other.scheme.lower(), other.netloc)
-    if "://" in name or "\0" in name:
-        return False
-    return any(
-        _is_in(seen(os.path.join(base, name)), seen(base))
-        for seen in (os.path.abspath, os.path.realpath)
-    )
-
-
-def _is_in(path: str, folder: str) -> bool:
-    try:
-        return os.path.commonpath([path, folder]) == folder
-    except ValueError:  # on another drive
-        return False
 
 
 def open_source(
@@ -217,7 +139,7 @@ def open_source(
         )
     if isinstance(what, (str, os.PathLike)):
         name = os.fsdecode(what)
-        scheme = _URL.match(name) if isinstance(what, str) and "://" in name else None
+        scheme = URL.match(name) if isinstance(what, str) and "://" in name else None
         if filesystem is not None:
             from fragdex.sources.objects import FilesystemSource
 
