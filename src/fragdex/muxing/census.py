@@ -7,7 +7,7 @@ skipped, and all else is content, be it declared or not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, Self
 
 from fragdex.boxes import Box, layout_of
@@ -15,6 +15,7 @@ from fragdex.indexing.beside import is_structure
 from fragdex.muxing.movie import track_id
 from fragdex.seeking.model import Track
 
+NO_SAMPLES: Final = "it has no samples"
 MOST_NAMED: Final = 64
 """Kinds of boxes that are named; others are counted."""
 _KIND_OF: Final = ("grouping_type", "aux_info_type", "user_type", "scheme_id_uri")
@@ -130,6 +131,19 @@ def track_left_out(track: Track, why: str) -> LeftOut:
     'track 1 (video) is left out: nobody looks at it (left-out)'
     """
     return LeftOut(f"track {track.id} ({track.kind})", why)
+
+
+def without_samples(tracks: Iterable[Track]) -> Iterator[LeftOut]:
+    """On each track that has no samples, so that no copy has it.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> list(without_samples(fragdex.index(movie()).tracks))
+    []
+    """
+    for track in tracks:
+        if track.sample_count == 0:
+            yield track_left_out(track, NO_SAMPLES)
 
 
 def boxes_left_out(

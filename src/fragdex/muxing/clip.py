@@ -32,7 +32,7 @@ from fragdex.formats.subsegments import have_own_bytes, period_of
 from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.between import Between, between, fronts_of
-from fragdex.muxing.census import BoxKind, boxes_left_out, content, track_left_out
+from fragdex.muxing.census import NO_SAMPLES, BoxKind, boxes_left_out, content, track_left_out
 from fragdex.muxing.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.muxing.embed import default_sizes
 from fragdex.muxing.fragments import Fragments, inside_fragments
@@ -89,6 +89,16 @@ class Clip:
     left_out: tuple[str, ...] = ()
     encoded: int = 0
     head: bytes = b""
+
+    def noting(self, tracks: Iterable[Track], findings: Iterable[str]) -> Clip:
+        """The same, with these tracks in its `left_out` where it does not have them."""
+        known = " ".join(self.left_out)
+        gone = [
+            track_left_out(track, "nothing of it is shown" if track.sample_count else NO_SAMPLES)
+            for track in tracks
+            if track.id not in self.tracks and f"track {track.id} " not in known
+        ]
+        return replace(self, left_out=(*self.left_out, *gone, *findings))
 
     def lacking(
         self, init: bytes, besides: Mapping[BoxKind, int], kept: Iterable[BoxKind], why: str
@@ -439,13 +449,15 @@ def clip(
     doubted = {finding.track for finding in index.findings if finding.code in DOUBTS}
     source = Reader(read, index.file.size, remote, doubted)
     besides = between(within, read, size=index.file.size, remote=remote, part=_bytes_of(chosen))
+    whole = tracks is None and begin <= 0 and end == float("inf")
+    unshown = within.tracks if whole else ()
     if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
         played = [span.track for span in chosen]
         exact = _progressive(played, begin, end, init_boxes, source, smart=smart)
         if exact is not None:
             told = besides.everything + besides.event_boxes
             why = "a progressive file has no place for it"
-            return exact.lacking(init_boxes, told, (), why)
+            return exact.noting(unshown, besides.findings).lacking(init_boxes, told, (), why)
     if smart:
         raise BuildError(
             "the pictures next to the cuts cannot be re-encoded: the clip has to consist of "
@@ -456,8 +468,9 @@ def clip(
     if not virtual and have_own_bytes(within):
         copied = whole_fragments(chosen, within, init_boxes, read, keep_times)
         why = "it is not in one of the fragments that are copied"
-        return copied.lacking(init_boxes, besides.outer, (), why)
-    return _samples(chosen, init_boxes, read, source, keep_times, besides)
+        return copied.noting(unshown, ()).lacking(init_boxes, besides.outer, (), why)
+    made = _samples(chosen, init_boxes, read, source, keep_times, besides)
+    return made.noting(unshown, besides.findings)
 
 
 def _bytes_of(spans: Sequence[ClipSpan]) -> ByteRange:

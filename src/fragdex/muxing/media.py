@@ -34,7 +34,7 @@ import numpy.typing as npt
 from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import FAR, NULL, FragmentFlags, Int64, SampleTable
-from fragdex.muxing.census import LeftOut, track_left_out
+from fragdex.muxing.census import LeftOut, track_left_out, without_samples
 from fragdex.muxing.plan import PlannedTrack, one_source
 from fragdex.muxing.spans import with_bytes
 from fragdex.seeking.model import Period, Track
@@ -65,6 +65,7 @@ def left_out_of_fragments(period: Period) -> Iterator[LeftOut]:
     for track in period.tracks:
         if track.kind not in KEPT and track.sample_count:
             yield track_left_out(track, "players of fragments do not know this kind")
+    yield from without_samples(period.tracks)
 
 
 GROUPED_FROM: Final = 1 << 20

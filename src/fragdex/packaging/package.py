@@ -25,7 +25,7 @@ from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.lru_cache import LRUCache
 from fragdex.muxing.between import Between, between
-from fragdex.muxing.census import track_left_out
+from fragdex.muxing.census import track_left_out, without_samples
 from fragdex.muxing.media import media_of
 from fragdex.muxing.movie import init_of_track, traks_of
 from fragdex.muxing.protection import keys_of, protected
@@ -433,6 +433,7 @@ def _chosen(
     is_all = all(track.info.auxiliary for track in period.tracks)  # nothing else can be presented
     for track in period.tracks:
         if not track.timescale or track.sample_count == 0:
+            left_out += without_samples([track]) if wanted is None else ()
             continue
         if wanted is not None and track.id not in wanted:
             continue
