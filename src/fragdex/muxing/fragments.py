@@ -36,7 +36,7 @@ from fragdex.muxing.census import BoxKind
 from fragdex.muxing.groups import Grouping
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Protected
-from fragdex.muxing.view import Block, Scattered, SourceRange, size_of
+from fragdex.muxing.view import Block, Scattered, SourceRange, sizes_of
 
 SYNC_FLAGS, OTHER_FLAGS = 0x02000000, 0x01010000
 """sample_depends_on 2 (on none), and 1 with sample_is_non_sync_sample (8.8.3.1)."""
@@ -60,6 +60,7 @@ class Fragments:
             defaults.
         begins: decode time at which the first fragment says that it begins, before its samples do;
             None: with them. Players that take it for the time of the fragment are right then.
+        first_number: sequence_number of the first fragment.
         groups: of each track the groups of its samples.
         events: what stands in front of fragments besides, by their numbers.
 
@@ -78,6 +79,7 @@ class Fragments:
         lead: bytes = b"",
         protection: Sequence[Protected | None] | None = None,
         begins: int | None = None,
+        first_number: int = 1,
         *,
         explicit: bool = False,
         groups: Sequence[Sequence[Grouping]] | None = None,
@@ -87,7 +89,7 @@ class Fragments:
         grouped = [()] * len(media) if groups is None else groups
         columns = zip(media, edges, descriptions, keys, grouped, strict=True)
         self._tracks = [_Track(*one, explicit) for one in columns]
-        self._lead = lead
+        self._lead, self._first_number = lead, first_number
         self._events = {} if events is None else events
         self._empty = b"" if begins is None else _empty(media[0].track.id, begins)
         payload = sum(track.payload for track in self._tracks)
@@ -98,7 +100,7 @@ class Fragments:
         self.sizes: Int64 = len(lead) + self._moof + self._header + self.payload
         self.sizes[:1] += len(self._empty)
         for number, blocks in self._events.items():
-            self.sizes[number] += sum(map(size_of, blocks))
+            self.sizes[number] += sizes_of(blocks)
         ahead = self._moof + self._header + self.payload - self._tracks[-1].payload
         if len(ahead) and int(ahead.max()) >= _WIDE >> 1:
             raise BuildError(
@@ -121,18 +123,17 @@ class Fragments:
         place = _MOOF
         for track in self._tracks:
             traf, inside, size = track.traf(number, at, place)
-            place += sum(map(size_of, traf))
+            place += sizes_of(traf)
             trafs += traf
             media += inside
             at += size
-        moof = struct.pack(
-            ">I4sI4sII", int(self._moof[number]), b"moof", 16, b"mfhd", 0, number + 1
-        )
+        moof, turn = int(self._moof[number]), self._first_number + number
+        head = struct.pack(">I4sI4sII", moof, b"moof", 16, b"mfhd", 0, turn)
         mdat = struct.pack(">I4s", payload + 8, b"mdat")
         if header == 16:
             mdat = struct.pack(">I4sQ", 1, b"mdat", payload + 16)
         ahead = [self._lead, *self._events.get(number, ()), b"" if number else self._empty]
-        return [*_joined([*ahead, moof, *trafs, mdat]), *media]
+        return [*_joined([*ahead, head, *trafs, mdat]), *media]
 
 
 def inside_fragments(track: int, groups: Sequence[Grouping], protected: bool) -> Iterator[BoxKind]:
@@ -185,62 +186,55 @@ class _Track:
         samples = media.samples
         self._groups = groups
         self._explicit = explicit
-        self._offsets = offsets = media.offsets
-        _refuse_wide(media, offsets)
-        self._media, self._edges = media, edges
+        self._offsets = media.offsets
+        self._media = media
+        self._edges: list[int] = edges.tolist()
         self._descriptions, self._protection = descriptions, protection
         self._durations, self._sizes = media.durations, samples.size
         if media.unit:
             # a row stands for several samples that are alike
             self._sizes = np.broadcast_to(np.int64(media.unit), len(samples))
-            self._durations = media.durations // (samples.size // media.unit)
-        # how often each column changes, and how many are not 0, up to each sample
-        self._changes = [
-            _counted(column[1:] != column[:-1]) for column in (self._durations, self._sizes)
-        ]
-        self._moved = _counted(offsets != 0)
+            self._durations = media.durations // media.counts
         self._bytes_before = np.concatenate([[0], np.cumsum(samples.size)])
-        self._sync_before = _counted(samples.sync)
+        self._one_source = not (media.source[1:] != media.source[:-1]).any()
         self.payload: Int64 = np.diff(self._bytes_before[edges])
-        runs = self._runs(edges)
-        # sizes of all runs at once, then of the fragments that they are in
+        # what is decided of all runs of samples at once, a traf each
+        self._runs = runs = self._begins(edges)
+        self._first_run: list[int] = np.searchsorted(runs, edges).tolist()
         low, high = runs[:-1], runs[1:]
-        kind = self._kinds(low, high)
-        even_duration, even_size = self._even(low, high)
-        width = 4 * (
-            ~even_duration + 0 + ~even_size + (kind == _MIXED)
-            + self._are_moved(low, high)
-        )  # fmt: skip
-        sizes = (
+        durations, sizes, offsets = _ranges(media, self._offsets)
+        self._kind = kind = self._kinds(low, high)
+        self._even_duration = even_duration = self._even(self._durations, low, high, *durations)
+        self._even_size = even_size = self._even(self._sizes, low, high, *sizes)
+        self._moved = moved = np.full(len(low), explicit)
+        if offsets != (0, 0) and not explicit:
+            before = _counted(self._offsets != 0)
+            self._moved = moved = before[high] > before[low]
+        width = 4 * (~even_duration + 0 + ~even_size + (kind == _MIXED) + moved)
+        size = (
             _TRAF + _TFDT + 16 + 20 + 4 * (even_duration + 0 + even_size)
             + 4 * (kind != _MIXED) + 4 * (kind == _FIRST_SYNC) + (high - low) * width
         )  # fmt: skip
         if explicit:
-            sizes = sizes + 4
+            size = size + 4
         elif descriptions is not None:
-            sizes = sizes + 4 * (descriptions[np.minimum(low, len(samples) - 1)] != 1)
+            size = size + 4 * (descriptions[np.minimum(low, len(samples) - 1)] != 1)
         if protection is not None:
-            sizes = sizes + protection.boxes(low, high)
+            size = size + protection.boxes(low, high)
         for one in groups:
-            sizes = sizes + one.sizes(low, high)
-        sizes = np.where(high > low, sizes, 0)
+            size = size + one.sizes(low, high)
+        size = np.where(high > low, size, 0)
         self.boxes: Int64 = np.zeros(len(edges) - 1, np.int64)
-        np.add.at(self.boxes, np.searchsorted(edges, low, side="right") - 1, sizes)
+        np.add.at(self.boxes, np.searchsorted(edges, low, side="right") - 1, size)
 
-    def _even(self, low: Any, high: Any) -> tuple[Any, Any]:
-        """Whether the samples of runs share their duration, and their size."""
-        if self._explicit:
-            none = np.zeros(np.shape(low), np.bool_)
-            return none, none
-        last = np.maximum(high - 1, low)
-        duration, size = (changes[last] == changes[low] for changes in self._changes)
-        return duration, size
+    def _even(self, column: Int64, low: Int64, high: Int64, least: int, most: int) -> Any:
+        """Whether the samples of runs share a value."""
+        if least == most or self._explicit:
+            return np.full(len(low), not self._explicit)
+        changes = _counted(column[1:] != column[:-1])
+        return changes[np.maximum(high - 1, low)] == changes[low]
 
-    def _are_moved(self, low: Any, high: Any) -> Any:
-        """Whether samples of runs have composition offsets."""
-        return (self._moved[high] > self._moved[low]) | self._explicit
-
-    def _runs(self, edges: Int64) -> Int64:
+    def _begins(self, edges: Int64) -> Int64:
         """Where trafs begin: at each fragment, and where another sample description is used."""
         if self._descriptions is None:
             return np.unique(edges)
@@ -251,8 +245,10 @@ class _Track:
         """Which of their samples are sync, of runs."""
         if self._explicit:
             return np.full(len(low), _MIXED)
-        count = self._sync_before[high] - self._sync_before[low]
-        first = self._media.samples.sync[np.minimum(low, len(self._media) - 1)]
+        sync = self._media.samples.sync
+        before = _counted(sync)
+        count = before[high] - before[low]
+        first = sync[np.minimum(low, len(sync) - 1)]
         kind: Int64 = np.select(
             [count == high - low, (count == 1) & first, count == 0],
             [_EVEN_SYNC, _FIRST_SYNC, _NO_SYNC],
@@ -268,108 +264,110 @@ class _Track:
             at: where the samples begin, in bytes from the moof's start.
             place: where the trafs begin, likewise.
         """
-        low, high = int(self._edges[number]), int(self._edges[number + 1])
-        start = at
+        low, high = self._edges[number : number + 2]
+        if low == high:
+            return [], [], 0
+        start = int(self._bytes_before[low])
         blocks: list[Block] = []
-        media: list[Block] = []
-        edges = np.array([low, high]) if low < high else np.zeros(0, np.int64)
-        if self._descriptions is not None and low < high:
-            changes = np.flatnonzero(np.diff(self._descriptions[low:high])) + low + 1
-            edges = np.concatenate([[low], changes, [high]])
-        for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            run = self._run(first, stop, at, place)
-            place += sum(map(size_of, run))
-            blocks += run
-            at += int(self._bytes_before[stop] - self._bytes_before[first])
-        if low < high:
-            media = self._places(low, high)
-        return blocks, media, at - start
+        for run in range(*self._first_run[number : number + 2]):
+            first = int(self._runs[run])
+            traf = self._run(run, at + int(self._bytes_before[first]) - start, place)
+            place += sizes_of(traf)
+            blocks += traf
+        return blocks, self._places(low, high), int(self._bytes_before[high]) - start
 
     def _places(self, low: int, high: int) -> list[Block]:
         """Where samples lie, or what was made of them; those that touch are one range."""
+        made = self._media.made
         blocks: list[Block] = []
-        for number in sorted(n for n in self._media.made if low <= n < high):
-            blocks += [*self._copied(low, number), self._media.made[number]]
+        for number in sorted(n for n in made if low <= n < high) if made else ():
+            blocks += [*self._copied(low, number), made[number]]
             low = number + 1
         return [*blocks, *self._copied(low, high)]
 
     def _copied(self, low: int, high: int) -> list[Block]:
         if low == high:
             return []
-        samples, sources = self._media.samples, self._media.source[low:high]
+        samples, sources = self._media.samples, self._media.source
         starts, sizes = samples.offset[low:high], samples.size[low:high]
-        apart = (starts[1:] != starts[:-1] + sizes[:-1]) | (sources[1:] != sources[:-1])
-        heads = np.append(0, np.flatnonzero(apart) + 1)
-        lengths = np.add.reduceat(sizes, heads)
-        is_filled = lengths > 0
-        starts, sources, lengths = (
-            starts[heads][is_filled],
-            sources[heads][is_filled],
-            lengths[is_filled],
-        )
-        edges = [0, *(np.flatnonzero(np.diff(sources)) + 1).tolist(), len(sources)]
+        if self._one_source:
+            places = Scattered.joined(int(sources[low]), starts, sizes)
+            many = len(places.start)
+            if many == 1:
+                whole = ByteRange.of(int(places.start[0]), int(places.size[0]))
+                return [SourceRange(places.source, whole)]
+            return [places] if many else []
+        turns = np.flatnonzero(sources[low + 1 : high] != sources[low : high - 1]) + low + 1
         blocks: list[Block] = []
-        for first, stop in pairwise(edges):
-            if stop - first > 1:
-                mine = slice(first, stop)
-                blocks.append(Scattered(int(sources[first]), starts[mine], lengths[mine]))
-            elif stop > first:
-                whole = ByteRange.of(int(starts[first]), int(lengths[first]))
-                blocks.append(SourceRange(int(sources[first]), whole))
+        for first, stop in pairwise([low, *turns.tolist(), high]):
+            part = slice(first - low, stop - low)
+            places = Scattered.joined(int(sources[first]), starts[part], sizes[part])
+            blocks += [places] if len(places.start) else []
         return blocks
 
-    def _run(self, low: int, high: int, at: int, place: int) -> list[Block]:
-        samples = self._media.samples
-        even_duration, even_size = self._even(low, high)
-        kind = int(self._kinds(np.array([low]), np.array([high]))[0])
+    def _run(self, run: int, at: int, place: int) -> list[Block]:
+        """The traf of a run, whose samples begin at byte `at` of the moof."""
+        media, (low, high) = self._media, self._runs[run : run + 2].tolist()
+        kind = int(self._kind[run])
         description = 1 if self._descriptions is None else int(self._descriptions[low])
-        flags, shared = DEFAULT_BASE_IS_MOOF, b""
-        for value, flag in (
-            (description if description != 1 or self._explicit else None, SAMPLE_DESCRIPTION_INDEX),
-            (int(self._durations[low]) if even_duration else None, DEFAULT_SAMPLE_DURATION),
-            (int(self._sizes[low]) if even_size else None, DEFAULT_SAMPLE_SIZE),
-            (_shared_flags(kind), DEFAULT_SAMPLE_FLAGS),
-        ):
-            if value is not None:
-                flags |= flag
-                shared += struct.pack(">I", value)
-        tfhd = (
-            struct.pack(">I4sII", 16 + len(shared), b"tfhd", flags, self._media.track.id) + shared
+        flags, values, names = DEFAULT_BASE_IS_MOOF, [], []
+        if description != 1 or self._explicit:
+            flags |= SAMPLE_DESCRIPTION_INDEX
+            values.append(description)
+        if self._even_duration[run]:
+            flags |= DEFAULT_SAMPLE_DURATION
+            values.append(int(self._durations[low]))
+        else:
+            names.append("duration")
+        if self._even_size[run]:
+            flags |= DEFAULT_SAMPLE_SIZE
+            values.append(int(self._sizes[low]))
+        else:
+            names.append("size")
+        if kind != _MIXED:
+            flags |= DEFAULT_SAMPLE_FLAGS
+            values.append(SYNC_FLAGS if kind == _EVEN_SYNC else OTHER_FLAGS)
+        else:
+            names.append("flags")
+        if self._moved[run]:
+            names.append("offset")
+        head = struct.pack(
+            f">I4sII{len(values)}II4sIQ",
+            *(16 + 4 * len(values), b"tfhd", flags, media.track.id, *values),
+            *(_TFDT, b"tfdt", 1 << 24, int(media.samples.dts[low]) % (1 << 64)),
         )
-        time = int(self._media.decode[low]) % (1 << 64)
-        tfdt = struct.pack(">I4sIQ", _TFDT, b"tfdt", 1 << 24, time)
-        columns = [("duration", ">u4")] * (not even_duration) + [("size", ">u4")] * (not even_size)
-        if kind == _MIXED:
-            columns.append(("flags", ">u4"))
-        if self._are_moved(low, high):
-            columns.append(("offset", ">i4"))
-        rows = np.empty(high - low, np.dtype(columns))
         flags, first = 1 << 24 | DATA_OFFSET, b""
-        for name, _ in columns:
+        for name in names:
             flags |= _FLAG_OF[name]
-            if name == "flags":
-                rows[name] = np.where(samples.sync[low:high], SYNC_FLAGS, OTHER_FLAGS)
-            elif name == "offset":
-                rows[name] = self._offsets[low:high]
-            elif name == "duration":
-                rows[name] = self._durations[low:high]
-            else:
-                rows[name] = self._sizes[low:high]
         if kind == _FIRST_SYNC:
             flags |= FIRST_SAMPLE_FLAGS
             first = struct.pack(">I", SYNC_FLAGS)
-        size = 20 + len(first) + rows.nbytes
-        count, unit = high - low, self._media.unit
-        if unit:
-            count = int(self._bytes_before[high] - self._bytes_before[low]) // unit
-        trun = struct.pack(">I4sIIi", size, b"trun", flags, count, at) + first
-        head, keys = tfhd + tfdt, []
+        rows = self._rows(names, low, high)
+        size = 20 + len(first) + len(rows)
+        count = high - low
+        if media.unit:
+            count = int(self._bytes_before[high] - self._bytes_before[low]) // media.unit
+        trun = struct.pack(">I4sIIi", size, b"trun", flags, count, at) + first + rows
+        keys: list[Block] = []
         if self._protection is not None:
             keys = self._protection.blocks(low, high, place + _TRAF + len(head))
-        sbgps = b"".join(one.sbgp(low, high) for one in self._groups)
-        behind = trun + rows.tobytes() + sbgps
-        size = _TRAF + len(head) + sum(map(size_of, keys)) + len(behind)
+        behind = trun + b"".join(one.sbgp(low, high) for one in self._groups)
+        size = _TRAF + len(head) + sizes_of(keys) + len(behind)
         return [struct.pack(">I4s", size, b"traf") + head, *keys, behind]
+
+    def _rows(self, names: Sequence[str], low: int, high: int) -> bytes:
+        """The values of samples that each has for itself."""
+        rows = np.empty((high - low, len(names)), ">u4")
+        for number, name in enumerate(names):
+            if name == "flags":
+                sync = self._media.samples.sync[low:high]
+                rows[:, number] = np.where(sync, SYNC_FLAGS, OTHER_FLAGS)
+            elif name == "offset":
+                rows[:, number] = self._offsets[low:high].astype(np.int32).view(np.uint32)
+            else:
+                column = self._durations if name == "duration" else self._sizes
+                rows[:, number] = column[low:high]
+        return rows.tobytes()
 
 
 _FLAG_OF: Final = {
@@ -387,20 +385,25 @@ def _counted(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     return counts
 
 
-def _shared_flags(kind: int) -> int | None:
-    return {_EVEN_SYNC: SYNC_FLAGS, _FIRST_SYNC: OTHER_FLAGS, _NO_SYNC: OTHER_FLAGS}.get(kind)
+def _ranges(media: PlannedTrack, offsets: Int64) -> list[tuple[int, int]]:
+    """Least and greatest duration, size and composition offset of samples.
 
-
-def _refuse_wide(media: PlannedTrack, offsets: Int64) -> None:
+    Raises:
+        BuildError: one does not fit into a fragment.
+    """
+    ranges = []
     for name, column, least, most in (
         ("sample_duration", media.durations, 0, _WIDE),
         ("sample_size", media.samples.size, 0, _WIDE),
         ("sample_composition_time_offset", offsets, -(_WIDE >> 1), _WIDE >> 1),
     ):
-        if len(column) and not (least <= int(column.min()) and int(column.max()) < most):
+        found = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+        if found[0] < least or found[1] >= most:
             raise BuildError(
                 f"{name} of track {media.track.id} does not fit into a fragment",
                 path="moof/traf/trun",
                 expected=f"{least} to {most - 1}",
-                found=f"{int(column.min())} to {int(column.max())}",
+                found=f"{found[0]} to {found[1]}",
             )
+        ranges.append(found)
+    return ranges
