@@ -27,10 +27,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fragdex.boxes import Box, build, make_box, parse_box
-from fragdex.boxes.fragments import DATA_OFFSET, DEFAULT_BASE_IS_MOOF, SAMPLE_DURATION, SAMPLE_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, MalformedCaptions
-from fragdex.fragments.track_info import three_letters
+from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable
+from fragdex.fragments.track_info import TrackInfo, three_letters
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.embed import (
     ChangedFragments,
@@ -44,13 +44,16 @@ from fragdex.muxing.embed import (
     relative,
     walked,
 )
-from fragdex.seeking.model import Index
+from fragdex.muxing.fragments import Fragments
+from fragdex.muxing.movie import empty_tables
+from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.progressive import Chunks, tables_of
+from fragdex.seeking.model import Index, Track
 
 TIMESCALE = 1000
 MAX_CUES = 1 << 20
 """Cues of a track: ten hours have some ten thousand."""
 _UNDETERMINED = 0x55C4
-_ROWS = np.dtype([("sample_duration", ">u4"), ("sample_size", ">u4")])
 
 Cues = Sequence[tuple[int, int, str]]
 
@@ -115,8 +118,10 @@ def with_captions(
     moov = parse_box(plain_init(read(place)), offset=place.start)
     track = _new_id(moov, index)
     fragments = moov.find("mvex") is not None
-    media = _fragment(track, samples) if fragments else _mdat(samples)
-    tables = [] if fragments else _tables(samples)
+    planned = _planned(track, samples)
+    everything = np.array([0]), np.array([0]), np.array([1])
+    tables = [] if fragments else tables_of(planned, Chunks(*everything), wide=True)
+    media = _fragment(planned) if fragments else _mdat(samples)
     grown = build(_with_track(moov, track, tables, samples, language))
 
     def source(part: ByteRange) -> bytes:
@@ -193,7 +198,7 @@ def _trak(track: int, shown: int, length: int, tables: list[Box], language: str 
     self_contained = make_box("url ", flags=1)
     stbl = [
         make_box("stsd", children=[entry]),
-        *(tables or [make_box(code) for code in ("stts", "stsc", "stsz", "stco")]),
+        *(tables or empty_tables()),
     ]
     minf = [
         make_box("nmhd"),
@@ -226,16 +231,22 @@ def _packed(language: str | None) -> int:
     return first << 10 | second << 5 | third
 
 
-def _tables(samples: list[tuple[int, bytes]]) -> list[Box]:
-    """Sample tables of one chunk, whose place is put in at the very end."""
-    durations = [(1, duration) for duration, _ in samples]
-    sizes = [(len(data),) for _, data in samples]
-    return [
-        make_box("stts", entries=durations),
-        make_box("stsc", entries=[(1, len(samples), 1)]),
-        make_box("stsz", sample_size=0, entries=sizes),
-        make_box("co64", entries=[(0,)]),
-    ]
+def _planned(track_id: int, samples: list[tuple[int, bytes]]) -> PlannedTrack:
+    """The track of captions: samples that are made, one after the other."""
+    info = TrackInfo(track_id, "text", "text", TIMESCALE, "wvtt", "wvtt")
+    count = len(samples)
+    durations = np.array([duration for duration, _ in samples], np.int64)
+    begins = np.cumsum(durations) - durations
+    columns = {"dts": begins, "cts": begins, "duration": durations, "sync": np.ones(count, bool)}
+    columns["offset"] = np.zeros(count, np.int64)
+    columns["size"] = np.array([len(data) for _, data in samples], np.int64)
+    return PlannedTrack(
+        Track(info, FragmentTable.empty(), SyncTable.empty()),
+        SampleTable.of(columns),
+        TIMESCALE,
+        one_source(0, count),
+        made={number: data for number, (_, data) in enumerate(samples)},
+    )
 
 
 def _mdat(samples: list[tuple[int, bytes]]) -> bytes:
@@ -259,22 +270,11 @@ def _with_chunk(box: Box, place: int) -> Box:
                                  for c in box.children])  # fmt: skip
 
 
-def _fragment(track: int, samples: list[tuple[int, bytes]]) -> bytes:
+def _fragment(planned: PlannedTrack) -> bytes:
     """A moof with all samples, and its mdat. It comes first, so that its number is 0."""
-    rows = np.array([(duration, len(data)) for duration, data in samples], _ROWS)
-    flags = DATA_OFFSET | SAMPLE_DURATION | SAMPLE_SIZE
-
-    def moof(place: int) -> bytes:
-        trun = make_box("trun", flags=flags, data_offset=place, samples=rows)
-        traf = [
-            make_box("tfhd", flags=DEFAULT_BASE_IS_MOOF, track_ID=track),
-            make_box("tfdt", version=1, baseMediaDecodeTime=0),
-            trun,
-        ]
-        children = [make_box("mfhd", sequence_number=0), make_box("traf", children=traf)]
-        return build(make_box("moof", children=children))
-
-    return moof(len(moof(0)) + 8) + _mdat(samples)
+    edges = np.array([0, len(planned)])
+    fragment = Fragments([planned], [edges], [None], first_number=0)
+    return b"".join(block for block in fragment.parts(0) if isinstance(block, bytes))
 
 
 MAX_MS: Final = 1000 * 3600 * 1000

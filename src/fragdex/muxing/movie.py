@@ -197,8 +197,13 @@ def with_next_id(moov: Box) -> Box:
 
 
 @cache
-def _empty(code: str) -> Box:
-    return make_box(code)
+def empty_tables() -> tuple[Box, ...]:
+    """Sample tables that say of no sample: those of a moov whose samples are in fragments.
+
+    >>> [box.type for box in empty_tables()]
+    ['stts', 'stsc', 'stsz', 'stco']
+    """
+    return tuple(make_box(code) for code in ("stts", "stsc", "stsz", "stco"))
 
 
 def _trex(number: int) -> Box:
@@ -324,7 +329,7 @@ def _stbl(stbl: Box, from_samples: bool, sgpds: Sequence[Box]) -> Box:
         return stbl
     stsd = stbl.find("stsd")
     children = [] if stsd is None else [stsd]
-    children += [_empty(code) for code in ("stts", "stsc", "stsz", "stco")]
+    children += empty_tables()
     children += sgpds
     return stbl.replace(children=children)
 
