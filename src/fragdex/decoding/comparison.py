@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.decoding.container import open_container
+from fragdex.decoding.pictures import rgb_of
 from fragdex.errors import MissingExtra, UndecodableMedia
 
 MOST_REPORTED: Final = 1000
@@ -211,7 +212,7 @@ def _pixels(a: Any, b: Any) -> tuple[Pixels, Pixels]:
     deep = any(part.bits > 8 for part in parts)
     clear = any(part.is_alpha for part in parts)
     name = ("rgba64le" if deep else "rgba") if clear else ("rgb48le" if deep else "rgb24")
-    return a.to_ndarray(format=name), b.to_ndarray(format=name)
+    return rgb_of(a, name), rgb_of(b, name)
 
 
 def _shown(pixels: Pixels) -> Pixels:

@@ -132,6 +132,49 @@ def matrix_of(frame: Any) -> tuple[str, str]:
     return guess if number == _UNSPECIFIED else _MATRICES.get(number, guess)
 
 
+_IN_PART: Final = ("yuv420p", "yuva420p", "yuvj420p", "yuv422p", "yuvj422p")
+_WIDE: Final = 16
+
+
+def written_whole(frame: Any, name: str) -> Any:
+    """A picture of which swscale makes a format with no pixel left as it was in memory.
+
+    Of 8-bit 4:2:0 and 4:2:2 it leaves out the last columns in RGBA and RGB of 16 bits where the
+    width is no multiple of 16 (of 2). So such a picture is made wider; what is over is to be cut
+    off. Pixels are not changed by what is next to them there.
+
+    Args:
+        name: FFmpeg's name of the format, in the same size.
+    """
+    left_out = name in ("rgba", "bgra", "rgb48le") and frame.format.name in _IN_PART
+    if not left_out or frame.width % _WIDE == 0 or frame.height % 2:
+        return frame
+    wide = type(frame)(-(-frame.width // _WIDE) * _WIDE, frame.height, frame.format.name)
+    for plane, wider in zip(frame.planes, wide.planes, strict=True):
+        rows = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: plane.height]
+        into = np.zeros((wider.buffer_size // wider.line_size, wider.line_size), np.uint8)
+        into[: plane.height, : plane.width] = rows[:, : plane.width]
+        wider.update(into.tobytes())
+    wide.colorspace, wide.color_range = frame.colorspace, frame.color_range
+    return wide
+
+
+def rgb_of(frame: Any, name: str, **how: Any) -> np.ndarray[Any, Any]:
+    """A picture in a format of RGB, of shape (height, width, 3 or 4).
+
+    Args:
+        name: FFmpeg's.
+        how: more arguments of `av.VideoFrame.reformat`.
+    """
+    width, height = how.pop("width", frame.width), how.pop("height", frame.height)
+    if (width, height) == (frame.width, frame.height):
+        ready = written_whole(frame, name).reformat(format=name, **how)
+    else:
+        ready = frame.reformat(format=name, width=width, height=height, **how)
+    array: np.ndarray[Any, Any] = ready.to_ndarray()
+    return array[:, :width]
+
+
 def upright(picture: Picture, size: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
     """Red, green, blue (and opacity, where it has any), as it is shown.
 
@@ -152,14 +195,14 @@ def upright(picture: Picture, size: tuple[int, int] | None = None) -> np.ndarray
     is_yuv = name.startswith(("yuv", "nv", "p0"))
     # of much smaller pictures each pixel is the mean of those that it stands for
     is_small = is_much_smaller((width, height), (frame.width, frame.height))
-    ready = frame.reformat(
+    array = rgb_of(
+        frame,
+        "rgba" if clear else "rgb24",
         width=width,
         height=height,
-        format="rgba" if clear else "rgb24",
         src_colorspace=matrix_of(frame)[0] if is_yuv else None,
         interpolation="AREA" if is_small else "BICUBIC",
     )
-    array: np.ndarray[Any, Any] = ready.to_ndarray()
     return np.ascontiguousarray(orientation.of(array))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.decoding.pictures import Orientation, matrix_of, orientation_of
+from fragdex.decoding.pictures import Orientation, matrix_of, orientation_of, written_whole
 from fragdex.errors import UndecodableMedia
 from fragdex.frames.crop import Crop, Steps, cut
 
@@ -123,9 +123,12 @@ class Converter:
             ready = self._reformatted(frame, size, planes, matrix)
             deep = _is_deep(ready.format.name)
             return tuple(plane_of(plane, 1, deep=deep) for plane in ready.planes)
-        ready = self._reformatted(frame, size, _NAMES[self._format], matrix)
+        name, width = _NAMES[self._format], (size or (frame.width,))[0]
+        if size is None or size == (frame.width, frame.height):
+            frame, size = written_whole(frame, name), None
+        ready = self._reformatted(frame, size, name, matrix)
         plane = plane_of(ready.planes[0], _CHANNELS[self._format], deep=self._format.endswith("16"))
-        return (plane.reshape(ready.height, ready.width, -1),)
+        return (plane.reshape(ready.height, ready.width, -1)[:, :width],)
 
     def _part(self, frame: Any, crop: Crop) -> Pixels:
         """The arrays of a part of a picture: those pixels that the whole has there."""
