@@ -355,6 +355,31 @@ def test_the_extension_is_known_to_the_scan_alone():
     assert users <= NATIVE_USERS
 
 
+def names_of_modules(tree, module):
+    """{imported module of ours: its names in the file; "" where names are taken out of it}."""
+    names = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            base = absolute(module, node)
+            for alias in node.names:
+                if (name := f"{base}.{alias.name}") in KNOWN:
+                    names.setdefault(name, set()).add(alias.asname or alias.name)
+                elif base in KNOWN:
+                    names.setdefault(base, set()).add("")
+    return names
+
+
+def test_a_command_imports_a_module_or_names_of_it():
+    """`options.extra` and `extra` in one file are two names of one thing."""
+    twice = {
+        module: sorted(target for target, names in found.items() if len(names) > 1)
+        for module in MODULES
+        if room(module) == "cli"
+        for found in [names_of_modules(syntax(module), module)]
+    }
+    assert {module: targets for module, targets in twice.items() if targets} == {}
+
+
 # ---- the map --------------------------------------------------------------------------------
 
 
@@ -720,6 +745,20 @@ def test_every_decision_is_listed_in_order():
     written = sorted(path.name for path in DECISIONS.glob("*.md") if path.name != "README.md")
     assert listed == written, "docs/decisions/README.md lists every record once, in order"
     assert [int(name[:4]) for name in written] == [*range(1, len(written) + 1)], "numbers are taken"
+
+
+def test_decisions_name_functions_and_no_lines():
+    """Lines move with every change, and what a record says of them is wrong soon after."""
+    lines = re.compile(
+        r"\.(?:py|c|js):\d|\blines? \d|#L\d|\b(?:is|are|has|have) [\d, and]*\d lines\b"
+    )
+    found = {
+        path.name: hits
+        for path in DECISIONS.glob("*.md")
+        if (hits := lines.findall(path.read_text("utf-8")))
+    }
+    assert found == {}
+    assert lines.search("Ours are 280, 52 and 38 lines.")
 
 
 def test_what_coverage_leaves_out_is_there_under_that_name():

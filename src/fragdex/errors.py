@@ -1,57 +1,57 @@
 """Every error that fragdex raises on purpose, as one tree.
 
     FragdexError
-    ├── FormatError                 bytes that break the rules of their format
-    │   ├── NotISOBMFF              nothing in the input is an ISO base media file
-    │   ├── MalformedBox            a box contradicts itself, its parent or the standard
-    │   ├── TruncatedInput          the input ends before what it announces
-    │   ├── LimitExceeded           a claimed number passes one of our named limits
-    │   ├── DamagedIndex            a saved index (.fidx, JSON …) that cannot be trusted
-    │   ├── MalformedCaptions       WebVTT, SubRip or JSON that cannot be read
-    │   └── InvalidDigest           text that is no md5
-    ├── BuildError                  a value that cannot be written in its field
-    ├── InvalidRange                byte positions that make no range, or lie outside
-    ├── SourceError                 reading the input failed
-    │   ├── SourceNotFound          there is no such file or object
-    │   ├── SourceUnavailable       it did not answer, after bounded retries
-    │   ├── SourceChanged           it is not the one that was indexed or first seen
-    │   ├── RangeIgnored            the server answers with the whole file instead of a range
-    │   └── BudgetExceeded          the next read would pass max_bytes or max_requests
-    ├── TrackNotFound               no such track, or one in each of several periods
-    ├── InexactIndex                the answer needs samples that this index does not hold
-    ├── NoSyncSample                the track has no sample at which decoding could start
-        ├── UnverifiedSync              it is unknown whether decoding can start at a sample
-    ├── IndexMismatch               the index does not describe this file
-    ├── UndecodableMedia            samples that cannot be decoded, or that are encrypted
-    ├── MissingExtra                an optional package is not installed
-        └── ServiceError                a request to an engine or the service fails
-        ├── RecordNotFound          no such record of this tenant
-        ├── Unauthenticated         no key, an unknown one, or a revoked one
-        ├── Forbidden               a URL token or key that does not allow this
-        ├── InvalidRequest          a field or parameter that breaks a rule
-        │   ├── IdempotencyMismatch the same Idempotency-Key with another request
+    ├── FormatError                  bytes that break the rules of their format
+    │   ├── NotISOBMFF               nothing in the input is an ISO base media file
+    │   ├── MalformedBox             a box contradicts itself, its parent or the standard
+    │   ├── TruncatedInput           the input ends before what it announces
+    │   ├── LimitExceeded            a claimed number passes one of our named limits
+    │   ├── DamagedIndex             a saved index (.fidx, JSON …) that cannot be trusted
+    │   ├── MalformedCaptions        WebVTT, SubRip or JSON that cannot be read
+    │   └── InvalidDigest            text that is no md5
+    ├── BuildError                   a value that cannot be written in its field
+    ├── InvalidRange                 byte positions that make no range, or lie outside
+    ├── SourceError                  reading the input failed
+    │   ├── SourceNotFound           there is no such file or object
+    │   ├── SourceUnavailable        it did not answer, after bounded retries
+    │   ├── SourceChanged            it is not the one that was indexed or first seen
+    │   ├── RangeIgnored             the server answers with the whole file instead of a range
+    │   └── BudgetExceeded           the next read would pass max_bytes or max_requests
+    ├── TrackNotFound                no such track, or one in each of several periods
+    ├── InexactIndex                 the answer needs samples that this index does not hold
+    ├── NoSyncSample                 the track has no sample at which decoding could start
+    ├── UnverifiedSync               it is unknown whether decoding can start at a sample
+    ├── IndexMismatch                the index does not describe this file
+    ├── UndecodableMedia             samples that cannot be decoded, or that are encrypted
+    ├── MissingExtra                 an optional package is not installed
+    └── ServiceError                 a request to an engine or the service fails
+        ├── RecordNotFound           no such record of this tenant
+        ├── Unauthenticated          no key, an unknown one, or a revoked one
+        ├── Forbidden                a URL token or key that does not allow this
+        ├── InvalidRequest           a field or parameter that breaks a rule
+        │   ├── IdempotencyMismatch  the same Idempotency-Key with another request
         │   └── UploadLengthMismatch lengths of a resumable upload that contradict each other
-        ├── Unprocessable           bytes that are not what they were announced as
-        │   └── PageFailed          a page that cannot be rendered, by its own fault
-        ├── BrowserGone             the browser of a render ended; another one is started
-        ├── Conflict                the record's state does not allow it now
-        │   ├── UploadGap           a chunk that starts beyond the bytes that are here
+        ├── Unprocessable            bytes that are not what they were announced as
+        │   └── PageFailed           a page that cannot be rendered, by its own fault
+        ├── BrowserGone              the browser of a render ended; another one is started
+        ├── Conflict                 the record's state does not allow it now
+        │   ├── UploadGap            a chunk that starts beyond the bytes that are here
         │   ├── UploadOffsetMismatch bytes of a resumable upload that begin elsewhere
-        │   ├── UploadCompleted     a resumable upload that takes no more bytes
-        │   ├── UploadBusy          another upload of the same bytes is running
-        │   └── NotReady            the result is not there yet
-        ├── TooLarge                over a limit of this service
-        │   └── QuotaExceeded       the tenant stores as much as it may
-        ├── TooManyRequests         over the key's rate limit, or the tenant's jobs
-        ├── RequestTimedOut         the body of a request stopped coming
-        ├── NotAcceptable           none of the forms the caller takes is one we have
-        ├── UnsupportedMediaType    a body of another type than this path takes
-        ├── UnsupportedVersion      a version of a protocol that is not spoken here
-        ├── ChecksumMismatch        the bytes of a request have another checksum
-        ├── StoreFull               no room left where bytes are kept
-        ├── Unavailable             the database or the store does not answer
-        │   └── EngineUnavailable   a browser, model or encoder that is not installed
-        └── ConfigError             a setting that cannot be used
+        │   ├── UploadCompleted      a resumable upload that takes no more bytes
+        │   ├── UploadBusy           another upload of the same bytes is running
+        │   └── NotReady             the result is not there yet
+        ├── TooLarge                 over a limit of this service
+        │   └── QuotaExceeded        the tenant stores as much as it may
+        ├── TooManyRequests          over the key's rate limit, or the tenant's jobs
+        ├── RequestTimedOut          the body of a request stopped coming
+        ├── NotAcceptable            none of the forms the caller takes is one we have
+        ├── UnsupportedMediaType     a body of another type than this path takes
+        ├── UnsupportedVersion       a version of a protocol that is not spoken here
+        ├── ChecksumMismatch         the bytes of a request have another checksum
+        ├── StoreFull                no room left where bytes are kept
+        ├── Unavailable              the database or the store does not answer
+        │   └── EngineUnavailable    a browser, model or encoder that is not installed
+        └── ConfigError              a setting that cannot be used
 
 An error says what is wrong, where (box path, byte offset), what was expected, what was found and
 what to do. It knows nothing of HTTP: the service maps classes to status codes in one table.

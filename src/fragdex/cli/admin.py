@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.options import extra
 from fragdex.cli.output import complain, json_line
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def settings_of(config: Path | None = None, **flags: Any) -> Settings:
     Raises:
         ConfigError: one cannot be used.
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.config import load_settings
 
     return load_settings(config, **flags)
@@ -145,7 +144,7 @@ _KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
 @contextmanager
 def opened_database(settings: Any, *, create: bool = False) -> Iterator[Any]:
     """The database of a service, until the block ends; made where it is missing, with `create`."""
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.context import open_database
 
     database = open_database(settings, create=create)
@@ -193,7 +192,7 @@ def create_key(
       KEY=$(fragdex key create --tenant acme --data /srv/fragdex | tail -1)
       fragdex key create --scope read --expires-days 30
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.records.identifiers import instant
         from fragdex.service.records.keys import create_key
 
@@ -218,7 +217,7 @@ def list_keys(
     Examples:
       fragdex key list
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.records.identifiers import rfc3339
         from fragdex.service.records.keys import list_keys
 
@@ -263,7 +262,7 @@ def revoke_key(
     Examples:
       fragdex key revoke 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.records.keys import revoke_key
 
     log_to_stderr(settings)
@@ -292,7 +291,7 @@ def rotate_key(
       fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
       fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11 --previous-hours 0
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.records.keys import rotate_key
 
     log_to_stderr(settings)
@@ -318,7 +317,7 @@ def audit_key(
         key: its id, or the key itself.
         command: that did it; None: the one of the action.
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.logs import audit
         from fragdex.service.records.keys import tenant_of
 
@@ -355,7 +354,7 @@ def list_tenants(
     Examples:
       fragdex tenant list
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.records.tenant_limits import list_tenants
 
     with opened_database(settings) as database:
@@ -386,7 +385,7 @@ def delete_tenant(
       fragdex tenant delete acme
       fragdex tenant delete acme --yes
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.logs import audit
         from fragdex.service.records import tenant_limits as own
         from fragdex.service.records.deletion import remove_tenant
@@ -444,7 +443,7 @@ def tenant_limits(
       fragdex tenant limits acme --max-stored-bytes 10GB --max-jobs 20
       fragdex tenant limits acme --retention-days none
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.records import tenant_limits as own
 
     given = {
@@ -483,7 +482,7 @@ def upgrade_database(
     Examples:
       fragdex db upgrade --database-url postgresql+psycopg://media@db/fragdex
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.context import open_database
         from fragdex.service.records.migrations import known_versions
 
@@ -514,7 +513,7 @@ def check_store(
       fragdex db check --data /srv/restored
       fragdex db check --contents --data /srv/fragdex
     """
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.context import store_of
         from fragdex.service.records.store_check import check_store
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fragdex.cli import options
-from fragdex.cli.options import extra
 from fragdex.cli.output import json_line
 from fragdex.errors import FragdexError, MissingExtra, install_command
 
@@ -147,7 +146,7 @@ def browser() -> list[Requirement]:
         ]
     began = time.monotonic()
     try:
-        with extra("render"):
+        with options.extra("render"):
             from fragdex.rendering.browser.model import PageView
             from fragdex.rendering.pool import RenderProcess
             from fragdex.rendering.site import Page

@@ -22,7 +22,6 @@ import typer
 
 from fragdex.cli import options, render_tools
 from fragdex.cli.inputs import is_url
-from fragdex.cli.options import extra
 from fragdex.cli.output import byte_progress, complain, json_line, need_folder, part_progress, say
 from fragdex.cli.render_fields import (
     INCOMPLETE,
@@ -403,7 +402,7 @@ def render(
             page, str(output), kind, request, server, key,
             json=json, allow_incomplete=allow_incomplete,
         )  # fmt: skip
-    with extra("render"):
+    with options.extra("render"):
         from fragdex.rendering.pool import PageSource
         from fragdex.rendering.render import render as render_page
         from fragdex.rendering.site import WithData

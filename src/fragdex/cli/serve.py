@@ -25,7 +25,6 @@ from fragdex.cli.admin import (
     raise_file_limit,
     share_one_arena,
 )
-from fragdex.cli.options import extra
 from fragdex.cli.output import json_line
 from fragdex.errors import ConfigError
 
@@ -53,7 +52,7 @@ def serve(settings: Any, json: options.Json = False) -> int:
     log_to_stderr(settings)
     share_one_arena()
     raise_file_limit()
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.sandbox.child import log_missing_walls
         from fragdex.service import app as service_app
         from fragdex.service.records import keys
@@ -117,7 +116,7 @@ def worker(settings: Any, json: options.Json = False) -> int:
         raise ConfigError(f"job_workers ({settings.origins['job_workers']}) is 0: nothing to do")
     log_to_stderr(settings)
     share_one_arena()
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.sandbox.child import log_missing_walls
         from fragdex.service import app
     signalled = until_signal()
@@ -138,7 +137,7 @@ def worker(settings: Any, json: options.Json = False) -> int:
 
 def _serve_health(application: Any, settings: Any) -> list[str]:
     """Work until the first signal, and answer meanwhile; returns the jobs that did not end."""
-    with extra("service"):
+    with options.extra("service"):
         from fragdex.service.web.server import server_of
 
     server = server_of(

@@ -13,9 +13,7 @@ import typer
 
 from fragdex.cli import options, remote
 from fragdex.cli.inputs import bytes_of_view, is_url, media_of, notes, open_any, saved_form
-from fragdex.cli.options import extra
 from fragdex.cli.output import byte_progress, complain, emit, json_line, part_progress, say
-from fragdex.cli.remote import wait_until_processed
 from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:
@@ -179,7 +177,7 @@ def transcribe(
         return _remotely(file, form, output, server, key, wanted, json=json)
     if form == "mp4" and opening["period"] is not None:
         raise typer.BadParameter("--period cannot be used with captions inside a file: write .vtt")
-    with extra("speech"):
+    with options.extra("speech"):
         from fragdex.speech.captions import CaptionLayout
         from fragdex.speech.engines import EngineChoice, default_engine, make_engine
         from fragdex.speech.transcribe import transcribe as transcribe_file
@@ -404,7 +402,7 @@ def transcribe_remotely(
         raise FragdexError(f"{file}: only files can be sent to a service")
     with byte_progress(file) as progress:
         sent = client.push(file, type="video", progress=progress)
-    sent = wait_until_processed(client, sent, file)
+    sent = remote.wait_until_processed(client, sent, file)
     if sent.problem:
         raise FragdexError(f"{file}: {sent.problem.detail}")
     ordered = client.send(api.create_transcription(file_id=sent.id, **wanted))
