@@ -25,8 +25,62 @@ Resolve = Callable[..., Iterable[tuple[object, ...]]]
 # All that hosts of the IPv6 internet have (RFC 4291, 2.4; IANA's registry). Outside of it lie ways
 # to write an IPv4 address, site-local addresses, and segments of routes.
 _GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
-# 6to4 leads to an IPv4 address (RFC 3056), so do its relays (RFC 7526); documentation (RFC 9637).
-_NOT_HOSTS: Final = tuple(map(ipaddress.ip_network, ("2002::/16", "192.88.99.0/24", "3fff::/20")))
+
+SPECIAL: Final = {
+    ipaddress.ip_network(text): reachable
+    for text, reachable in {
+        "0.0.0.0/8": False,
+        "10.0.0.0/8": False,
+        "100.64.0.0/10": False,
+        "127.0.0.0/8": False,
+        "169.254.0.0/16": False,
+        "172.16.0.0/12": False,
+        "192.0.0.0/24": False,
+        "192.0.0.9/32": True,
+        "192.0.0.10/32": True,
+        "192.0.2.0/24": False,
+        "192.31.196.0/24": True,
+        "192.52.193.0/24": True,
+        "192.88.99.0/24": False,  # relays of 6to4 (RFC 7526)
+        "192.168.0.0/16": False,
+        "192.175.48.0/24": True,
+        "198.18.0.0/15": False,
+        "198.51.100.0/24": False,
+        "203.0.113.0/24": False,
+        "224.0.0.0/4": False,  # multicast, in a registry of its own
+        "240.0.0.0/4": False,
+        "::/128": False,
+        "::1/128": False,
+        "::ffff:0:0/96": False,
+        "64:ff9b::/96": False,  # "reachable", but as the IPv4 address in it, which may be any
+        "64:ff9b:1::/48": False,
+        "100::/64": False,
+        "100:0:0:1::/64": False,
+        "2001::/23": False,
+        "2001::/32": False,  # Teredo leads to an IPv4 address (RFC 4380)
+        "2001:1::1/128": True,
+        "2001:1::2/128": True,
+        "2001:1::3/128": True,
+        "2001:2::/48": False,
+        "2001:3::/32": True,
+        "2001:4:112::/48": True,
+        "2001:10::/28": False,
+        "2001:20::/28": True,
+        "2001:30::/28": True,
+        "2001:db8::/32": False,
+        "2002::/16": False,  # 6to4 leads to an IPv4 address (RFC 3056)
+        "2620:4f:8000::/48": True,
+        "3fff::/20": False,
+        "5f00::/16": False,
+        "fc00::/7": False,
+        "fe80::/10": False,
+        "ff00::/8": False,  # multicast, in a registry of its own
+    }.items()
+}
+"""Networks of IANA's Special-Purpose Address Registries, and whether they are globally reachable.
+
+The narrowest network decides. It is kept here, as the standard library's differs between Pythons.
+"""
 
 
 class AddressRefused(Exception):
@@ -44,11 +98,10 @@ def is_public(address: Address) -> bool:
     mapped = getattr(address, "ipv4_mapped", None)
     if mapped is not None:
         return is_public(mapped)
-    if address.is_multicast or not address.is_global:
-        return False
     if address.version == 6 and address not in _GLOBAL_UNICAST:
         return False
-    return not any(address.version == net.version and address in net for net in _NOT_HOSTS)
+    around = [net for net in SPECIAL if net.version == address.version and address in net]
+    return not around or SPECIAL[max(around, key=lambda net: net.prefixlen)]
 
 
 def checked_address(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.outgoing import is_public
+from fragdex.outgoing import SPECIAL, is_public
 from fragdex.rendering.site import NOTHING, Answer, Blocked, FirstOf
 from fragdex.rendering.web import AllowedHosts
 
@@ -40,11 +40,27 @@ NOT_PUBLIC = [
     *("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64"),
     *("2001::/32", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7"),
     *("fe80::/10", "fec0::/10", "ff00::/8", "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10"),
-    *("127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/29", "192.0.2.0/24"),
+    *(
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/29",
+        "192.0.0.128/25",
+        "192.0.2.0/24",
+    ),
     *("192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
     *("224.0.0.0/4", "240.0.0.0/4"),
 ]
 """Of IANA's registries of special addresses: no host of the internet, or a way to another."""
+
+
+@pytest.mark.parametrize("network", SPECIAL, ids=str)
+def test_each_row_of_the_registries_decides_at_its_edges(network, monkeypatch):
+    """Whatever the Python that runs thinks: 192.0.0.0/24 was public to some."""
+    for one in (ipaddress.IPv4Address, ipaddress.IPv6Address):
+        monkeypatch.setattr(one, "is_global", property(lambda _: pytest.fail("asked Python")))
+    assert is_public(network[0]) is SPECIAL[network]
+    assert is_public(network[-1]) is SPECIAL[network]
 
 
 @pytest.mark.parametrize("network", [*map(ipaddress.ip_network, NOT_PUBLIC)], ids=str)
