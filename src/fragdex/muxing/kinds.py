@@ -18,7 +18,7 @@ from fragdex.muxing.between import between
 from fragdex.muxing.census import BoxKind, LeftOut
 from fragdex.muxing.copies import ClipRequest, clip_view, faststart
 from fragdex.muxing.joined_files import Piece, Starts, segments_of
-from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_type
+from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of_each, media_type
 from fragdex.muxing.movie import traks_of
 from fragdex.muxing.protection import protected
 from fragdex.muxing.segments import STYP, Segments, descriptions_of, seconds_of
@@ -284,7 +284,8 @@ def described(
         chosen = _chosen(governing, ids)
         init = plain_init(b"".join(opened.read(part) for part in governing.init))
         traks = traks_of(parse(init))
-        media = [media_of(t, size=index.file.size) for t in chosen]
+        empty: list[LeftOut] = []
+        media = media_of_each(chosen, empty, named=ids is not None, size=index.file.size)
         described = [descriptions_of(traks.get(one.track.id), one) for one in media]
         keys = [
             protected(traks[one.track.id], one, numbers, opened.read)
@@ -300,10 +301,10 @@ def described(
         head=b"" if kind == "fragmented" else STYP,
         events=besides.events,
     )
-    recipe = [kind, [t.id for t in chosen], governing.number, _text(segment_duration)]
+    recipe = [kind, [one.track.id for one in media], governing.number, _text(segment_duration)]
     if kind == "fragmented":
         tracks_left = left_out_of_fragments(governing) if ids is None else ()
-        left_out = [*tracks_left, *parts.left_out(besides.everything), *besides.findings]
+        left_out = [*tracks_left, *empty, *parts.left_out(besides.everything), *besides.findings]
         return parts.whole([index.file], recipe, findings=left_out)
     if kind == "init":
         return View(
@@ -351,7 +352,10 @@ def _timeline(
                     b"".join(sources.source(number).read(part) for part in period.init)
                 )
                 chosen = _chosen(period, ids)
-                media = [media_of(t, size=size, source=number, grouping=False) for t in chosen]
+                empty: list[LeftOut] = []
+                media = media_of_each(
+                    chosen, empty, named=ids is not None, size=size, source=number, grouping=False
+                )
                 name = index.file.name
                 name = name if name[:1] not in ("", "<") else f"file {number + 1}"
                 name += f", period {period.number}" if len(index.periods) > 1 else ""
@@ -362,7 +366,7 @@ def _timeline(
                 not_here = [*left_out_of_fragments(period)] if ids is None else []
                 left_out += (
                     LeftOut(f"{name}: {one.what}", one.why)
-                    for one in [*not_here, *besides.findings]
+                    for one in [*not_here, *empty, *besides.findings]
                 )
                 lacking += besides.everything
                 events = tuple(besides.events)

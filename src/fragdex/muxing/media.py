@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,36 @@ def left_out_of_fragments(period: Period) -> Iterator[LeftOut]:
         if track.kind not in KEPT and track.sample_count:
             yield track_left_out(track, "players of fragments do not know this kind")
     yield from without_samples(period.tracks)
+
+
+def media_of_each(
+    tracks: Iterable[Track], left_out: list[LeftOut], *, named: bool, **options: Any
+) -> list[PlannedTrack]:
+    """What is shown of each track that has samples in the file; a sentence on each other one.
+
+    A file of which only a part is there may have the samples of some tracks and not of others.
+
+    Args:
+        tracks: of one file.
+        left_out: takes the sentences.
+        named: whether the caller named these tracks: then one without samples raises.
+        options: as of `media_of`.
+
+    Raises: as `media_of`; NoSyncSample: no track has any.
+    """
+    media: list[PlannedTrack] = []
+    first: NoSyncSample | None = None
+    for track in tracks:
+        try:
+            media.append(media_of(track, **options))
+        except NoSyncSample as error:
+            if named:
+                raise
+            first = first or error
+            left_out.append(track_left_out(track, error.message))
+    if first is not None and not media:
+        raise first
+    return media
 
 
 GROUPED_FROM: Final = 1 << 20

@@ -430,6 +430,8 @@ def _chosen(
 ) -> Iterator[Chosen]:
     """The tracks that become renditions."""
     traks = traks_of(moov)
+    first: NoSyncSample | None = None
+    is_empty = True
     is_all = all(track.info.auxiliary for track in period.tracks)  # nothing else can be presented
     for track in period.tracks:
         if not track.timescale or track.sample_count == 0:
@@ -449,7 +451,13 @@ def _chosen(
             try:
                 media = media_of(track, size=size, growing=may_grow, from_zero=True)
                 described = descriptions_of(traks.get(track.id), media)
-            except (BuildError, NoSyncSample) as error:
+            except NoSyncSample as error:
+                if wanted is not None:
+                    raise
+                first = first or error
+                left_out.append(track_left_out(track, error.message))
+                continue
+            except BuildError as error:
                 if track.kind != "text":
                     raise
                 left_out.append(track_left_out(track, str(error)))
@@ -460,9 +468,12 @@ def _chosen(
                 left_out.append(track_left_out(track, "it is encrypted"))
                 continue
             own = init_of_track(init, moov, trak)
+            is_empty = False
             yield Chosen(media, own, info, described, trak, *keys)
         else:
             left_out.append(track_left_out(track, "players of HLS and DASH do not know this kind"))
+    if first is not None and is_empty:
+        raise first
 
 
 def _beginning(one: Chosen) -> str:
