@@ -6,6 +6,7 @@ like any other. One under TYPE_CHECKING never runs, and may point anywhere: type
 
 import ast
 import functools
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+
+import fragdex
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src"
@@ -443,6 +446,80 @@ def test_the_map_draws_every_room_below_what_it_imports(heading, order):
         if here != there and here in drawn and there in drawn and drawn[there] >= drawn[here]
     ]
     assert wrong == []
+
+
+# ---- tests ----------------------------------------------------------------------------------
+
+
+def named_modules(text):
+    """Modules of ours that a text names: in imports, as strings, by the names of the face."""
+    words = set(re.findall(r"\bfragdex(?:\.\w+)+", text))
+    for base, names in re.findall(r"from (fragdex[\w.]*) import \(?([\w, \n]+)", text):
+        words |= {base, *(f"{base}.{name}" for name in re.findall(r"\w+", names))}
+    words |= {
+        f"fragdex.{fragdex._HOMES[name]}"
+        for name in re.findall(r"\bfragdex\.(\w+)", text)
+        if name in fragdex._HOMES
+    }
+    for word in words:
+        while word not in MODULES and word:
+            word = word.rpartition(".")[0]
+        yield word
+    for start in re.findall(r'f"(fragdex\.[\w.]+\.)\{', text):
+        yield from (module for module in MODULES if module.startswith(start))
+
+
+@functools.cache
+def modules_of_tests():
+    """{file of tests: modules that it names}; packages of node are not looked into."""
+    named = {}
+    for folder, below, files in os.walk(ROOT / "tests"):
+        below[:] = [name for name in below if name not in ("node_modules", "node", "__pycache__")]
+        for path in (Path(folder, name) for name in files if name.endswith(".py")):
+            named[path.relative_to(ROOT / "tests")] = {*named_modules(path.read_text("utf-8"))}
+    return named
+
+
+def named_by_tests_of(room):
+    """By those in its folder; of a room that is one file, by all."""
+    is_file = (SRC / "fragdex" / f"{room}.py").is_file()
+    return {
+        module
+        for path, modules in modules_of_tests().items()
+        if (path.stem.startswith("test_") if is_file else path.parts[0] == room)
+        for module in modules
+    }
+
+
+def reached_in(room_name, modules):
+    """Modules of a room that its own tests name, and what those import in the room."""
+    todo, reached = named_by_tests_of(room_name) & modules, set()
+    while todo:
+        module = todo.pop()
+        reached.add(module)
+        text = MODULES[module].read_text("utf-8")
+        there = {target for target, *_ in imports(module)} | set(named_modules(text))
+        todo |= (there & modules) - reached
+    return reached
+
+
+def is_named_by_its_test(module):
+    path = MODULES[module].relative_to(SRC / "fragdex")
+    return (ROOT / "tests" / path.parent / f"test_{path.name}").is_file()
+
+
+def test_every_file_is_reached_from_the_tests_of_its_own_room():
+    """tests/ROOM mirrors src/fragdex/ROOM: who changes a file knows where its tests are."""
+    for name in sorted({room(module) for module in MODULES} - {"", "__main__"}):
+        modules = {module for module in MODULES if room(module) == name}
+        # alembic reads the folder of migrations itself
+        left = [
+            module
+            for module in sorted(modules - reached_in(name, modules))
+            if MODULES[module].name != "__init__.py" and "migrations" not in module.split(".")
+            if not is_named_by_its_test(module)
+        ]
+        assert left == [], f"tests/{name} has no test of them"
 
 
 # ---- dependencies ---------------------------------------------------------------------------

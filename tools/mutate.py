@@ -42,10 +42,10 @@ TESTS = {
         "tests/test_face.py::test_dir_of_a_package_shows_what_it_promises",
     ],
     "boxes": ["tests/boxes", "tests/test_box_header.py"],
-    "fragments": ["tests/indexing", "tests/test_arrow_capsule.py", *LAWS],
+    "fragments": ["tests/indexing", "tests/fragments", *LAWS],
     "indexing": ["tests/indexing", *LAWS],
     "seeking": [
-        *("tests/seeking", "tests/test_arguments.py", "tests/test_show.py", "tests/test_pickle.py"),
+        *("tests/seeking", "tests/test_arguments.py", "tests/test_pickle.py"),
         *("tests/cli/test_verify.py", "tests/cli/test_stale_indexes.py"),
         *("tests/indexing/test_facts.py", "tests/laws/test_seeking.py"),
     ],

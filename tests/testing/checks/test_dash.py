@@ -12,7 +12,7 @@ import fragdex
 from fragdex.testing import check_dash, movie
 from fragdex.testing.checks.dash import duration
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 LIVE = """<?xml version="1.0"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" xmlns:x="urn:x" type="static" x:y="z"
  profiles="urn:mpeg:dash:profile:isoff-live:2011" mediaPresentationDuration="PT8S"

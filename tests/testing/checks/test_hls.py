@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.testing import check_hls, movie
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 MEDIA = """#EXTM3U
 #EXT-X-VERSION:7
 #EXT-X-TARGETDURATION:4

@@ -15,7 +15,7 @@ from fragdex.testing.files import Brand
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 COLUMNS = 0x701
 STYP = make_box("styp", major_brand="cmfs", compatible_brands=("cmfs", "cmff"))
 

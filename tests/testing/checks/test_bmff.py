@@ -14,7 +14,7 @@ from fragdex.muxing.kinds import described
 from fragdex.sources import open_source
 from fragdex.testing import check_bmff, edit, movie
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 SOURCE = (FIXTURES / "faststart.mp4").read_bytes()
 WHOLE = fragdex.view(fragdex.index(SOURCE), "tracks", source=SOURCE).read(source=SOURCE)
 MORE = movie(3, tracks=2)
