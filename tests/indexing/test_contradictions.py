@@ -122,7 +122,6 @@ def test_each_contradiction_has_its_name(code, at, value, finding):
 @pytest.mark.parametrize(
     ("duration", "offset", "edit", "why"),
     [
-        (0, 0, None, "track 1 lasts no time: the duration of its last sample is 0"),
         (5, -50, None, "all of track 1 lies before time 0, by its composition offsets"),
         (5, 0, 400, "the edit list hides all of track 1"),
     ],

@@ -25,10 +25,9 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange
 from fragdex.decoding.codec import TrackCodec, is_short_of_memory, packet_of
 from fragdex.decoding.open_track import OpenTrack, TrackSamples, fetched
-from fragdex.decoding.video_track import one_period_of
 from fragdex.errors import LimitExceeded, TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import SampleTable
-from fragdex.seeking.model import Index, Track
+from fragdex.seeking.model import Index, Track, one_period_of
 from fragdex.seeking.presented import presented
 from fragdex.sources import SourceLike
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -13,7 +12,7 @@ from fragdex.decoding.open_track import OpenTrack, TrackSamples
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.indexing.access import family_of
-from fragdex.seeking.model import Index, Track
+from fragdex.seeking.model import Index, Track, one_period_of
 from fragdex.seeking.presented import presented
 from fragdex.sources import Source, SourceLike
 
@@ -279,20 +278,6 @@ class VideoTrack(OpenTrack):
     def _undecodable(self, time: float) -> UndecodableMedia:
         return UndecodableMedia(
             f"the pictures of track {self.track.id} at {time:.3f} s cannot be decoded"
-        )
-
-
-def one_period_of(tracks: Sequence[Track]) -> None:
-    """Refuse to take the first of several periods for the whole video.
-
-    Raises:
-        TrackNotFound: these tracks are of several.
-    """
-    periods = sorted({track.period for track in tracks})
-    if len(periods) > 1:
-        raise TrackNotFound(
-            f"there is {tracks[0].kind} in {len(periods)} periods, each with a moov of its own",
-            advice=f"take one: index.of_period({periods[0]}), or --period {periods[0]}",
         )
 
 

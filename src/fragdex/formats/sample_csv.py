@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fragdex.errors import LimitExceeded, TrackNotFound
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.indexing.samples import MAX_WITHOUT_BYTES
-from fragdex.seeking.model import Index, Track
+from fragdex.seeking.model import Index, Track, one_period_of
 from fragdex.seeking.numbering import Numbering, Order
 from fragdex.seeking.presented import presented
 
@@ -289,4 +289,5 @@ def _chosen(index: Index, track: int | None) -> Track:
     pictures = presented([one for one in index.tracks if one.timescale], "video")
     if not pictures:
         raise TrackNotFound("there is no video track")
+    one_period_of(pictures)
     return next((one for one in pictures if len(one.sync_samples)), pictures[0])

@@ -73,7 +73,8 @@ def period_of(index: Index, number: int | None) -> Period:
     if number is None:
         raise BuildError(
             "the index has several periods" if index.periods else "the index has no period",
-            advice="take one: period=0, index.of_period(0), or --period 0"
+            advice="take one: period=0, index.of_period(0), or --period 0; or all of them, one "
+            "after the other: fragdex.join([index.of_period(0), index.of_period(1), …])"
             if index.periods
             else None,
         )

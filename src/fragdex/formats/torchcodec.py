@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fragdex.errors import BuildError, TrackNotFound
 from fragdex.formats.sample_csv import text_rows, whole_ticks
-from fragdex.seeking.model import Index, Track
+from fragdex.seeking.model import Index, Track, one_period_of
 from fragdex.seeking.numbering import in_edits
 
 
@@ -102,6 +102,7 @@ def _refuse_hidden_keys(track: Track, shown: npt.NDArray[np.intp]) -> None:
 
 
 def _first_video(index: Index) -> Track:
+    one_period_of([track for track in index.tracks if track.kind == "video"])
     if (track := index.video) is None:
         raise TrackNotFound("there is no video track")
     return track

@@ -19,7 +19,7 @@ from fragdex.fragments.findings import Finding, Findings
 from fragdex.indexing.beside import between
 from fragdex.indexing.fragment_batches import Section, last_place
 from fragdex.indexing.headers import ROW, Rows, code
-from fragdex.indexing.periods import Moov, Rules, period
+from fragdex.indexing.periods import Moov, Rules, periods
 from fragdex.indexing.positions import LEAD_CODES, MDAT, MOOF, lay_out
 from fragdex.indexing.samples import MoofStore
 from fragdex.indexing.scan import Scan
@@ -199,9 +199,13 @@ def assemble(
     parts: list[Told] = []
     for section in joined(sections, scan, findings):
         moov = scan.movies[section.moov] if section.moov >= 0 else init
-        new = period(len(parts), section, moov, scan, rules), section
-        only = only_one_of(parts[-1], new, moov[0].offset, findings) if parts and moov else None
-        parts[len(parts) - (only is not None) :] = [only or new]
+        new, *restarted = (
+            (one, section) for one in periods(len(parts), section, moov, scan, rules)
+        )
+        only = None
+        if parts and moov and not restarted:
+            only = only_one_of(parts[-1], new, moov[0].offset, findings)
+        parts[len(parts) - (only is not None) :] = [only or new, *restarted]
     complete = end.complete and not rules.short
     if complete and not any(one.tracks for one, _ in parts) and not findings.all():
         _note_nothing(scan, findings)

@@ -39,7 +39,6 @@ from fragdex.indexing.positions import (
 from fragdex.indexing.resolve import Settled, TrackState, regular_tables, resolve, track_tables
 from fragdex.indexing.runs import Runs, SyncPoints
 from fragdex.indexing.shapes import Shapes, by_shape
-from fragdex.indexing.sync import Expansion, merged
 
 ENOUGH = 2048
 """Fragments that are settled together; fewer cost more calls, more leave the processor's cache."""
@@ -208,19 +207,16 @@ class Section:
         findings: Findings,
         *,
         strict: bool,
-        expansion: Expansion | None = None,
     ) -> dict[int, Settled]:
         """The tables of every track, by track_ID, once the file has ended.
+
+        Sync runs are not joined yet.
 
         Args:
             whole: gives the layout of the whole file, for what had to wait for it.
             moofs: fragments from this number (in the file) on are left out.
             findings: odd things are noted here.
             strict: keep the positions of the rule where they miss the media data.
-            expansion: bounds what is written out of sync samples that overlap.
-
-        Raises:
-            LimitExceeded: that is more than `expansion` allows.
         """
         if self._batches and not self._finish_plain(moofs, findings):
             if self.deferred:
@@ -237,15 +233,7 @@ class Section:
             where = positions(trafs, runs, layout, findings, strict=strict)
             self._resolve(trafs, runs, points, boxes, where, layout, findings)
         self._batches.clear()
-        tables = {}
-        for track, (growing, sync) in self._parts.items():
-            fragments = growing.taken()
-            try:
-                tables[track] = fragments, merged([sync.taken()], expansion=expansion)
-            except LimitExceeded as error:
-                error.offset = int(fragments.moof_offset[0])
-                raise
-        return tables
+        return {track: (rows.taken(), sync.taken()) for track, (rows, sync) in self._parts.items()}
 
     def _finish_plain(self, moofs: int, findings: Findings) -> bool:
         """Settle the last fragments at once where they are plain and regular, and none is left out.

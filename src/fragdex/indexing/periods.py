@@ -15,6 +15,7 @@ from fragdex.boxes import Box
 from fragdex.boxes.fragments import SAMPLE_FLAGS, TFHD, TRUN
 from fragdex.boxes.layout import BoxLayout
 from fragdex.byterange import ByteRange, coalesce
+from fragdex.errors import LimitExceeded
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.fragments.track_info import Movie, SampleGroup, TrackInfo
@@ -33,6 +34,7 @@ from fragdex.indexing.progressive import (
     virtual_fragments,
 )
 from fragdex.indexing.resolve import TrackState
+from fragdex.indexing.restarts import Part, parted
 from fragdex.indexing.runs import DECIDING, DEPENDS, DEPENDS_AND_SYNC, column_of, fixed_fields
 from fragdex.indexing.samples import BothSamples, FragmentSamples, MoofBytes, MoofDecoder
 from fragdex.indexing.scan import Captured, Scan
@@ -279,11 +281,13 @@ def infos_of(movie: Movie) -> dict[int, TrackInfo]:
     return infos
 
 
-def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: Rules) -> Period:
-    """The period of one section of a scan.
+def periods(
+    number: int, section: Section, moov: Moov | None, scan: Scan, rules: Rules
+) -> list[Period]:
+    """The periods of one section of a scan: one, and another from where its clock restarts on.
 
     Args:
-        number: of the period, from 0.
+        number: of the first one, from 0.
         section: its fragments.
         moov: what governs them, from the file or from elsewhere; None: nothing does.
         scan: where they come from.
@@ -293,26 +297,45 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
     own = moov if section.moov >= 0 else None
     heads = _heads(section, movie, rules) if own is not None else {}
     _note_section(section, rules.findings)
-    tables = section.finish(
-        rules.layout,
-        rules.moofs,
-        rules.findings,
-        strict=rules.strict,
-        expansion=rules.expansion,
-    )
-    defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
+    tables = section.finish(rules.layout, rules.moofs, rules.findings, strict=rules.strict)
     infos = infos_of(movie)
     for track_id in sorted(tables):
         infos.setdefault(track_id, TrackInfo.unknown(track_id))
+    for info in infos.values():
+        _note_info(info, rules.findings)
+    ranges = init_ranges(own, scan)
+    made: list[Period] = []
+    for part in parted(tables, rules.findings):
+        tracks = _tracks(number + len(made), part, section, infos, movie, heads, rules)
+        made.append(Period(number + len(made), ranges, movie, tracks))
+        heads = {}
+    return made
+
+
+def _tracks(
+    number: int,
+    part: Part,
+    section: Section,
+    infos: dict[int, TrackInfo],
+    movie: Movie,
+    heads: dict[int, _Head],
+    rules: Rules,
+) -> tuple[Track, ...]:
+    """The tracks of a period, of its fragments and the samples that the moov names."""
+    defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
     tracks: list[Track] = []
     doubted: Known = {}
     odd = rules.between()
     for track_id, info in infos.items():
-        _note_info(info, rules.findings)
-        fragments, sync = tables.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
+        fragments, sync = part.tables.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
+        try:
+            sync = merged([sync], expansion=rules.expansion)
+        except LimitExceeded as error:
+            error.offset = int(fragments.moof_offset[0])
+            raise
         load: SampleLoader = FragmentSamples(track_id, fragments, rules.decoder, defaults)
         head = heads.get(track_id)
-        mine = section.groups(track_id)
+        mine = part.groups(track_id, section.groups(track_id))
         if head is not None:
             virtual = head.fragments
             load = BothSamples(head.runs, virtual.sample_start, virtual.sample_count, load)
@@ -341,7 +364,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
                 load_samples=load,
             )
         )
-    return Period(number, init_ranges(own, scan), movie, tuple(tracks))
+    return tuple(tracks)
 
 
 def init_ranges(moov: Moov | None, scan: Scan) -> tuple[ByteRange, ...]:

@@ -81,6 +81,21 @@ def _named(tracks: Sequence[Track]) -> str:
     return "one of " + ", ".join(str(track.id) for track in tracks[:MOST_NAMED]) + more
 
 
+def one_period_of(tracks: Sequence[Track]) -> None:
+    """Refuse to take the first of several periods for the whole video.
+
+    Raises:
+        TrackNotFound: these tracks are of several.
+    """
+    periods = sorted({track.period for track in tracks})
+    if len(periods) > 1:
+        raise TrackNotFound(
+            f"there is {tracks[0].kind} in {len(periods)} periods",
+            advice="take one: index.of_period(0), or --period 0; or all of them, one after the "
+            "other: fragdex.join([index.of_period(0), index.of_period(1), …])",
+        )
+
+
 class Index(Exporting):
     """The index of one file.
 
@@ -240,7 +255,8 @@ class Index(Exporting):
 
         Args: as of that.
 
-        Raises: as that; NoSyncSample: no track can be seeked in.
+        Raises: as that; NoSyncSample: no track can be seeked in; TrackNotFound: tracks of several
+        periods can.
 
         >>> import fragdex
         >>> from fragdex.testing import movie
@@ -251,6 +267,9 @@ class Index(Exporting):
         able = self._chosen(None)
         if not able:
             raise NoSyncSample("there is no track with samples to seek in")
+        periods = {track.period for track in able}
+        if len({self.periods[number].init for number in periods}) < len(periods):
+            one_period_of(able)  # its clock restarts: none of them stands for the whole
         track = presented_first(able, "video") or able[0]
         return track.seek(time, verified=verified, source=source)
 
@@ -431,7 +450,10 @@ class Index(Exporting):
         return window_at(self._one(track), start, stop, verified=verified, source=source)
 
     def _one(self, track: int | TrackKind | Track) -> Track:
-        return track if isinstance(track, Track) else self.track(track)
+        if isinstance(track, Track):
+            return track
+        one_period_of([one for one in self.tracks if track in (one.id, one.kind)])
+        return self.track(track)
 
     def _chosen(self, tracks: Iterable[int] | None) -> list[Track]:
         if isinstance(tracks, (int, str)):
