@@ -506,6 +506,32 @@ def test_all_pages_are_equal_in_runs_and_slices_with_taken_processors(request):
     assert {key: where for key, where in differences.items() if where is not None} == {}
 
 
+LATE = """<!doctype html><style>body { margin: 0; width: 320px; height: 40px }
+i, b, u { position: absolute; width: 9px; height: 9px; background: red; left: 0 }
+i { animation: go 200ms linear both } u { top: 20px; transition: left 200ms linear }
+@keyframes go { to { left: 300px } }</style><i></i><b style="top: 10px"></b><u></u>
+<svg width=320 height=9 style="position: absolute; top: 30px; left: 0"><rect width=9 height=9 fill=red>
+<animate attributeName=x to=300 dur=.2s fill=freeze /></rect></svg><script>
+document.querySelector("b").animate({ left: ["0px", "300px"] }, 200);
+const late = document.querySelector("u"); getComputedStyle(late).left; late.style.left = "300px";
+window.fragdex = { ready: (async () => {
+  const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
+  const how = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: 1200000 };
+  await crypto.subtle.deriveBits(how, key, 256);
+})() };</script>"""  # noqa: E501
+
+
+@pytest.mark.parametrize("begin_frames", [True, False])
+def test_nothing_is_animated_before_time_0_however_long_the_page_loads(begin_frames):
+    view = PageView(320, 40, Fraction(20))
+    with Stage(Page(LATE), view, begin_frames=begin_frames) as stage:
+        for i in range(4):
+            shown = pixels(stage.frame(i))
+            red = (shown[..., 0] > 200) & (shown[..., 1] < 60)
+            lefts = [int(red[10 * row + 4].argmax()) for row in range(4)]
+            assert lefts == pytest.approx([75 * i] * 4, abs=1), i
+
+
 # In milliseconds; none divides the time of a frame.
 DELAYS = {
     "a.gif": ("GIF", 40),

@@ -11,7 +11,7 @@ from fragdex.rendering.plan import one_browser_notes
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page
 from fragdex.rendering.spec import RenderSpec
-from rendering.pages.looking import red_square
+from rendering.pages.looking import pixels, red_square
 
 CLOCKS = pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
 SMALL = PageView(160, 90, Fraction(10))
@@ -141,6 +141,32 @@ CANVAS = """<!doctype html><style>html, body {{ margin: 0; background: #fff }}</
     requestAnimationFrame(tell);
   }});
 </script>"""
+
+
+OWN = """<!doctype html><style>body { margin: 0 } canvas { display: block }</style>
+<canvas width=320 height=90></canvas><canvas width=320 height=90></canvas><script>
+  const [pen, gl] = [...document.querySelectorAll("canvas")].map((one, i) =>
+    one.transferControlToOffscreen().getContext(i ? "webgl" : "2d"));
+  gl.enable(gl.SCISSOR_TEST);
+  const rect = (x, wide, blue) => { gl.scissor(x, 0, wide, 90); gl.clearColor(1, blue, blue, 1);
+    gl.clear(gl.COLOR_BUFFER_BIT) };
+  requestAnimationFrame(function go(ms) {
+    pen.fillStyle = "#fff"; pen.fillRect(0, 0, 320, 90);
+    pen.fillStyle = "#f00"; pen.fillRect(ms / 10, 0, 40, 90);
+    rect(0, 320, 1); rect(Math.round(ms / 10), 40, 0);
+    requestAnimationFrame(go);
+  });
+</script>"""
+
+
+@CLOCKS
+def test_a_canvas_that_was_given_away_and_is_drawn_by_the_page_itself_is_seen(begin_frames):
+    view = PageView(320, 180, Fraction(10))
+    with Stage(Page(OWN), view, begin_frames=begin_frames) as stage:
+        for i in range(8):
+            shown = pixels(stage.frame(i))
+            red = [int((shown[row, :, 1] < 60).argmax()) for row in (45, 135)]
+            assert red == [10 * i, 10 * i], i
 
 
 @CLOCKS

@@ -143,6 +143,9 @@ class InjectedClock:
 
     def prepare(self) -> None:
         """As `Clock.prepare`."""
+        # What is animated stands until our clock moves it: else it might end while the page loads.
+        self._pipe.call("Animation.enable", self._session)
+        self._pipe.call("Animation.setPlaybackRate", self._session, playbackRate=0)
 
     def step(self, waiting: bool, passes: bool = False) -> None:
         """As `Clock.step`."""

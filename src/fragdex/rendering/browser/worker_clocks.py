@@ -135,7 +135,7 @@ class WithWorkers:
     Args:
         clock: of the page.
         view: how often the page and its workers are called for a frame.
-        draw: whether workers may draw: the page gave a canvas away.
+        draw: whether the page gave a canvas away, which workers may draw, or the page itself.
     """
 
     def __init__(
@@ -251,9 +251,9 @@ class WithWorkers:
     def capture(self, needed: bool) -> bytes | None:
         """As `Clock.capture`."""
         self._frame()
-        if self._workers and self._draw():
-            # a canvas that a worker has drawn is seen a frame later; and the page may have told it
-            # in its own frame what to draw
+        if self._draw():
+            # a canvas that was given away is seen a frame after it was drawn; and the page may have
+            # told a worker in its own frame what to draw
             for _ in range(_TURNS):
                 self._clock.show()
                 self._pass(0)
