@@ -506,7 +506,7 @@ def test_all_pages_are_equal_in_runs_and_slices_with_taken_processors(request):
     assert {key: where for key, where in differences.items() if where is not None} == {}
 
 
-LATE = """<!doctype html><style>body { margin: 0; width: 320px; height: 40px }
+ANIMATED = """<!doctype html><style>body { margin: 0; width: 320px; height: 40px }
 i, b, u { position: absolute; width: 9px; height: 9px; background: red; left: 0 }
 i { animation: go 200ms linear both } u { top: 20px; transition: left 200ms linear }
 @keyframes go { to { left: 300px } }</style><i></i><b style="top: 10px"></b><u></u>
@@ -524,7 +524,7 @@ window.fragdex = { ready: (async () => {
 @pytest.mark.parametrize("begin_frames", [True, False])
 def test_nothing_is_animated_before_time_0_however_long_the_page_loads(begin_frames):
     view = PageView(320, 40, Fraction(20))
-    with Stage(Page(LATE), view, begin_frames=begin_frames) as stage:
+    with Stage(Page(ANIMATED), view, begin_frames=begin_frames) as stage:
         for i in range(4):
             shown = pixels(stage.frame(i))
             red = (shown[..., 0] > 200) & (shown[..., 1] < 60)
