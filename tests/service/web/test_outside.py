@@ -1,8 +1,11 @@
 """What stands outside of /api/v1, and what browsers are told."""
 
 import hashlib
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 
 from fragdex.errors import StoreFull, Unavailable
@@ -40,7 +43,72 @@ def test_readyz_says_what_does_not_answer(tmp_path):
             "disk": "ok",
         }
         object.__setattr__(served.context, "store", store)
-        assert served.anyone.get("/readyz").status_code == 200
+        for _ in range(200):
+            if served.anyone.get("/readyz").status_code == 200:
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("it is not ready again")
+
+
+class Watched:
+    """A store that answers as it is told, and counts who asks it."""
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, 0
+
+    def check(self):
+        self.asked += 1
+        self.answer()
+
+    def path(self, key):
+        return None
+
+
+def test_a_store_that_hangs_holds_up_nobody_who_does_not_need_it(tmp_path, monkeypatch):
+    """However many probes have given up: they took every thread, for a minute each."""
+    goes_on = threading.Event()
+    monkeypatch.setattr("fragdex.service.web.health.PATIENCE_SECONDS", 0.3)
+    with serving(tmp_path) as served:
+        real, hanging = served.context.store, Watched(goes_on.wait)
+        object.__setattr__(served.context, "store", hanging)
+        try:
+            with ThreadPoolExecutor(60) as pool:
+                probes = [pool.submit(httpx.get, f"{served.url}/readyz") for _ in range(60)]
+                assert served.client.get("/api/v1/files").status_code == 200
+                answers = [probe.result() for probe in probes]
+            assert {answer.json()["store"] for answer in answers} == {"does not answer"}
+            assert {answer.status_code for answer in answers} == {503}
+            assert served.client.get("/api/v1/files").status_code == 200
+            assert hanging.asked == 1
+        finally:
+            goes_on.set()
+            object.__setattr__(served.context, "store", real)
+
+
+def test_probes_of_anyone_cost_one_look_at_an_object_store(tmp_path):
+    with serving(tmp_path) as served:
+        real, paid = served.context.store, Watched(lambda: None)
+        object.__setattr__(served.context, "store", paid)
+        for _ in range(20):
+            assert served.anyone.get("/readyz").json()["status"] == "ok"
+        assert paid.asked == 1
+        object.__setattr__(served.context, "store", real)
+
+
+def test_a_full_store_is_neither_ready_for_all_nor_down(tmp_path):
+    """A balancer that took the service out would take away what makes room."""
+
+    def full():
+        raise StoreFull("no space is left")
+
+    with serving(tmp_path) as served:
+        real = served.context.store
+        object.__setattr__(served.context, "store", Watched(full))
+        answer = served.anyone.get("/readyz")
+        assert (answer.status_code, answer.json()["status"]) == (200, "full")
+        assert answer.json()["store"] == "full"
+        object.__setattr__(served.context, "store", real)
 
 
 def test_a_database_that_is_away_is_503_and_comes_back(tmp_path):

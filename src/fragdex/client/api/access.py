@@ -222,6 +222,7 @@ def get_metrics() -> Request[bytes]:
 def get_readiness() -> Request[Mapping[str, Any]]:
     """200 if requests can be answered: database and store answer, and the process is not draining.
 
-    It also names the browser, the speech engine and how full the disks are.
+    It also names the browser, the speech engine and how full the disks are. A store without room
+    is no reason to send no requests: its objects can be read and deleted.
     """
     return Request("GET", "/readyz", result=Mapping[str, Any])

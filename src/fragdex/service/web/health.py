@@ -7,13 +7,14 @@ many scrapes cost no more than one.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Request, Response
@@ -23,7 +24,7 @@ from prometheus_client.registry import Collector
 from pydantic import ConfigDict, Field
 from starlette.responses import JSONResponse
 
-from fragdex.errors import FragdexError
+from fragdex.errors import FragdexError, StoreFull
 from fragdex.service.context import ServiceContext
 from fragdex.service.logs import explained
 from fragdex.service.metrics import CONTENT_TYPE
@@ -32,6 +33,7 @@ from fragdex.service.records.tables import blobs, executors, jobs
 from fragdex.service.store.disk_files import disks_nearly_full
 from fragdex.service.web.auth import the_context
 from fragdex.service.web.fields import ApiModel
+from fragdex.service.web.looks import Look
 from fragdex.service.web.routing import HeadRoute, operation_id
 
 if TYPE_CHECKING:
@@ -53,9 +55,9 @@ class Readiness(ApiModel):
 
     model_config = ConfigDict(extra="allow")
 
-    status: str = Field(description="`ok` or `unavailable`")
+    status: str = Field(description="`ok`, `full` or `unavailable`")
     database: str
-    store: str
+    store: str = Field(description="`ok`, `full` (its objects are read and deleted), or why not")
     draining: str
     browser: str = Field(description="its version, `not found`, or `not used here`")
     engine: str = Field(
@@ -83,34 +85,37 @@ async def healthz() -> Response:
     responses={
         200: {"description": "Requests can be answered", "model": Readiness},
         503: {
-            "description": "Database or store does not answer, the service is ending, or "
+            "description": "Database or store does not answer in time, the service is ending, or "
             "`ready_needs_browser` is set and no browser was found",
             "model": Readiness,
         },
     },
 )
-def readyz(request: Request) -> Response:
+async def readyz(request: Request) -> Response:
     """200 if requests can be answered: database and store answer, and the process is not draining.
 
-    It also names the browser, the speech engine and how full the disks are.
+    It also names the browser, the speech engine and how full the disks are. A store without room
+    is no reason to send no requests: its objects can be read and deleted.
     """
     context, state = the_context(request), request.app.state
+    ask_database, ask_store, ask_rest = _looks_of(context, state)
+    database, store, rest = await asyncio.gather(
+        ask_database.outcome(), ask_store.outcome(), ask_rest.outcome()
+    )
     ending = state.ending or state.draining.is_set()
     checks = {
-        "database": _checked(lambda: _ask_database(context)),
-        "store": _checked(context.store.check),
+        "database": database or AWAY,
+        "store": store or AWAY,
         "draining": "yes" if ending else "no",
+        **(rest or dict.fromkeys(("browser", "engine", "disk"), AWAY)),
     }
-    ready = checks == {"database": "ok", "store": "ok", "draining": "no"}
+    full = FULL in (database, store)
+    ready = {database, store} <= {"ok", FULL} and not ending
     # without a browser all but renders is answered
-    checks["browser"] = state.browser()
-    checks["engine"] = state.engine()
     if context.settings.ready_needs_browser and state.has_no_browser(checks["browser"]):
         ready = False
-    # what is here can be read and deleted, which makes room
-    checks["disk"] = "nearly full" if disks_nearly_full(context.settings) else "ok"
-    content = {"status": "ok" if ready else "unavailable", **checks}
-    return JSONResponse(content, 200 if ready else 503)
+    status = ("full" if full else "ok") if ready else "unavailable"
+    return JSONResponse({"status": status, **checks}, 200 if ready else 503)
 
 
 @router.get(
@@ -134,12 +139,55 @@ def _ask_database(context: ServiceContext) -> None:
         connection.execute(sa.text("SELECT 1"))
 
 
+AWAY: Final = "does not answer"
+FULL: Final = "full"
+PATIENCE_SECONDS: Final = 5.0
+"""For how long a probe waits for the database, the store, and what else it tells."""
+_STORE_HOLDS: Final = (15.0, 2.0)
+"""For how many seconds an answer of an object store counts, ok or not: each one is paid for."""
+
+
+_Looks: TypeAlias = "tuple[Look[str], Look[str], Look[dict[str, str]]]"
+
+
+def _looks_of(context: ServiceContext, state: Any) -> _Looks:
+    """The looks of an application: one serves all probes, whoever sends how many."""
+    with _MAKING:
+        if not hasattr(state, "looks"):
+
+            def store_holds(answer: str) -> float:
+                is_here = context.store.path("checks/any") is not None
+                return 0.0 if is_here else _STORE_HOLDS[answer != "ok"]
+
+            def rest() -> dict[str, str]:
+                return {
+                    "browser": state.browser(),
+                    "engine": state.engine(),
+                    # what is here can be read and deleted, which makes room
+                    "disk": "nearly full" if disks_nearly_full(context.settings) else "ok",
+                }
+
+            state.looks = (
+                Look(lambda: _checked(lambda: _ask_database(context)), PATIENCE_SECONDS),
+                Look(lambda: _checked(context.store.check), PATIENCE_SECONDS, store_holds),
+                Look(rest, PATIENCE_SECONDS),
+            )
+        looks: _Looks = state.looks
+        return looks
+
+
+_MAKING: Final = threading.Lock()
+
+
 def _checked(ask: Callable[[], object]) -> str:
     try:
         ask()
+    except StoreFull as error:
+        log.warning("no bytes are taken: %s", explained(error))
+        return FULL
     except (FragdexError, OSError, sa.exc.SQLAlchemyError) as error:
         log.warning("not ready: %s", explained(error))
-        return "does not answer"
+        return AWAY
     return "ok"
 
 
