@@ -359,6 +359,7 @@ def _start(span: tuple[ByteRange, bytes]) -> int:
     return span[0].start
 
 
+_RECIPES: Final = json.JSONEncoder(sort_keys=True)
 _FORMAT: Final = 4
 """Grows with each change of the bytes that a recipe gives, so that no cache mixes two."""
 
@@ -410,11 +411,11 @@ class View:
         """
         lengths = np.asarray(sizes, np.int64)
         starts = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=starts[1:])
+        lengths.cumsum(out=starts[1:])
         for name, value in (
             ("media_type", media_type),
             ("sources", tuple(sources)),
-            ("recipe", json.dumps(recipe, sort_keys=True)),
+            ("recipe", _RECIPES.encode(recipe)),
             ("starts", starts),
             ("make", make),
             ("findings", tuple(findings)),

@@ -31,7 +31,6 @@ from fragdex.muxing.movie import init_of_track, traks_of
 from fragdex.muxing.protection import keys_of, protected
 from fragdex.muxing.segments import descriptions_of, seconds_of
 from fragdex.muxing.view import Sources, View, one_for_each
-from fragdex.packaging import playlists
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
 from fragdex.packaging.titling import (
@@ -129,6 +128,8 @@ class Package(Mapping[str, View]):
 
     def __iter__(self) -> Iterator[str]:
         """The names of all files: first those that players ask for first."""
+        from fragdex.packaging import playlists
+
         yield from (MULTIVARIANT, MANIFEST)
         for one in self.title.renditions:
             yield f"{one.name}.m3u8"
@@ -206,13 +207,16 @@ class Package(Mapping[str, View]):
         return view.with_media([self._given[self._number(one)] for one in view.sources])
 
     def _file(self, name: str) -> View:
+        head, _, tail = name.partition("/")
+        if tail:
+            return self._media(head, tail)
+        # A request for a segment does not load the writers.
+        from fragdex.packaging import playlists
+
         if name == MULTIVARIANT:
             return self._text(HLS, name, lambda: playlists.multivariant(self.title))
         if name == MANIFEST:
             return self._text(DASH, name, lambda: playlists.manifest(self.title))
-        head, _, tail = name.partition("/")
-        if tail:
-            return self._media(head, tail)
         stem, dot, suffix = head.rpartition(".")
         text = self._subtitles.get(stem)
         if dot and suffix == "m3u8" and stem.removesuffix("-iframes") in self._playlists:
@@ -243,10 +247,10 @@ class Package(Mapping[str, View]):
             raise KeyError(whole)
         if suffix == "vtt" and rendition in self._subtitles:
             return _existing(self._subtitles[rendition].segment(int(stem), recipe), whole)
-        segment = one.at(int(stem)) if one is not None and suffix == "m4s" else None
-        if one is None or segment is None:
+        number = one.number_at(int(stem)) if one is not None and suffix == "m4s" else None
+        if one is None or number is None:
             raise KeyError(whole)
-        return one.made.view(segment.number, one.source, recipe)
+        return one.made.view(number, one.source, recipe)
 
     def _text(self, media_type: str, name: str, write: Callable[[], bytes]) -> View:
         def make() -> View:

@@ -178,8 +178,8 @@ class Rendition:
         """Its one file: initialization segment, sidx and all segments."""
         return self.made.whole([self.source], recipe)
 
-    def at(self, time: int) -> RenditionSegment | None:
-        """The segment whose address says this time, or None."""
+    def number_at(self, time: int) -> int | None:
+        """The number of the segment whose address says this time, or None."""
         times = self.made.time
-        number = int(np.searchsorted(times, time))
-        return self.segments[number] if number < len(times) and times[number] == time else None
+        number = int(times.searchsorted(time))
+        return number if number < len(times) and times[number] == time else None

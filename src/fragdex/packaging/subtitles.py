@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from hashlib import md5
 from html import escape
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -26,12 +26,14 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FragdexError, LimitExceeded, MalformedCaptions
 from fragdex.fragments.table import FAR, Int64
 from fragdex.fragments.track_info import language_tag
-from fragdex.muxing.captions import CaptionCue, parse_json, parse_srt, timing, webvtt_cues
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.view import Block, Derived, Scattered, View, size_of
 from fragdex.packaging.renditions import Rendition
 from fragdex.seeking.origin import FileInfo
 from fragdex.sources import open_source
+
+if TYPE_CHECKING:
+    from fragdex.muxing.captions import CaptionCue
 
 SAMPLE_BYTES: Final = 1 << 16
 """A sample of text that is larger is left out: it is no subtitle."""
@@ -79,6 +81,9 @@ def written(head: str, cues: Iterable[VttCue]) -> bytes:
     >>> written("WEBVTT\n\n", cues)
     b'WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHi\n\n'
     """
+    # A title without subtitles does not load what reads and writes them.
+    from fragdex.muxing.captions import timing
+
     joined: list[VttCue] = []
     for cue in cues:
         for number in range(len(joined) - 1, max(len(joined) - 9, -1), -1):
@@ -270,6 +275,8 @@ def captions_of(
     >>> captions_of(b"1\n00:00:01,000 --> 00:00:02,000\n<i>a & b</i>\n", ".srt").cues
     ((CaptionCue(start_ms=1000, end_ms=2000, text='<i>a &amp; b</i>'), ''),)
     """
+    from fragdex.muxing.captions import parse_json, parse_srt, webvtt_cues
+
     blocks: list[str] = []
     if kind == ".vtt":
         blocks, cues = webvtt_cues(data)
