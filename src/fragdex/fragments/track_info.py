@@ -213,6 +213,11 @@ KINDS_OF_HANDLERS: Final[dict[str, TrackKind]] = {
 OTHER: Final[TrackKind] = "other"
 
 
+_VISION_CODES: Final = {
+    "avc1": "dva1", "avc3": "dvav", "hvc1": "dvh1", "hev1": "dvhe", "av01": "dav1",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class TrackInfo:
     """What the moov says of one track.
@@ -244,6 +249,7 @@ class TrackInfo:
         auxiliary: why the track is not presented by itself, as a sentence: it has the alpha or
             depth, thumbnails or chapters of another track, or it is disabled while another is
             not (8.3.2), to which it is no alternative; else None.
+        joint_objects: objects that E-AC-3 carries in addition to its channels (JOC), or None.
         pixel_aspect: width and height of a pixel (pasp), or None: square, or not said.
         colour: from colr or vpcC, or None; `colour.dynamic_range` says PQ or HLG.
         mastering_display, content_light: HDR metadata of mdcv and clli (SmDm, CoLL), or None.
@@ -288,6 +294,41 @@ class TrackInfo:
     chapter_tracks: tuple[int, ...] = ()
     mirrored: bool = False
     auxiliary: str | None = None
+    joint_objects: int | None = None
+
+    @property
+    def dynamic_range(self) -> str | None:
+        """SDR, HLG or PQ of what any decoder shows; None: not known.
+
+        By the colours, or where they say nothing by what Dolby Vision says of its base layer.
+
+        >>> TrackInfo(1, "vide", "video", 1, "hvc1", None, colour=Colour(9, 18, 9)).dynamic_range
+        'HLG'
+        """
+        transfer = 2 if self.colour is None else self.colour.transfer
+        if transfer != 2 or self.dolby_vision is None:  # 2: not said
+            return None if self.colour is None else self.colour.dynamic_range or "SDR"
+        return {0: "PQ", 1: "PQ", 2: "SDR", 4: "HLG"}.get(self.dolby_vision.compatibility)
+
+    @property
+    def supplemental_codec(self) -> tuple[str, str] | None:
+        """Codec string and brand of Dolby Vision over a base layer that other decoders show.
+
+        None: there is none, or the codec itself is Dolby Vision.
+
+        >>> vision = DolbyVision(8, 1, 2)
+        >>> info = TrackInfo(1, "vide", "video", 1, "hvc1", "hvc1.2", dolby_vision=vision)
+        >>> info.supplemental_codec
+        ('dvh1.08.01', 'db2g')
+        """
+        vision, code = self.dolby_vision, _VISION_CODES.get(self.format)
+        if vision is None or code is None:
+            return None
+        is_hlg = self.colour is None or self.colour.transfer in (2, 18)
+        brand = {1: "db1p", 2: "db2g", 4: "db4h" if is_hlg else "db4g"}.get(vision.compatibility)
+        if brand is None:
+            return None
+        return f"{code}.{vision.profile:02}.{vision.level:02}", brand
 
     @classmethod
     def unknown(cls, track_id: int) -> TrackInfo:

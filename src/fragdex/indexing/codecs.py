@@ -415,6 +415,22 @@ def codec_string(entry: Box) -> str | None:
     return code if re.fullmatch(r"[A-Za-z0-9_+-]{4}", code) else None
 
 
+def joint_objects(entry: Box) -> int | None:
+    """complexity_index_type_a of E-AC-3 with joint object coding (ETSI TS 103 420, C.3); or None.
+
+    >>> joint_objects(Box("ec-3", {})) is None
+    True
+    """
+    try:
+        dec3 = config(entry, "dec3", least=5)
+        at = 2
+        for _ in range((dec3[1] & 7) + 1):
+            at += 4 if dec3[at + 2] >> 1 & 15 else 3  # num_dep_sub: chan_loc follows
+        return dec3[at + 1] if dec3[at] & 1 else None
+    except (Missing, IndexError):
+        return None
+
+
 def original_format(entry: Box) -> str:
     """The four-letter code of a sample entry, before protection (8.12.3).
 

@@ -36,6 +36,7 @@ from fragdex.indexing.codecs import (
     codec_string,
     config,
     decoder_config,
+    joint_objects,
     nal_length_size,
     original_format,
     sound_of,
@@ -143,6 +144,8 @@ def entry_facts(entry: Box) -> dict[str, Any]:
     ):
         if not kinds.isdisjoint(boxes):
             fields[name] = read(entry)
+    if "dec3" in kinds:
+        fields["joint_objects"] = joint_objects(entry)
     return fields if kinds.isdisjoint(_RATES) else fields | _rates(entry)
 
 

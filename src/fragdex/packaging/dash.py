@@ -182,6 +182,7 @@ def _adaptation(
         rates[-1] if rates else None,
         address=at,
         segments=segments,
+        about=video[-1].info if video else tracks[-1].info,
     )
     return AdaptationSet(about, [representation], components=components)
 

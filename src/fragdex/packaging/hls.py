@@ -39,7 +39,9 @@ from fragdex.packaging.m3u8 import (
     address,
     bandwidths,
     bytes_of_name,
+    channels_of,
     durations_between,
+    highest_rate,
     media,
     media_playlist,
     multivariant,
@@ -212,7 +214,7 @@ def write_master(
     sound = presented_first([t for t in governing.tracks if len(t.fragments)], "audio")
     lines, groups = [], {}
     if sound is not None and chosen.kind == "video":
-        language, channels = spoken(sound), sound.info.channel_count
+        language, channels = spoken(sound), channels_of(sound)
         name = sound.info.language or "audio"
         lines.append(media("audio", name, language=language, channels=channels))
         groups["AUDIO"] = "audio"
@@ -222,10 +224,12 @@ def write_master(
         if len(t.fragments) and (t.codec or t.kind in ("video", "audio"))
     ]
     rate = _picture_rate(chosen, segments)
-    lines += Variant(media_uri, bandwidths(segments), named, chosen, rate, None, groups).lines()
+    shown = chosen.info.dynamic_range
+    lines += Variant(media_uri, bandwidths(segments), named, chosen, rate, shown, groups).lines()
     if iframes_uri is not None:
         rates = bandwidths(list(_iframes(chosen)))
-        lines.append(Variant(iframes_uri, rates, [chosen.codec], chosen).iframes_line())
+        one = Variant(iframes_uri, rates, [chosen.codec], chosen, None, shown)
+        lines.append(one.iframes_line())
     return multivariant(lines)
 
 
@@ -233,7 +237,12 @@ def _picture_rate(track: Track, segments: Sequence[Range]) -> Fraction | None:
     """Pictures a second of a video track, where they are known."""
     seconds = sum(duration for duration, _, _ in segments)
     count = track.sample_count
-    return count / seconds if track.kind == "video" and seconds and count else None
+    if track.kind != "video" or not seconds or not count:
+        return None
+    mean = count / seconds
+    if not track.has_samples:
+        return mean
+    return highest_rate(track.samples.duration[:-1], track.timescale, mean)
 
 
 def has_iframes(index: Index, track: int | None = None) -> bool:
@@ -376,7 +385,7 @@ def write_renditions(
                     kind,
                     one.name,
                     language=spoken(one.track),
-                    channels=one.track.info.channel_count,
+                    channels=channels_of(one.track),
                     default=one is alike[0],
                     uri=one.uri,
                 )
@@ -390,7 +399,8 @@ def write_renditions(
     peak, average = (alone[n] + max((rate[n] for rate in rates), default=0) for n in (0, 1))
     codecs = [one.track.codec for alike in kinds.values() for one in alike]
     rate = _picture_rate(lead.track, segments)
-    variant = Variant(lead.uri, (peak, average), codecs, lead.track, rate, None, groups)
+    shown = lead.track.info.dynamic_range
+    variant = Variant(lead.uri, (peak, average), codecs, lead.track, rate, shown, groups)
     return multivariant([*lines, *variant.lines()])
 
 

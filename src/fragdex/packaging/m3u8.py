@@ -14,6 +14,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.fragments.table import Int64
 from fragdex.fragments.track_info import language_tag
 from fragdex.seeking.model import Track
 
@@ -160,7 +161,7 @@ class Variant:
         codecs: of its tracks and those renditions.
         track: that its pictures come from, if it has any.
         frame_rate: pictures a second, where they are known.
-        dynamic_range: SDR, HLG or PQ, where it is known.
+        dynamic_range: SDR, HLG or PQ, where it is known; None: that of the track.
         groups: AUDIO, VIDEO or SUBTITLES → GROUP-ID.
     """
 
@@ -189,7 +190,9 @@ class Variant:
         known = list(dict.fromkeys(self.codecs))
         if known and all(codec and WRITABLE_CODEC.fullmatch(codec) for codec in known):
             about.append(f'CODECS="{",".join(map(str, known))}"')
-        if size := picture_size(self.track):
+        if supplemental := self.track.info.supplemental_codec:
+            about.append('SUPPLEMENTAL-CODECS="{}/{}"'.format(*supplemental))
+        if size := shown_size(self.track):
             about.append("RESOLUTION={}x{}".format(*size))
         if self.frame_rate is not None:
             about.append(f"FRAME-RATE={float(self.frame_rate):.3f}")
@@ -204,7 +207,7 @@ def media(
     *,
     group: str | None = None,
     language: str | None = None,
-    channels: int | None = None,
+    channels: str | None = None,
     default: bool = True,
     forced: bool = False,
     uri: str | None = None,
@@ -310,6 +313,46 @@ def picture_size(track: Track) -> tuple[int, int] | None:
     info = track.info
     is_known = track.kind == "video" and info.width and info.height
     return (info.width or 0, info.height or 0) if is_known else None
+
+
+MOST_WIDTH: Final = 1 << 16
+"""Pixels: a sample entry has 16 bits for the coded width; what pasp claims may be anything."""
+
+
+def shown_size(track: Track) -> tuple[int, int] | None:
+    """Pixels of a video track as it is shown, where each is square (pasp); None: not known."""
+    size, aspect = picture_size(track), track.info.pixel_aspect
+    if size is None or aspect is None:
+        return size
+    width = round(Fraction(size[0] * aspect[0], aspect[1]))
+    return min(max(width, 1), MOST_WIDTH), size[1]
+
+
+def channels_of(track: Track) -> str | None:
+    """CHANNELS of a sound: how many, or how many objects are joined to them (RFC 8216bis)."""
+    joined = track.info.joint_objects
+    count = track.info.channel_count
+    return f"{joined}/JOC" if joined else None if count is None else str(count)
+
+
+def highest_rate(durations: Int64, timescale: int, mean: Fraction) -> Fraction:
+    """Most pictures a second (4.3.4.2): by the shortest duration that is no exception.
+
+    Durations that differ by a tick or a millisecond are equal ones that were rounded: then it is
+    the mean.
+
+    >>> highest_rate(np.array([33, 34, 33, 33]), 1000, Fraction(30000, 1001))
+    Fraction(30000, 1001)
+    >>> highest_rate(np.array([40] * 50 + [20] * 50), 1000, Fraction(100, 3))
+    Fraction(50, 1)
+    """
+    lasting = np.sort(durations[durations > 0])
+    if not len(lasting):
+        return mean
+    low, high = (int(lasting[len(lasting) * part // 100]) for part in (1, 99))
+    return (
+        mean if high - low <= max(1, -(-timescale // 1000)) else max(mean, Fraction(timescale, low))
+    )
 
 
 def spoken(track: Track) -> str | None:

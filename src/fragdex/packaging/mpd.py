@@ -10,6 +10,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from fragdex.byterange import ByteRange
+from fragdex.fragments.track_info import TrackInfo
 from fragdex.muxing.protection import Keys
 from fragdex.packaging.m3u8 import WRITABLE_CODEC
 
@@ -19,6 +20,9 @@ ON_DEMAND: Final = "urn:mpeg:dash:profile:isoff-on-demand:2011"
 LISTED: Final = "urn:mpeg:dash:profile:isoff-main:2011,urn:mpeg:dash:profile:full:2011"
 _CENC: Final = "urn:mpeg:cenc:2013"
 ET.register_namespace("cenc", _CENC)
+_SCTE: Final = "urn:scte:dash:scte214-extensions"
+ET.register_namespace("scte214", _SCTE)
+_CICP: Final = ("ColourPrimaries", "TransferCharacteristics", "MatrixCoefficients")
 _ROLE: Final = "urn:mpeg:dash:role:2011"
 _CHANNELS: Final = "urn:mpeg:mpegB:cicp:ChannelConfiguration"
 """By number of channels, where that is the layout's number as well: 1 to 6 (ISO/IEC 23091-3)."""
@@ -65,6 +69,7 @@ class Representation:
         address: of its bytes, as text; None: the template says it.
         segments: None: those of the set, or it is one file without them.
         properties: scheme and value of what players have to know to show it (EssentialProperty).
+        about: what is known of the track: colours, shape of pixels, further codecs, objects.
     """
 
     attributes: Attributes
@@ -77,6 +82,7 @@ class Representation:
     address: str | None = None
     segments: Segments | None = None
     properties: Sequence[tuple[str, str]] = ()
+    about: TrackInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +183,13 @@ def _representation(adaptation: ET.Element, one: Representation) -> None:
     if one.frame_rate is not None:
         text = f"{one.frame_rate.numerator}/{one.frame_rate.denominator}"
         about["frameRate"] = text.removesuffix("/1")
+    info = one.about
+    if info is not None and info.pixel_aspect is not None and one.size is not None:
+        about["sar"] = "{}:{}".format(*info.pixel_aspect)
+    if info is not None and (supplemental := info.supplemental_codec):
+        about[f"{{{_SCTE}}}supplementalCodecs"], about[f"{{{_SCTE}}}supplementalProfiles"] = (
+            supplemental
+        )
     if one.sampling_rate:
         about["audioSamplingRate"] = str(one.sampling_rate)
     element = _add(adaptation, "Representation", about)
@@ -186,10 +199,29 @@ def _representation(adaptation: ET.Element, one: Representation) -> None:
     _protection(element, one.keys)
     for scheme, meaning in one.properties:
         _add(element, "EssentialProperty", {"schemeIdUri": scheme, "value": meaning})
+    for name, scheme, meaning in () if info is None else _properties(info):
+        _add(element, name, {"schemeIdUri": scheme, "value": meaning})
     if one.address is not None:
         _add(element, "BaseURL").text = _xml_text(one.address)
     if one.segments is not None:
         _segments(element, one.segments)
+
+
+def _properties(info: TrackInfo) -> list[tuple[str, str, str]]:
+    """Colours (ISO/IEC 23001-8; PQ is no picture for others) and objects (ETSI TS 103 420)."""
+    properties = []
+    if info.colour is not None:
+        colour = info.colour
+        name = "EssentialProperty" if colour.dynamic_range == "PQ" else "SupplementalProperty"
+        codes = (colour.primaries, colour.transfer, colour.matrix)
+        for what, code in zip(_CICP, codes, strict=True):
+            if code != 2:  # not said
+                properties.append((name, f"urn:mpeg:mpegB:cicp:{what}", str(code)))
+    if info.joint_objects:
+        for what, value in (("Type", "JOC"), ("ComplexityIndex", str(info.joint_objects))):
+            scheme = f"tag:dolby.com,2018:dash:EC3_Extension{what}:2018"
+            properties.append(("SupplementalProperty", scheme, value))
+    return properties
 
 
 def _segments(representation: ET.Element, segments: Segments) -> None:

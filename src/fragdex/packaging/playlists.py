@@ -149,6 +149,7 @@ def _representation(one: Rendition, keys: Keys | None = None) -> Representation:
         keys,
         f"{one.name}.mp4" if one.single_file else None,
         _listed(one),
+        about=info,
     )
 
 
@@ -188,7 +189,7 @@ def multivariant(title: Title) -> bytes:
                 one.title,
                 group=name,
                 language=one.language,
-                channels=one.track.info.channel_count,
+                channels=m3u8.channels_of(one.track),
                 default=one is chosen,
                 uri=f"{one.name}.m3u8",
             )
@@ -228,7 +229,7 @@ def multivariant(title: Title) -> bytes:
                 *(c for other in members[:1] for c in _codecs(other, title)),
             ]
             chosen_groups = ({"AUDIO": name} if members else {}) | shown
-            rate = max(filter(None, (part.frame_rate for part in parts)), default=None)
+            rate = max(filter(None, (part.highest_frame_rate for part in parts)), default=None)
             about = (_largest(parts), rate, _dynamic_range(parts), chosen_groups)
             lines += Variant(
                 f"{one.name}.m3u8", (peak, average), [*codecs, *text_codecs], *about
@@ -374,8 +375,7 @@ def _text_rates(text: Subtitles) -> Rates:
 
 def _dynamic_range(parts: Sequence[Rendition]) -> str | None:
     """Of all periods; None: not known of one, or not one."""
-    colours = [one.track.info.colour if one.kind == "video" else None for one in parts]
-    ranges = {None if colour is None else colour.dynamic_range or "SDR" for colour in colours}
+    ranges = {one.track.info.dynamic_range if one.kind == "video" else None for one in parts}
     return ranges.pop() if len(ranges) == 1 else None
 
 

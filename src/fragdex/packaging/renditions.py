@@ -16,7 +16,7 @@ from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Keys, Protected
 from fragdex.muxing.segments import STYP, Segments
 from fragdex.muxing.view import View
-from fragdex.packaging.m3u8 import spoken
+from fragdex.packaging.m3u8 import highest_rate, spoken
 from fragdex.seeking.model import Track
 from fragdex.seeking.origin import FileInfo
 
@@ -167,6 +167,14 @@ class Rendition:
             return None
         pictures = len(self.media) - self.media.hidden
         return Fraction(pictures * self.timescale, shown).limit_denominator(1001)
+
+    @cached_property
+    def highest_frame_rate(self) -> Fraction | None:
+        """Most pictures a second, for players that choose by it; None: not video."""
+        mean = self.frame_rate
+        if mean is None:
+            return None
+        return highest_rate(self.media.samples.duration[:-1], self.timescale, mean)
 
     @cached_property
     def offsets(self) -> Int64:
