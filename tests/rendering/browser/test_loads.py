@@ -136,3 +136,47 @@ def test_what_a_frame_waits_for_has_an_end_and_a_name(what, monkeypatch):
         assert [pixels(stage.frame(i))[0, 0, 0] for i in range(4)] == [*range(4)]
         assert stage.notes.late
         assert all("1.png" in one or "work that it began" in one for one in stage.notes.late)
+
+
+# What the layout of a frame begins to load, and what a thread of its own would paint.
+BOXES = """<!doctype html><style>body { margin: 0; background: white }
+iframe, p { position: absolute; left: 0; border: 0; width: 40px; height: 10px; margin: 0 }
+div { position: absolute; top: 20px; width: 40px; height: 10px; overflow: hidden }</style>
+<div id=s><b style="display: block; height: 6000px"></b>
+<iframe loading=lazy src="red.html?2" style="position: static; display: block"></iframe></div>
+<p id=p style="top: 30px"></p><script>
+const add = (top, how) => document.body.append(Object.assign(
+  Object.assign(document.createElement("iframe"), how), { style: `top: ${top}px` }));
+let n = 0;
+requestAnimationFrame(function f() {
+  if (n++ === 2) {
+    add(0, { loading: "lazy", src: "red.html" });
+    add(10, { src: "red.html?1" });
+    s.scrollTop = 6000;
+    CSS.paintWorklet.addModule("paint.js").then(() => { p.style.background = "paint(red)" });
+  }
+  requestAnimationFrame(f);
+});
+</script>"""
+
+
+class Boxes(Page):
+    def open(self, path):
+        if path == "red.html":
+            return OpenAsset(io.BytesIO(b"<body style='background: red'>"), "text/html")
+        if path == "paint.js":
+            script = b"""registerPaint("red", class { paint(pen, { width, height }) {
+                pen.fillStyle = "red"; pen.fillRect(0, 0, width, height) } })"""
+            return OpenAsset(io.BytesIO(script), "text/javascript")
+        return super().open(path)
+
+
+@pytest.mark.parametrize("begin_frames", [True, False])
+def test_frames_and_painters_that_are_put_in_are_in_that_frame(begin_frames):
+    with Stage(Boxes(BOXES), PageView(40, 40, Fraction(10)), begin_frames=begin_frames) as stage:
+        picture = None
+        for i in range(4):
+            picture = stage.frame(i) or picture
+            red = [bool(pixels(picture)[10 * row + 5, 20, 1] < 60) for row in range(4)]
+            assert red == [i >= 2] * 4, i
+        assert stage.notes.late == stage.notes.console == []

@@ -138,3 +138,51 @@ def test_everything_that_tells_the_time_tells_the_same(runs):
             }
             assert clocks == wanted, place
         assert n >= 2
+
+
+MEASURES = {
+    "mark": ("performance.mark('a', { startTime: 100 }).startTime", 100),
+    "numbers": ("span(performance.measure('b', { start: 100, end: 600 }))", [100, 500]),
+    "a duration": ("span(performance.measure('c', { start: 100, duration: 40 }))", [100, 40]),
+    "to an end": ("span(performance.measure('d', { end: 90, duration: 40 }))", [50, 40]),
+    "a mark": ("span(performance.measure('e', { start: 'a', end: 170 }))", [100, 70]),
+    "marks by name": ("span(performance.measure('f', 'a', 'g'))", [100, 200]),
+    "a detail": ("performance.measure('h', { start: 1, end: 2, detail: 7 }).detail", 7),
+    "an unknown name": ("tried(() => performance.measure('i', 'nowhere'))", "SyntaxError"),
+}
+
+
+@pytest.mark.parametrize("begin_frames", [True, False])
+def test_measures_of_times_that_a_page_gives_are_of_its_own_time(begin_frames):
+    lines = ", ".join(f"{name!r}: {value}" for name, (value, _) in MEASURES.items())
+    html = f"""<script>
+        const span = ({{ startTime, duration }}) => [startTime, duration];
+        const tried = (run) => {{ try {{ return run() }} catch (error) {{ return error.name }} }};
+        setTimeout(() => {{ performance.mark("g", {{ startTime: 300 }}); window.told = {{ {lines} }} }}, 150)
+        </script>"""  # noqa: E501
+    with Stage(Page(html), VIEW, begin_frames=begin_frames) as stage:
+        for i in range(3):
+            stage.frame(i)
+        assert stage.evaluate("told") == {name: right for name, (_, right) in MEASURES.items()}
+
+
+UNDRIVEN = {
+    "captureStream": "canvas.captureStream(30)",
+    "MediaRecorder": "new MediaRecorder(canvas.captureStream(30)).start()",
+    "MediaStreamTrackProcessor":
+        "new MediaStreamTrackProcessor({ track: canvas.captureStream().getTracks()[0] })",
+    "MediaStreamTrackGenerator": "new MediaStreamTrackGenerator({ kind: 'video' })",
+    "random() of CSS": "document.body.style.width = 'random(--x, 1px, 99px)'",
+}  # fmt: skip
+
+
+def test_what_has_no_clock_or_seed_of_ours_is_named_in_the_record():
+    html = f"""<canvas></canvas><script>const canvas = document.querySelector("canvas");
+        canvas.getContext("2d"); {";".join(UNDRIVEN.values())}</script>"""
+    with Stage(Page(html), VIEW) as stage:
+        stage.frame(0)
+        assert stage.notes.console == []
+        for name in UNDRIVEN:
+            assert any(name in line for line in stage.notes.refused), name
+    with Stage(Page("<style>p { width: random(fixed .5, 1px, 9px) }</style><p>"), VIEW) as stage:
+        assert stage.notes.refused == []

@@ -236,7 +236,7 @@ class WithLoads:
         self._works, self._late, self._check = works, late, check
         self.has_begin_frame = clock.has_begin_frame
         self._begun: dict[str, str] = {}
-        """URLs of what has not come yet."""
+        """What has not come yet: URLs, or words."""
         self._come = 0
         """What has come until now, for better or worse."""
         self._drawn = 0
@@ -248,6 +248,9 @@ class WithLoads:
         pipe.on("Network.requestWillBeSent", self._on_begun)
         pipe.on("Network.loadingFinished", self._on_come)
         pipe.on("Network.loadingFailed", self._on_come)
+        pipe.on("Page.frameStartedLoading", self._on_frame)
+        pipe.on("Page.frameStoppedLoading", self._on_frame_come)
+        pipe.on("Page.frameDetached", self._on_frame_come)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._clock, name)
@@ -269,6 +272,14 @@ class WithLoads:
 
     def _on_come(self, params: dict[str, Any], session: str | None) -> None:
         if session == self._session and self._begun.pop(params["requestId"], None) is not None:
+            self._come += 1
+
+    def _on_frame(self, params: dict[str, Any], session: str | None) -> None:
+        if session == self._session:
+            self._begun[params["frameId"]] = "a frame within the page"
+
+    def _on_frame_come(self, params: dict[str, Any], session: str | None) -> None:
+        if session == self._session and self._begun.pop(params["frameId"], None) is not None:
             self._come += 1
 
     def pass_by(self) -> None:

@@ -51,9 +51,10 @@ _SOFTWARE: Final = (
     "--enable-unsafe-swiftshader",
 )
 # Frames of other origins stay in the page's own process: its clock and its walls hold for them.
-# No translation, no dialogs of passwords, no prefetching.
+# No translation, no dialogs of passwords, no prefetching. What a page paints by its own script
+# (paint worklets) is painted with the frame, not on a thread of its own.
 _FEATURES_OFF: Final = (
-    "IsolateOrigins,site-per-process,IsolateSandboxedIframes,Translate,AutofillServerCommunication,"
+    "OffMainThreadCSSPaint,IsolateOrigins,site-per-process,IsolateSandboxedIframes,Translate,AutofillServerCommunication,"
     "MediaRouter,OptimizationHints,PaintHolding,BackForwardCache,InterestFeedContentSuggestions,"
     "SpareRendererForSitePerProcess,NetworkTimeServiceQuerying,WebBluetooth,DialMediaRouteProvider"
 )

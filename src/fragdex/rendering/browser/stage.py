@@ -606,6 +606,8 @@ class Stage:
         if self._media is not None:
             longest = max(longest, self._media.longest_ms() or 0)
         duration = facts["duration"] or longest
+        if facts["chance"]:
+            self.notes.say("refused", "a seed for random() of CSS: other values in each run")
         self._seeks = bool(facts["seeks"])
         width, height = facts["size"] or (None, None)
         return PageFacts(

@@ -181,11 +181,34 @@
     });
     change(globalThis.Event, "timeStamp", instant);
     change(globalThis.IntersectionObserverEntry, "time", instant);
-    change(globalThis.PerformanceEntry, "startTime", instant);
-    change(globalThis.PerformanceEntry, "duration", (ms, one) => {
+    // Entries of times that the page gave: the browser knows none of them.
+    const given = new WeakMap();
+    const { mark, measure } = Performance.prototype;
+    put(Performance.prototype, "mark", function marked(name, options) {
+      if (typeof options?.startTime !== "number") return mark.apply(this, arguments);
+      const entry = mark.call(this, name, { ...options, startTime: real() });
+      given.set(entry, { start: options.startTime });
+      return entry;
+    });
+    const placed = (one) => (typeof one === "string" ? performance.getEntriesByName(one, "mark").at(-1)?.startTime : one);
+    put(Performance.prototype, "measure", function measured(name, first, second) {
+      const isOptions = typeof first === "object" && first !== null;
+      const { start, end, duration, ...more } = isOptions ? first : { start: first, end: second };
+      const [from, to] = [placed(start), placed(end)];
+      const isKnown = [from, to].every((one, n) => typeof one === "number" || [start, end][n] === undefined);
+      if (!isKnown || (start ?? end) === undefined) return measure.apply(this, arguments);
+      const begin = from ?? (duration === undefined ? 0 : to - duration);
+      const stop = to ?? (duration === undefined ? now() : begin + duration);
+      const entry = measure.call(this, name, { ...more, start: real(), end: real() });
+      given.set(entry, { start: begin, duration: stop - begin });
+      return entry;
+    });
+    const ofEntry = (name, otherwise) => (ms, one) => given.get(one)?.[name] ?? otherwise(ms, one);
+    change(globalThis.PerformanceEntry, "startTime", ofEntry("start", instant));
+    change(globalThis.PerformanceEntry, "duration", ofEntry("duration", (ms, one) => {
       const start = one.startTime;
       return ms > 0 ? Math.max(0, since(performanceStart.get.call(one) + ms) - start) : ms;
-    });
+    }));
     change(globalThis.Performance, "memory", () => ({
       jsHeapSizeLimit: 2 ** 29, totalJSHeapSize: 2 ** 24, usedJSHeapSize: 2 ** 24,
     }));
@@ -362,6 +385,16 @@
     }
   };
   telling(HTMLCanvasElement.prototype, "transferControlToOffscreen", { gives: "canvas" });
+  for (const [object, name] of [
+    [HTMLCanvasElement.prototype, "captureStream"], [globalThis.MediaRecorder?.prototype, "start"],
+  ]) telling(object, name, { refused: `the page's clock for ${name === "start" ? "MediaRecorder" : name}: the machine's is used` });
+  for (const name of ["MediaStreamTrackProcessor", "MediaStreamTrackGenerator", "VideoTrackGenerator"]) {
+    if (!globalThis[name]) continue;
+    put(globalThis, name, new Proxy(globalThis[name], { construct(real, given, as) {
+      refuse(`the page's clock for ${name}: the machine's is used`);
+      return Reflect.construct(real, given, as);
+    } }));
+  }
   if (globalThis.ImageDecoder) {
     put(globalThis, "ImageDecoder", new Proxy(ImageDecoder, {
       construct(real, given, as) { say({ keeps: "decoder" }); return Reflect.construct(real, given, as); },
@@ -393,6 +426,7 @@
     [Response.prototype, "arrayBuffer", "blob", "bytes", "formData", "json", "text"],
     [Blob.prototype, "arrayBuffer", "bytes", "text"],
     [HTMLImageElement.prototype, "decode"],
+    [globalThis.Worklet?.prototype, "addModule"],
     [globalThis.FontFace?.prototype, "load"],
     [globalThis.ImageDecoder?.prototype, "decode"],
     [globalThis.WebAssembly, "compile", "compileStreaming", "instantiate", "instantiateStreaming"],
