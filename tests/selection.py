@@ -125,7 +125,7 @@ def tests_reaching(changed):
 
 
 def _is_touched(path, changed):
-    """Whether a module is changed, or a file beside it that is no module."""
+    """Whether a module is changed, or a file beside it that is not a module."""
     own = path.relative_to(ROOT)
     if path == NATIVE:
         return any(name.startswith("src/fragdex/native/") for name in changed)

@@ -27,7 +27,7 @@ PACKAGES = [
 SCREEN = 50
 """Lines of a terminal."""
 VALUES = {"SourceLike", "TimeLike"}
-"""Names that are no classes or functions: a docstring stands below them in the source."""
+"""Names that are not classes or functions: a docstring stands below them in the source."""
 
 
 def loaded_after(program):

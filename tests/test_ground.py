@@ -282,7 +282,7 @@ def test_every_module_is_in_a_room():
 
 
 def test_every_room_in_the_order_is_there():
-    # The face is "", the C extension is no module.
+    # The face is "", the C extension is not a module.
     assert set(ROOMS) - {room(name) for name in MODULES} <= {"_native"}
     assert set(SERVICE_ROOMS) == {room_of_the_service(name) for name in MODULES} - {None}
 

@@ -35,7 +35,7 @@ def test_every_wall_names_a_test():
         assert len(row) == 4, row
         assert all(row[1:]), row
         assert NAMED.search(row[3]), f"no test is named for: {row[1]}"
-        # nothing else stands there: a name that is no path of a test would not be looked for
+        # nothing else stands there: a name that is not a path of a test would not be looked for
         assert NAMED.sub("", row[3]).strip(" ,") == "", row[3]
 
 

@@ -23,7 +23,7 @@ def messages():
         capture_output=True, text=True, check=False, cwd=FOLDER.parent.parent,
     )  # fmt: skip
     assert not done.stderr, done.stderr
-    assert done.returncode == 1, "wrong uses are no errors"
+    assert done.returncode == 1, "wrong uses are not errors"
     errors = {RIGHT.name: {}, WRONG.name: {}}
     for line in done.stdout.splitlines():
         match = re.match(r"(.*?):(\d+): (error|note): (.*)", line)

@@ -8,7 +8,7 @@
     │   ├── LimitExceeded            a claimed number passes one of our named limits
     │   ├── DamagedIndex             a saved index (.fidx, JSON …) that cannot be trusted
     │   ├── MalformedCaptions        WebVTT, SubRip or JSON that cannot be read
-    │   └── InvalidDigest            text that is no md5
+    │   └── InvalidDigest            text that is not an md5
     ├── BuildError                   a value that cannot be written in its field
     ├── InvalidRange                 byte positions that make no range, or lie outside
     ├── SourceError                  reading the input failed
@@ -297,8 +297,8 @@ class MalformedCaptions(FormatError):
     Attributes:
         line: number of the line, from 1, or None.
 
-    >>> str(MalformedCaptions("this is no timing", line=3))
-    'this is no timing (line 3)'
+    >>> str(MalformedCaptions("this is not a timing", line=3))
+    'this is not a timing (line 3)'
     """
 
     def __init__(self, message: str, *, line: int | None = None, **place: Any) -> None:
@@ -307,7 +307,7 @@ class MalformedCaptions(FormatError):
 
 
 class InvalidDigest(FormatError, ValueError):
-    """Text that is no md5: neither 32 hex digits nor the dashed 8-4-4-4-12 form."""
+    """Text that is not an md5: neither 32 hex digits nor the dashed 8-4-4-4-12 form."""
 
 
 class BuildError(FragdexError, ValueError):

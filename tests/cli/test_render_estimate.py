@@ -43,7 +43,7 @@ def test_what_a_film_needs_is_foreseen(call, page):
     assert estimate["frames_drawn"] >= 45
     assert estimate["processor_seconds"] > 0
     assert 0 < estimate["seconds"] < estimate["seconds_with_one_browser"] + 10
-    # less is no browser, more is none of this page
+    # less is not a browser, more is none of this page
     assert 30 << 20 < estimate["memory_bytes"] < 2 << 30
     assert estimate["disk_bytes"] == 2 * estimate["film_bytes"]
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]

@@ -417,7 +417,7 @@ class _Iterable:
 
 
 def test_a_data_set_for_torch(windows, monkeypatch):
-    """What torch's loader does with one, by hand: torch itself is no dependency."""
+    """What torch's loader does with one, by hand: torch itself is not a dependency."""
     data = types.ModuleType("torch.utils.data")
     data.IterableDataset = _Iterable
     worker = None

@@ -98,7 +98,7 @@ def test_edit_lists_move_the_pictures():
 
 ODD = {
     "cut-faststart.mp4": "cut off before the samples",
-    "cut-in-moof.mp4": "the moof that is not whole is no fragment here",
+    "cut-in-moof.mp4": "the moof that is not whole is not a fragment here",
     "frag-global-sidx-stale-base.mp4": "its sidx is wrong on purpose",
     "two-inits.mp4": "two periods, each with times of its own",
     "encrypted.mp4": "encrypted",

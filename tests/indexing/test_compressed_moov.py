@@ -54,8 +54,8 @@ def test_it_is_the_plain_movie(tracks):
     [
         (lambda moov: compressed(moov, b"adec"), "a way that is not known"),
         (lambda moov: compressed(moov)[:-9] + bytes(9), "is damaged"),
-        (lambda moov: compressed(b"\0\0\0\x08free"), "holds is no moov"),
-        (lambda moov: compressed(moov[:90]), "holds is no moov"),
+        (lambda moov: compressed(b"\0\0\0\x08free"), "holds is not a moov"),
+        (lambda moov: compressed(moov[:90]), "holds is not a moov"),
         (lambda moov: box(b"moov", box(b"cmov")), "a way that is not known"),
     ],
 )

@@ -45,7 +45,7 @@ def released(data):
 
 
 def askew(values):
-    """The same numbers at an address that is no multiple of 8."""
+    """The same numbers at an address that is not a multiple of 8."""
     return np.frombuffer(b"." + int64(values).tobytes(), np.int64, offset=1)
 
 

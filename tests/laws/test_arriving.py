@@ -105,7 +105,7 @@ def test_a_file_on_disk(film):
 @given(files())
 def test_a_file_without_a_view(film):
     class Reads:
-        """A seekable file that is no real one: it can only be read."""
+        """A seekable file that is not a real one: it can only be read."""
 
         def __init__(self, data):
             self.data, self.at = data, 0

@@ -166,8 +166,8 @@ def test_noise_is_read_or_refused_and_nothing_else(parse, data):
     (parse_srt, b"00:00:01.000 --> ", 1),
     (parse_srt, b"1\n", "a number and the timing of a cue are expected (line 1)"),
     (parse_srt, b"00:00:01,000 --> 00:00:02,000\n", 1),
-    (parse_srt, b" ", "there is no cue"),
-    (parse_srt, b"\n", "there is no cue"),
+    (parse_srt, b" ", "no cues"),
+    (parse_srt, b"\n", "no cues"),
 ])  # fmt: skip
 def test_a_file_at_the_limit_is_read_or_refused(parse, piece, result):
     data = b"WEBVTT\n\n" if parse is parse_webvtt else b""

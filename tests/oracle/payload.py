@@ -41,7 +41,7 @@ def payloads(data: bytes, samples: fragdex.tables.SampleTable) -> Iterator[bytes
 
 
 def misplaced(data: bytes, index: fragdex.Index) -> list[str]:
-    """The AVC and HEVC tracks of which a sample is no sequence of NAL units."""
+    """The AVC and HEVC tracks of which a sample is not a sequence of NAL units."""
     wrong = []
     for period in index.periods:
         init = b"".join(data[part.start : part.stop] for part in period.init)

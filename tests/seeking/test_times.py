@@ -1,4 +1,4 @@
-"""A time is the exact number it is, in whatever form it is given; what is no time is refused."""
+"""A time is the exact number it is, in whatever form it is given; what is not a time is refused."""
 
 import math
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The default engine: what it hears of any sound, and of what is no speech."""
+"""The default engine: what it hears of any sound, and of what is not speech."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def large(tmp_path_factory):
 def test_what_finds_no_memory_in_the_libraries_needs_more_of_it(
     monkeypatch, tmp_path, large, megabytes
 ):
-    """They say it is damaged, or blocked, or nothing: that is no word about the file."""
+    """They say it is damaged, or blocked, or nothing: that is not a word about the file."""
     monkeypatch.setattr(running, "memory_of_one", lambda: megabytes << 20)
     with pytest.raises(Unprocessable, match="needs more memory"):
         running.run(large, tmp_path)

@@ -152,7 +152,7 @@ class String(Kind):
 
 
 class Text(construct.Adapter):  # type: ignore[misc]
-    """Bytes shown as text without loss: what is no UTF-8 becomes lone surrogates."""
+    """Bytes shown as text without loss: what is not UTF-8 becomes lone surrogates."""
 
     def _decode(self, obj: bytes, context: Any, path: Any) -> str:
         return obj.decode("utf-8", "surrogateescape")
@@ -293,7 +293,7 @@ class LazyList(Sequence[Any]):
         return repr(self[:])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return tuple, (self[:],)  # how an item is parsed is no value
+        return tuple, (self[:],)  # how an item is parsed is not a value
 
     def _parsed(self, at: int) -> Any:
         data = self._data[self._starts[at] : self._starts[at + 1]]

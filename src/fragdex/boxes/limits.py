@@ -19,7 +19,7 @@ MAX_IMPLIED_ROWS = 1 << 28
 sample its own row, in one run."""
 
 MAX_ITEMS = 1 << 20
-"""Items of one list that is no table of rows: eight hours of video with a part list a frame."""
+"""Items of one list that is not a table of rows: eight hours of video with a part list a frame."""
 
 MAX_MADE_SAMPLES = 1 << 25
 """Samples of a track that is made into fragments, where each takes a hundred bytes of memory: two

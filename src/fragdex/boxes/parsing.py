@@ -28,12 +28,12 @@ from fragdex.errors import (
 # A box is opaque (`fields` is `{"data": …}`, a view of the input, nothing is copied) if
 #
 # - its type is not in the tree, or its full-box version is not one its declaration covers,
-# - its body is too short for its declaration, or its children are no boxes, and the index does not
+# - its body is too short for its declaration, or its children are not boxes, and the index does not
 #   stand on it: four-letter codes are reused in the field (`udta/name` is a full box in some
 #   files), and a damaged description is no reason to refuse a file whose samples can be found.
 #
 # Boxes the index stands on (`ESSENTIAL`) raise MalformedBox instead; with `strict=True` all do. A
-# body longer than its declaration is no misfit: the rest goes to `Box.trailing`.
+# body longer than its declaration is not a misfit: the rest goes to `Box.trailing`.
 
 
 _HINT = "packets of hint tracks: for servers that stream by RTP, not for finding samples"

@@ -127,7 +127,7 @@ class FilmChunks(_Chunks):
         """The frames of a chunk.
 
         Raises:
-            SourceChanged: these are no bytes of the video that was indexed.
+            SourceChanged: these are not bytes of the video that was indexed.
             UndecodableMedia: they cannot be decoded.
         """
         number = self._number(data)
@@ -159,7 +159,7 @@ class FilmChunks(_Chunks):
                     obu([(packet.data, ())])
         except (BuildError, LookupError) as error:
             raise SourceChanged(
-                f"the bytes of frames {first} to {stop} are no samples of the video that was "
+                f"the bytes of frames {first} to {stop} are not samples of the video that was "
                 f"indexed ({error})",
                 advice="make the references again",
             ) from error
@@ -200,7 +200,7 @@ class SoundChunks(_Chunks):
         """The sound of a chunk: shape (samples, channels).
 
         Raises:
-            SourceChanged: these are no bytes of the video that was indexed.
+            SourceChanged: these are not bytes of the video that was indexed.
             UndecodableMedia: nothing of them can be decoded.
         """
         number = self._number(data)

@@ -78,15 +78,15 @@ class LeRobotSet(Sequence[dict[str, Any]]):
     `__getitems__`, which torch's loader calls, decodes what samples of a batch share once.
 
     Raises:
-        DamagedIndex: it is no set of this form, or contradicts itself.
+        DamagedIndex: it is not a set of this form, or contradicts itself.
         SourceError: it cannot be read; a video lies outside of root, and is not to be followed.
         MissingExtra: pyarrow is not installed (`pip install 'fragdex[data]'`).
-        ValueError: delta_timestamps are no multiples of 1 / fps, or there is no such episode.
+        ValueError: delta_timestamps are not multiples of 1 / fps, or there is no such episode.
 
     >>> LeRobotSet("fixtures")
     Traceback (most recent call last):
     ...
-    fragdex.errors.SourceNotFound: fixtures is no set of episodes: there is no meta/info.json
+    fragdex.errors.SourceNotFound: fixtures is not a set of episodes: there is no meta/info.json
     """
 
     def __init__(
@@ -263,10 +263,10 @@ class LeRobotSet(Sequence[dict[str, Any]]):
             info = json.loads(self._bytes("meta/info.json"))
         except SourceNotFound as error:
             raise SourceNotFound(
-                f"{self._root} is no set of episodes: there is no meta/info.json"
+                f"{self._root} is not a set of episodes: there is no meta/info.json"
             ) from error
         except ValueError as error:
-            raise DamagedIndex(f"meta/info.json of {self._root} is no JSON") from error
+            raise DamagedIndex(f"meta/info.json of {self._root} is not JSON") from error
         version = str(info.get("codebase_version", "")) if isinstance(info, dict) else ""
         if not version.startswith(VERSION) or not isinstance(info.get("features"), dict):
             raise DamagedIndex(
@@ -276,7 +276,7 @@ class LeRobotSet(Sequence[dict[str, Any]]):
                 advice="convert it with LeRobot",
             )
         if not isinstance(info.get("fps"), (int, float)) or info["fps"] <= 0:
-            raise DamagedIndex(f"meta/info.json of {self._root} says no fps")
+            raise DamagedIndex(f"meta/info.json of {self._root} has no fps")
         for name in ("data_path", "video_path"):
             _check_template(info.get(name))
         return dict(info)
@@ -392,7 +392,7 @@ class LeRobotSet(Sequence[dict[str, Any]]):
         try:
             return parquet.read_table(pa.BufferReader(data))
         except (pa.ArrowInvalid, OSError) as error:
-            raise DamagedIndex(f"{name} of {self._root} is no Parquet file") from error
+            raise DamagedIndex(f"{name} of {self._root} is not a Parquet file") from error
 
     def close(self) -> None:
         """Close the videos that are open in this process."""

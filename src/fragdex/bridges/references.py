@@ -64,7 +64,7 @@ def references(
         frames: of a chunk; None: as many as most groups of pictures have.
         format: `rgb` or `gray`, uint8.
         digests: read the video once, and store a digest of each chunk, so that the codec refuses
-            all other bytes. Without it, it refuses bytes that are no samples of the sizes that the
+            all other bytes. Without it, it refuses bytes that are not samples of the sizes that the
             index knows.
         options: passed on to `open_source`.
 

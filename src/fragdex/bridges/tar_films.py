@@ -132,7 +132,7 @@ def _members(source: Source) -> Iterator[tuple[str, ByteRange]]:
                     yield member.name, ByteRange.of(member.offset_data, member.size)
     except (tarfile.TarError, ValueError, OverflowError) as error:
         raise DamagedIndex(
-            f"{source.name} is no tar file: {error}",
+            f"{source.name} is not a tar file: {error}",
             expected="a tar file that is not compressed",
         ) from error
 

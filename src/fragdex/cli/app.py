@@ -303,7 +303,7 @@ def app_of(first: str = "", *, named_only: bool = False) -> typer.Typer:
 
 
 def _lists(first: str) -> bool:
-    """Whether no command can follow: help, the version, a word that is no command."""
+    """Whether no command can follow: help, the version, a word that is not a command."""
     return first != "--" and "_FRAGDEX_COMPLETE" not in os.environ
 
 

@@ -206,7 +206,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, LISTS):
         return [_plain(v) for v in value]
     if isinstance(value, str):
-        # a lone surrogate stands for a byte that is no UTF-8; JSON must have none
+        # a lone surrogate stands for a byte that is not UTF-8; JSON must have none
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return value
 

@@ -219,7 +219,7 @@ def _least(text: str) -> Fraction:
     """The least length of a segment.
 
     Raises:
-        typer.BadParameter: it is no length.
+        typer.BadParameter: it is not a length.
     """
     length = options.parse_time(text)
     if not isinstance(length, Fraction) or length < 0:

@@ -41,7 +41,7 @@ def parse_segment_duration(text: str | None) -> Fraction | float | None:
     """A wanted length of segments as `fragdex.view` takes it; `all` is None.
 
     Raises:
-        typer.BadParameter: it is no length.
+        typer.BadParameter: it is not a length.
 
     >>> parse_segment_duration("2.5"), parse_segment_duration("all"), parse_segment_duration(None)
     (Fraction(5, 2), None, Fraction(4, 1))

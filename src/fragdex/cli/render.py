@@ -253,7 +253,7 @@ def _paths(output: str, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
 
 
 def _leads_away(value: str) -> bool:
-    """Whether a value is no part of a file's name: the row must not choose the folder."""
+    """Whether a value is not a part of a file's name: the row must not choose the folder."""
     return not value or "\0" in value or value.startswith(".") or "/" in value or "\\" in value
 
 

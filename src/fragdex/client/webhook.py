@@ -45,11 +45,11 @@ def verify_webhook(
         headers, body, [secret], time.time() if now is None else now, tolerance
     )
     if reason is not None:
-        raise InvalidSignature(f"this is no delivery of the service: {reason}")
+        raise InvalidSignature(f"this is not a delivery of the service: {reason}")
     try:
         message = json.loads(body)
     except ValueError:
         message = None
     if not isinstance(message, dict):
-        raise InvalidSignature("this is no delivery of the service: its body is no JSON object")
+        raise InvalidSignature("this is not a delivery of the service: its body is not JSON object")
     return message

@@ -44,7 +44,7 @@ def listed(
 
     Args:
         what: paths, folders (all videos below them), globs with `**`, URLs, and the same for
-            buckets (`s3://bucket/folder/`, `s3://bucket/**/*.mp4`). A name that is no folder and
+            buckets (`s3://bucket/folder/`, `s3://bucket/**/*.mp4`). A name that is not a folder and
             no glob is taken as it is.
         store: an obstore store in which names are looked up.
         filesystem: an fsspec file system in which names are looked up; it lists a folder or glob
@@ -70,7 +70,7 @@ def listed(
 
 
 def split_url(url: str) -> tuple[str, str] | None:
-    """The address of a bucket, and the name in it; None: it is no URL of an object store.
+    """The address of a bucket, and the name in it; None: it is not a URL of an object store.
 
     >>> split_url("s3://bucket/a/b.mp4"), split_url("https://host/a.mp4")
     (('s3://bucket', 'a/b.mp4'), None)

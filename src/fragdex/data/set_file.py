@@ -98,7 +98,7 @@ class SetFile:
     It keeps 32 bytes for each row group. A process that is forked may use it, too.
 
     Raises:
-        DamagedIndex: it is no Parquet file, or no set, or a newer one.
+        DamagedIndex: it is not a Parquet file, or no set, or a newer one.
         MissingExtra: pyarrow is not installed.
         OSError: it cannot be opened.
 
@@ -120,10 +120,10 @@ class SetFile:
             self._footer = _Footer(self._file)
             self.ends = array("q", accumulate(self._footer.rows))
             stored_schema = self._opened(self._footer.with_groups(b"", 0, 0)).schema_arrow
-        # ValueError: a name in the schema that is no UTF-8.
+        # ValueError: a name in the schema that is not UTF-8.
         except (pa.ArrowException, OSError, OverflowError, ValueError, DamagedIndex) as error:
             self._file.close()
-            raise DamagedIndex(f"{path} is no Parquet file: {error}") from error
+            raise DamagedIndex(f"{path} is not a Parquet file: {error}") from error
         version = (stored_schema.metadata or {}).get(b"fragdex.set")
         if version != str(VERSION).encode() or not stored_schema.equals(wanted):
             self._file.close()

@@ -60,7 +60,7 @@ def row_of(
         film.name.encode()
     except UnicodeEncodeError as error:
         raise SourceError(
-            f"the name of {name} is no UTF-8", expected="a name that Parquet can hold",
+            f"the name of {name} is not UTF-8", expected="a name that Parquet can hold",
             advice="rename the file",
         ) from error  # fmt: skip
     with open_source(film.name, **options) as source:
@@ -536,7 +536,7 @@ def _broken(name: str, film: ListedFilm, error: str) -> dict[str, Any]:
 
 
 def _shown(name: str) -> str:
-    """A name as a row has it: bytes that are no UTF-8 are escaped."""
+    """A name as a row has it: bytes that are not UTF-8 are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 

@@ -170,7 +170,7 @@ class BatchSlots:
 def _arena(size: int) -> Arena:
     """So much shared memory without a name.
 
-    On Linux it is no part of /dev/shm, which is small in containers.
+    On Linux it is not a part of /dev/shm, which is small in containers.
 
     Raises:
         OSError: there is not so much: refused here, and not met by the first who writes to it.

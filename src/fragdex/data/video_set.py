@@ -124,7 +124,7 @@ class VideoSet(Sequence[Video]):
     selected.
 
     Raises:
-        DamagedIndex: the file is no set.
+        DamagedIndex: the file is not a set.
         MissingExtra: pyarrow is not installed.
         OSError: it cannot be opened.
 

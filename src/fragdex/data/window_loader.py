@@ -203,7 +203,7 @@ class WindowLoader:
             yield batch
             del batch
             if loop != self._loop:
-                raise ValueError("another loop over this loader has begun")
+                raise ValueError("this loader is already being iterated")
         if sampler.epoch == epoch:
             self._stream.set_epoch(epoch + 1)
             self._used = 0

@@ -119,7 +119,7 @@ def compare(
             (height, width, 3 or 4), uint8.
 
     Raises:
-        UndecodableMedia: one is no media, or is damaged.
+        UndecodableMedia: one is not media, or is damaged.
         OSError: one cannot be opened.
         MissingExtra: PyAV is not installed (extra `media`).
     """
@@ -277,7 +277,7 @@ def _compare_sound(
         differing[both:] = True
         if both:
             off = np.abs(x[:both] - y[:both]).max(axis=1)
-            # what is no number in one of them only
+            # what is not a number in one of them only
             odd = ~np.isfinite(off) & (x[:both] != y[:both]).any(axis=1)
             differing[:both] = (off > tolerance) | odd
             comparison.largest = max(comparison.largest, float(np.nan_to_num(off).max()))

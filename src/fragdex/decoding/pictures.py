@@ -140,7 +140,7 @@ def written_whole(frame: Any, name: str) -> Any:
     """A picture of which swscale makes a format with no pixel left as it was in memory.
 
     Of 8-bit 4:2:0 and 4:2:2 it leaves out the last columns in RGBA and RGB of 16 bits where the
-    width is no multiple of 16 (of 2). So such a picture is made wider; what is over is to be cut
+    width is not a multiple of 16 (of 2). So such a picture is made wider; what is over is to be cut
     off. Pixels are not changed by what is next to them there.
 
     Args:
@@ -495,7 +495,7 @@ class KeyFrameReader(VideoTrack):
     def near(self, time: TimeLike) -> Picture:
         """The key frame that is shown nearest to a time.
 
-        Where it cannot be decoded, or is no key frame whatever the file says, an earlier one.
+        Where it cannot be decoded, or is not a key frame whatever the file says, an earlier one.
 
         Raises:
             UndecodableMedia: neither it nor the ones before it can be decoded.
@@ -522,7 +522,7 @@ class KeyFrameReader(VideoTrack):
         return picture
 
     def of(self, hit: Hit, *, believe: bool = False) -> Picture | None:
-        """The key frame of a seek; None where its sample is no picture, damaged or missing.
+        """The key frame of a seek; None where its sample is not a picture, damaged or missing.
 
         Args:
             believe: decode what the file says is a key frame, whatever its bytes say.

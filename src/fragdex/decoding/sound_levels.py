@@ -137,7 +137,7 @@ def peaks(
     with SoundStream(index, source, track=track, init=init) as stream:
         measured = _measured(stream, own, split)
     if not all(np.isfinite(values).all() for values in measured.values()):
-        # once more where a broken stream gave what is no number: to look at each sample costs more
+        # once more where a broken stream gave no numbers: to look at each sample costs more
         with SoundStream(index, source, track=track, init=init) as stream:
             measured = _measured(stream, own, split, mends=True)
     for one in sorted(set(zooms) - set(own)):

@@ -108,7 +108,7 @@ def finite(values: Floats) -> Floats:
 def planes(frame: Any) -> list[Floats]:
     """The samples of each channel of a PyAV audio frame, without a copy where that can be.
 
-    What a broken stream decodes to is still in them: infinities, and values that are no number.
+    What a broken stream decodes to is still in them: infinities, and values that are not numbers.
 
     >>> import av
     >>> frame = av.AudioFrame.from_ndarray(np.zeros((2, 3), np.float32), "fltp", "stereo")

@@ -32,7 +32,7 @@ def aligned(position: int) -> int:
 
 
 MAGIC = b"\x89FDX\r\n\x1a\n"
-"""First a byte that is no text, last what conversions of line ends would spoil."""
+"""First a byte that is not text, last what conversions of line ends would spoil."""
 
 VERSION = (1, 1)
 """Major and minor: a reader refuses a greater major, and passes over what a greater minor adds.

@@ -96,7 +96,7 @@ def item(value: Any, key: str, pointer: str = "") -> Any:
     """The value under a key of an object.
 
     Raises:
-        DamagedIndex: it is no object, or the key is missing.
+        DamagedIndex: it is not an object, or the key is missing.
 
     >>> item({"rows": 3}, "rows")
     3
@@ -199,7 +199,7 @@ def _text(value: Any, pointer: str) -> str:
     if not isinstance(value, str):
         raise refuse(pointer, "a string", value)
     try:
-        # Lone surrogates stand for bytes of a file name that is no UTF-8; others say nothing.
+        # Lone surrogates stand for bytes of a file name that is not UTF-8; others say nothing.
         value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raise refuse(pointer, "characters of Unicode", ascii(value)) from None

@@ -70,7 +70,7 @@ class JsonStream:
         """The keys of the object that stands next; take or walk its value before the next key.
 
         Raises:
-            DamagedIndex: it is no object, or a key stands in it twice.
+            DamagedIndex: it is not an object, or a key stands in it twice.
         """
         self._expect("{", "an object")
         seen: set[str] = set()
@@ -97,7 +97,7 @@ class JsonStream:
         """The values of the list that stands next, each decoded whole.
 
         Raises:
-            DamagedIndex: it is no list.
+            DamagedIndex: it is not a list.
         """
         self._expect("[", "a list")
         self.pointer.append(0)
@@ -117,7 +117,7 @@ class JsonStream:
         """The value that stands next, decoded whole.
 
         Raises:
-            DamagedIndex: it is no JSON.
+            DamagedIndex: it is not JSON.
             LimitExceeded: it takes more than MAX_VALUE_SIZE characters.
         """
         self._peek()
@@ -132,7 +132,7 @@ class JsonStream:
                     self.fail("JSON", f"something else ({error})")
             else:
                 rest = self._text[stop : stop + 3]
-                # A number at the end of the text may continue, also with what is no end of one.
+                # A number at the end of the text may continue, also with what is not an end of one.
                 if self._ended or (rest and not _CUT_NUMBER.fullmatch(rest)):
                     self._place = stop
                     return value
@@ -197,7 +197,7 @@ class JsonStream:
         self._text, self._place = "".join(parts), 0
 
     def _peek(self) -> str:
-        """The next character that is no space, or "" at the end."""
+        """The next character that is not a space, or "" at the end."""
         while True:
             text, place = self._text, self._place
             while place < len(text) and text[place] in SPACE:
@@ -283,7 +283,7 @@ def read(data: bytes | bytearray | memoryview, *, size: Sizes = None) -> WireInd
             own; None where they are not known (yet).
 
     Raises:
-        DamagedIndex: it is no JSON, a value is missing or of the wrong type, times or offsets are
+        DamagedIndex: it is not JSON, a value is missing or of the wrong type, times or offsets are
             out of order, or lie outside the file; `path` is the JSON pointer of the place.
         LimitExceeded: more tracks or unknown keys than a named limit allows.
 

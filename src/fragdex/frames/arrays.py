@@ -421,7 +421,7 @@ class IntegerConverter(ArrayConverter):
 
     Planes are scaled by a triangle (`conversion.taps`), before colours are made of them; without
     another size, chroma is repeated. Gray is the luma of the picture over the full range, whatever
-    its matrix. Of pictures that are no planes of luma and chroma, or have more than 12 bits,
+    its matrix. Of pictures that are not planes of luma and chroma, or have more than 12 bits,
     swscale makes colours first.
 
     Args:

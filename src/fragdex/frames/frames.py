@@ -295,7 +295,7 @@ class Frames:
             times: an array of seconds, or times as `Track.seek` takes them.
 
         Raises:
-            ValueError, TypeError: what is no time.
+            ValueError, TypeError: what is not a time.
             IndexError: there are no frames.
         """
         if not len(self):

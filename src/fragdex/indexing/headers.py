@@ -101,7 +101,7 @@ class Kept(NamedTuple):
 
     Attributes:
         offsets, sizes: of each.
-        others: (number among them, type) of those that are no moof.
+        others: (number among them, type) of those that are not moofs.
         whole_bytes: of them all; header_bytes: of the headers of all other boxes.
     """
 

@@ -313,7 +313,7 @@ FTYP_PATTERN = re.compile(rb"\0\0[\0-\x01]([\x10-\xff])ftyp[ -~]{4}")
 
 
 def film_in_jpeg(source: Source) -> int | None:
-    r"""Where the MP4 after a JPEG begins; None where the file is no JPEG, or has none.
+    r"""Where the MP4 after a JPEG begins; None where the file is not a JPEG, or has none.
 
     Raises: what reading the source raises.
 

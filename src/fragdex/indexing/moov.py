@@ -71,7 +71,7 @@ def plain_moov(data: bytes, *, offset: int = 0, room: int = MAX_PLAIN) -> bytes:
     header = read_header(plain)
     if header is None or header.type != b"moov" or not header.fits(len(plain)):
         raise MalformedBox(
-            "what the compressed movie header holds is no moov",
+            "what the compressed movie header holds is not a moov",
             path=f"{path}/cmvd",
             offset=offset + place,
         )

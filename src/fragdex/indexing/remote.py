@@ -80,7 +80,7 @@ FIRST_WINDOW = 1 << 17
 APART = frozenset((FTYP, MOOV, MDAT))
 """What is not part of the headers of a fragment, or is their end."""
 SMALL_BOX = 1 << 12
-"""A box that is no mdat is read over up to this size, as one that belongs to the next moof."""
+"""A box that is not an mdat is read over up to this size, as one that belongs to the next moof."""
 
 
 class Pace:
@@ -143,7 +143,7 @@ class Pace:
     def head(self) -> int:
         """Bytes from the end of the media data to after the next mdat's header.
 
-        As many as were enough each time of late: a second request for the rest of a moof costs
+        As many as were enough each time recently: a second request for the rest of a moof costs
         more than some bytes of media with the others.
         """
         return max(self._heads, default=READ_AHEAD - SPARE) + SPARE
@@ -220,7 +220,7 @@ MOST_WASTE = 4
 SOME_WASTE = 1 << 16
 """Bytes that any pass may read."""
 MOST_BOX = 16
-"""How many times larger than the headers of late a moof may be that is found or read ahead."""
+"""How many times larger than recent headers a moof may be that is found or read ahead."""
 SOME_BOX = 1 << 12
 """Bytes of a moof that may be found in any file."""
 MARGIN = 1.25

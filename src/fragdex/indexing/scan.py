@@ -351,7 +351,7 @@ MEDIA_TYPES = frozenset(
         *("emsg", "prft", "meta", "uuid", "pdin", "wide"),
     )
 )
-"""Boxes that stand at the top level of files in the field; a file without any is no MP4."""
+"""Boxes that stand at the top level of files in the field; a file without any is not an MP4."""
 
 
 class Scan(ScanState):

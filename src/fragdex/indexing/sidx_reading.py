@@ -29,7 +29,7 @@ Tables = tuple[FragmentTable, SyncTable]
 LEADS = (b"moof", b"styp", b"emsg", b"prft", b"sidx")
 """What a fragment begins with, or what introduces it."""
 FAR = 1 << 62
-"""Times from here on are no claims but damage; sums and differences of two still fit."""
+"""Times from here on are not claims but damage; sums and differences of two still fit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

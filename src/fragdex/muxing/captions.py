@@ -392,7 +392,7 @@ def parse_srt(data: bytes) -> list[CaptionCue]:
         cues.append(_cue(times, text, timing + 1))
         at = end
     if not cues:
-        raise _refused("there is no cue")
+        raise _refused("no cues")
     return cues
 
 
@@ -468,7 +468,7 @@ def _lines_of(data: bytes) -> list[str]:
     """Lines of UTF-8 text, whatever ends them; without the mark of the byte order.
 
     Raises:
-        MalformedCaptions: it is no UTF-8.
+        MalformedCaptions: it is not UTF-8.
     """
     try:
         text = data.decode("utf-8-sig")

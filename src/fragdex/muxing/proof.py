@@ -133,7 +133,7 @@ class Proof:
             return cls(bytes.fromhex(values["root"]), int(values["pieces"]), tuple(kept))
         except (KeyError, TypeError, ValueError, InvalidRange) as error:
             raise DamagedIndex(
-                "this is no proof of a view",
+                "not a proof of this view",
                 expected="JSON as fragdex view --proof writes it",
                 found=str(error)[:80],
             ) from error

@@ -54,7 +54,7 @@ class Address:
 
 
 def parse_address(path: str) -> Address | None:
-    """The address that a path is, without the slash in front; None: it is no address.
+    """The address that a path is, without the slash in front; None: it is not an address.
 
     >>> parse_address("a/b.mp4/hls/v1/0.m4s")
     Address(film='a/b.mp4', names=('a/b.mp4',), action='hls', file='v1/0.m4s')

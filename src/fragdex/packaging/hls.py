@@ -395,7 +395,7 @@ def write_renditions(
     segments = _segments(lead, segment_duration)
     rates = [bandwidths(_segments(one, segment_duration)) for one in beside]
     alone = bandwidths(segments)
-    # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
+    # one rendition of a group plays at a time: the variant needs the most expensive (4.3.4.2)
     peak, average = (alone[n] + max((rate[n] for rate in rates), default=0) for n in (0, 1))
     codecs = [one.track.codec for alike in kinds.values() for one in alike]
     rate = _picture_rate(lead.track, segments)

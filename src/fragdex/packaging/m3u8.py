@@ -51,7 +51,7 @@ def quoted(text: str) -> str:
 
 
 def bytes_of_name(name: str) -> bytes:
-    r"""The bytes of a file name: what is no UTF-8 in it is in it as lone surrogates.
+    r"""The bytes of a file name: what is not UTF-8 in it is in it as lone surrogates.
 
     >>> bytes_of_name("a\udcff")
     b'a\xff'

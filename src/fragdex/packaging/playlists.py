@@ -209,7 +209,7 @@ def multivariant(title: Title) -> bytes:
     renditions = [one for period in title.periods for one in period.renditions]
     keys = (line for one in renditions if one.keys is not None for line in one.keys.lines())
     lines += [f"#EXT-X-SESSION-KEY:{line}" for line in dict.fromkeys(keys)]
-    # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
+    # one rendition of a group plays at a time: the variant needs the most expensive (4.3.4.2)
     texts = _dearest([_text_rates(one) for period in title.periods for one in period.subtitles])
     sounds = {
         name: _dearest([_rates_through(one, title) for one in members])

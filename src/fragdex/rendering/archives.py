@@ -271,7 +271,7 @@ def _checked(name: str, *, folder: bool = False) -> str:
     """The path of a member below the root, without `.`.
 
     Raises:
-        Unprocessable: it leads elsewhere, or is no name.
+        Unprocessable: it leads elsewhere, or is not a name.
     """
     with contextlib.suppress(UnicodeEncodeError):
         name.encode()

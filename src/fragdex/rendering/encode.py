@@ -297,7 +297,7 @@ class Encoding:
         """Add a frame; None: the same picture as the frame before, at next to no cost.
 
         Raises:
-            BrowserGone: an earlier frame was no PNG of the view's size.
+            BrowserGone: an earlier frame was not a PNG of the view's size.
             PageFailed: an earlier frame shows the number of another one.
         """
         self._check()
@@ -338,7 +338,7 @@ class Encoding:
                 file.close()
                 self.seconds += time.thread_time() - began
             self.frames = file.frames
-        except BaseException as error:  # noqa: BLE001 — told to whoever gives the next frame
+        except BaseException as error:  # noqa: BLE001 — reported to the next caller
             self._error = error
 
 

@@ -175,7 +175,7 @@ class Pictures:
             number: of the frame, where lines below it hold one.
 
         Raises:
-            ValueError: it is no PNG, or of another size.
+            ValueError: it is not a PNG, or of another size.
             PageFailed: it is another frame.
         """
         picture = self._reader.decoded(png)
@@ -194,7 +194,7 @@ class Pictures:
             self._decoder.thread_count = 1
         packet = self._av.Packet(len(png))  # with the padding that decoders read over the end
         packet.update(png)
-        # a decoder that is used again skips packets that are no key frames
+        # a decoder that is used again skips packets that are not key frames
         packet.is_keyframe = True
         try:
             frames = self._decoder.decode(packet)

@@ -109,7 +109,7 @@ def _shares(count: int, replay: Fraction, ahead: Fraction) -> list[Fraction]:
 
     A slice costs what it shows, and `replay` of what is before it; all but the first begin when
     that has shown `ahead`. With the share s before it and the cost c, the end of the first is at
-    c, and of another at s + c - ahead - replay * s. What all of them replay is no matter.
+    c, and of another at s + c - ahead - replay * s. What all of them replay does not matter.
     """
     # each end is times * c - less
     ends = [(Fraction(1), Fraction(0))]

@@ -251,7 +251,7 @@ def divided(view: PageView, frames: range, jobs: int | None, slices: int | None)
 
 
 WORTH_SECONDS: Final = 1.5
-"""So long a process may take until it comes to a slice, and no other is started for that …"""
+"""Seconds: no other worker is started if a running one reaches the slice within them …"""
 
 _STARTS: Final = 2
 """… or as long as so many starts, on a machine that has other things to do."""

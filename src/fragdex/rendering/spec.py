@@ -235,7 +235,7 @@ class RenderSpec:
         return PageView(width, height, self.fps, clear, self.scale, self.crop, self.page_fps)
 
     def check_page_fps(self) -> None:
-        """Refuse a rate of the page that is no whole multiple of that of the video.
+        """Refuse a rate of the page that is not a whole multiple of that of the video.
 
         Raises:
             ValueError: it is invalid.
@@ -243,7 +243,7 @@ class RenderSpec:
         >>> RenderSpec(fps=Fraction(25), page_fps=Fraction(60)).check_page_fps()
         Traceback (most recent call last):
         ...
-        ValueError: 60 is no whole multiple of 25 frames a second, such as 50, 75
+        ValueError: 60 is not a whole multiple of 25 frames a second, such as 50, 75
         """
         if self.page_fps is None or (self.page_fps / self.fps).denominator == 1:
             return

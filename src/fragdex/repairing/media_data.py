@@ -30,7 +30,7 @@ class Stretch(NamedTuple):
 
     Attributes:
         start, stop: of them (exclusive).
-        kind: type of a box, or "mdat" for what is inside one, or "" for bytes that are no box.
+        kind: type of a box, or "mdat" for what is inside one, or "" for bytes that are not a box.
         cut: whether what is inside of it may continue after its end.
     """
 

@@ -204,7 +204,7 @@ def _aac(specific: bytes) -> Syntax | None:
 
 
 def marks_open_pictures(syntax: Syntax, track: Track, source: Source) -> bool:
-    """Whether a file marks pictures sync that are no sync samples by their types."""
+    """Whether a file marks pictures sync that are not sync samples by their types."""
     samples = first_samples(track)
     window = Window(source, int((samples.offset + samples.size).max()))
     for row in np.flatnonzero(samples.sync)[:LOOKED_AT].tolist():

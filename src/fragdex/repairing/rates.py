@@ -423,7 +423,7 @@ class Moment(NamedTuple):
 
 
 def items(data: bytes) -> list[Item] | None:
-    r"""The items that fill these bytes; None: they are no items.
+    r"""The items that fill these bytes; None: they are not items.
 
     >>> items(b"TICKL\x04\x00\x01\x00\x00\x00\x07")
     [Item(key=b'TICK', kind=b'L', data=b'\x00\x00\x00\x07')]
@@ -508,7 +508,7 @@ def _moments(inside: Sequence[Item], at: int) -> Iterator[Moment]:
 
 
 def _seconds(item: Item) -> Fraction | None:
-    """What a clock shows, in seconds; None: it is no clock."""
+    """What a clock shows, in seconds; None: it is not a clock."""
     if item.key in _CLOCKS:
         kind, size, ticks = _CLOCKS[item.key]
         if item.kind != kind or len(item.data) < size:

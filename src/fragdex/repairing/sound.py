@@ -266,11 +266,11 @@ MOST_BYTES: Final = 8192
 """Bytes of a frame: 6144 bits a channel, and what fills it up."""
 _NOISE, _INTENSITY, _RESERVED = 13, 14, 12
 _MOST_FILL: Final = 16
-"""Elements that are no sound, in one frame."""
+"""Elements that are not sound, in one frame."""
 
 
 class _Damaged(Exception):
-    """These bits are no frame."""
+    """These bits are not a frame."""
 
 
 class _Reader:

@@ -163,7 +163,7 @@ def other_shifts(
                 row = first_elsewhere(samples, syntax, window, shifts, TRIED)
                 if row is None:
                     break
-                # one more: the halves of a sample in which a file was cut are no sample
+                # one more: the halves of a sample in which a file was cut are not a sample
                 rows = [samples.rows(slice(row + more, None)) for more in (0, 1)]
                 candidates = (
                     shift_to(part, syntax, window, start)

@@ -61,7 +61,7 @@ def take_file(original: Path, path: Path) -> None:
     """Move a file out of the folder of a child, which may have put anything there instead.
 
     Raises:
-        Unprocessable: it is no plain file of the child's own.
+        Unprocessable: it is not a plain file of the child's own.
     """
     try:
         os.rename(original, path)
@@ -73,7 +73,7 @@ def take_file(original: Path, path: Path) -> None:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         path.unlink()
-        raise Unprocessable("what was made is no file")
+        raise Unprocessable("the result is not a file")
     if status.st_uid != os.geteuid():
         os.chown(path, os.geteuid(), os.getegid())
 
@@ -82,7 +82,7 @@ def _copy(original: Path, path: Path) -> None:
     opened = os.open(original, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(opened, "rb") as source, path.open("xb") as target:
         if os.fstat(opened).st_nlink != 1 or not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise Unprocessable("what was made is no file")
+            raise Unprocessable("the result is not a file")
         shutil.copyfileobj(source, target, _PIECE)
     original.unlink(missing_ok=True)
 

@@ -370,7 +370,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
 
 
 def _call(number: int, *arguments: object) -> int:
-    """A call of the kernel; -1 where it fails, or where this is no Linux."""
+    """A call of the kernel; -1 where it fails, or where this is not Linux."""
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(os, "O_PATH"):
         return -1

@@ -35,7 +35,7 @@ class Numbering:
     Args:
         track: of an index that has its samples.
         samples: all of them, in decode order.
-        size: bytes of the file; samples after its end are no frames. None: unknown.
+        size: bytes of the file; samples after its end are not frames. None: unknown.
         order: of the numbers.
         hidden: whether samples that the edit list hides are frames, too.
 
@@ -88,7 +88,7 @@ class Numbering:
         """The frame that is shown at each time: before the first that one, after the end the last.
 
         Raises:
-            ValueError, TypeError: what is no time.
+            ValueError, TypeError: what is not a time.
         """
         targets = ticks_of_many(times, self._track.timescale, self._track.shift)
         place = np.searchsorted(self._cts, targets, side="right") - 1
@@ -107,7 +107,7 @@ class Numbering:
         """The sync sample that is shown nearest to a time, the earlier of two; None: there is none.
 
         Raises:
-            ValueError, TypeError: what is no time.
+            ValueError, TypeError: what is not a time.
         """
         wanted: Any = exact_time(time)
         sync = np.flatnonzero(self.sync)

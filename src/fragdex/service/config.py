@@ -37,7 +37,7 @@ _SERVICE_LINK = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP
 _PUBLIC_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)*", re.ASCII)
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
-# Variables of the library and of its development, which are no settings.
+# Variables of the library and of its development, which are not settings.
 NOT_SETTINGS = frozenset(
     {"CONFIG", "TRACEBACK", "PURE_PYTHON", "CORPUS", "CHROMIUM"}
     | {"KEY", "URL", "ORIGIN_SECRET", "WEBHOOK_SECRET"}
@@ -394,7 +394,7 @@ def load_settings(config: str | Path | None = None, **flags: Any) -> Settings:
 
     Raises:
         ConfigError: naming the setting and where its value came from; a variable or a line of the
-            file that is no setting.
+            file that is not a setting.
 
     >>> settings = load_settings(port=9000)
     >>> settings.port, settings.origins["port"], settings.origins["max_image_bytes"]

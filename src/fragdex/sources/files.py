@@ -50,7 +50,7 @@ class FileSource(Source):
     """A regular file, read at any position and mapped on request.
 
     `read` uses pread and is safe whatever happens to the file; `view` maps it. Raises
-    SourceNotFound where nothing stands at the path, SourceError for what is no regular file
+    SourceNotFound where nothing stands at the path, SourceError for what is not a regular file
     (directories, pipes, devices) and for what may not be read.
     """
 
@@ -487,7 +487,7 @@ def write_file(
     ...     write_file(path, [b"one", b"two"]), path.read_bytes()
     (6, b'onetwo')
     """
-    # Where it is no link it stays as it was given: the folders above may be closed to this user.
+    # Where it is not a link it stays as it was given: the folders above may be closed to this user.
     target = os.path.realpath(path) if os.path.islink(path) else os.fspath(path)
     temporary: str | None = None
     try:

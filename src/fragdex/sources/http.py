@@ -90,7 +90,7 @@ class Requests:
         shown: the URL as messages have it: passwords and signatures have no place there.
 
     Raises:
-        SourceError: it is no URL.
+        SourceError: it is not a URL.
     """
 
     def __init__(
@@ -443,7 +443,7 @@ class HTTPSource(Source):
 
         The one place that decides what is tried again. Ends early at the end of the object.
         Refusals that may come of a batch's other requests are tried again with fewer at once,
-        and are no failures.
+        and are not failures.
         """
         position, failures = start, 0
         while stop is None or position < stop:

@@ -311,7 +311,7 @@ def _entries(root: str, folder: str, after: str, most: int) -> list[str]:
         behind = name > after or (is_folder and after.startswith(name))
         if not behind or entry.name[:1] == "." or not (is_folder or entry.is_file()):
             return None
-        # bytes that are no UTF-8 have no place in an address
+        # bytes that are not UTF-8 have no place in an address
         return None if any("\ud800" <= c <= "\udfff" for c in name) else name
 
     try:

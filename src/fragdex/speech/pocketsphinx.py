@@ -84,7 +84,7 @@ class PocketSphinx:
         decoder.end_utt()
         words = []
         for segment in decoder.seg() or ():
-            # <s>, <sil>, [NOISE] and ++COUGH++ are no words; word(2) is another way to say it.
+            # <s>, <sil>, [NOISE] and ++COUGH++ are not words; word(2) is another way to say it.
             if segment.word[0] in "<[+":
                 continue
             text = segment.word.split("(")[0]

@@ -57,7 +57,7 @@ def transcribe(
     Raises:
         EngineUnavailable: the engine or its model is missing.
         InvalidRequest: the engine lacks this language.
-        TrackNotFound: no such track, or it is no sound.
+        TrackNotFound: no such track, or it is not sound.
         UndecodableMedia: nothing of the track could be decoded.
     """
     with ExitStack() as stack:

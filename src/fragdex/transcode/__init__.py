@@ -1,6 +1,6 @@
 """What needs FFmpeg's libraries: any video or audio file becomes tracks that players append.
 
-probe       what a file holds, what can be copied, what must be encoded; refuses what is no media
+probe       what a file holds, what can be copied, what must be encoded; refuses what is not media
 track_writers
             writes one track: copied packets, or encoded frames, as a fragmented file
 tracks      what comes of it

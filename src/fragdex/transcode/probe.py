@@ -34,7 +34,7 @@ from fragdex.transcode.playable import why_not_begun, why_not_played
 from fragdex.transcode.tracks import REPAIRABLE
 
 # Demuxers of containers and of bare audio streams. None of them opens a second file by itself;
-# raw video has no times, pictures have no duration, and playlists are no media.
+# raw video has no times, pictures have no duration, and playlists are not media.
 DEMUXERS: Final = (
     "mov", "matroska", "avi", "flv", "mpegts", "mpeg", "ogg", "asf", "mxf", "nut", "ivf",
     "mp3", "wav", "w64", "flac", "aac", "aiff", "caf", "au", "amr", "ac3", "eac3", "wv", "tta",

@@ -260,7 +260,7 @@ class _Film:
 
     def begins(self, number: int) -> bool:
         """Whether what is copied may begin at a sample, after pictures of another encoder."""
-        # An I picture of AVC that is no IDR counts on from the pictures before it.
+        # An I picture of AVC that is not an IDR counts on from the pictures before it.
         return self._access(number) >= (Access.CLOSED if self.family == "avc" else Access.OPEN)
 
     def _access(self, number: int) -> Access:

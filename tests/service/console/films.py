@@ -11,7 +11,7 @@ BLOCKS = 10
 BLOCK = WIDTH // BLOCKS
 BAND = 60
 """The pictures' upper pixels hold the number, the highest bit on the left; then the same inverted,
-so that a picture that is no film's is never read as a number."""
+so that a picture that is not a film's is never read as a number."""
 
 TONES = (330, 1320)
 """Hertz of the first and of the second audio track."""

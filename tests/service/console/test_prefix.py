@@ -147,7 +147,7 @@ def test_playlists_lead_to_bytes_below_it(placed):
 
 
 def walk(client, playlist):
-    """Every answer that is no playlist, of all that a playlist leads to."""
+    """Every answer that is not a playlist, of all that a playlist leads to."""
     assert playlist.status_code == 200, playlist.text
     named = {line for line in playlist.text.splitlines() if line and not line.startswith("#")}
     named |= {

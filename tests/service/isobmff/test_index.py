@@ -152,7 +152,7 @@ WRONG = {
     "a number over 64 bits": (lambda index: put(index, "offset", 2**70), "#/1/segments/2/offset"),
     "a timescale of more than 32 bits": (lambda i: told(i, "timescale", 2**32), "#/1/timescale"),
     "a track id of more than 32 bits": (lambda i: i | {str(2**32): i["1"]}, f"#/{2**32}"),
-    "a codec that is no Unicode": (lambda i: told(i, "codec", "\ud800"), "#/1/codec"),
+    "a codec that is not a Unicode": (lambda i: told(i, "codec", "\ud800"), "#/1/codec"),
     "a number without end": (lambda i: b'{"more": 1e999, ' + json.dumps(i).encode()[1:], "#/more"),
     "another type": (lambda index: index | {"1": index["1"] | {"type": "text"}}, "#/1/type"),
     "a damaged binary": (lambda index: fidx.write(fragdex.index(FILM))[:-1] + b"\xff", None),

@@ -42,7 +42,7 @@ def test_a_film_of_too_many_pixels_is_refused_with_both_numbers(served):
     assert problem["limit"] == 100 * HD
     assert f"{HD} × 101 = {101 * HD}" in problem["detail"]
     assert "/duration_ms" in refused.text
-    # fewer pixels, or fewer frames a second: the same length is no matter
+    # fewer pixels, or fewer frames a second: the same length does not matter
     assert ask(served, duration_ms=8000, width=960).status_code == 201
     assert ask(served, duration_ms=8000, fps=12).status_code == 201
     assert ask(served, duration_ms=8000, to_ms=4000).status_code == 201

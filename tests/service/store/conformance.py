@@ -110,7 +110,7 @@ def what_is_missing_is_said(store: Store) -> None:
     store.delete(key)
     # what lies below is not what was asked for
     store.write(f"{key}/below", [b"x"])
-    _refuse(SourceNotFound, lambda: store.size(key), "a folder is no object")
+    _refuse(SourceNotFound, lambda: store.size(key), "a folder is not an object")
     _refuse(SourceNotFound, lambda: list(store.read(key, ByteRange(0, 1))), "nor to be read")
     store.delete(f"{key}/below")
 

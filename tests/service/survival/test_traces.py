@@ -104,7 +104,7 @@ def test_an_upload_and_a_render_are_one_trace_each_from_request_to_child(traced,
     assert {span.trace for span in spans} == {upload.trace, render_span.trace}
     assert {path_up(collector, span)[0][1] for span in spans} == {"job webhook"}
     assert not any("tracestate" in headers for headers in collector.deliveries)
-    # a health check is no span, and the log names the trace
+    # a health check is not a span, and the log names the trace
     assert not [span for span in collector.spans if "healthz" in span.name]
     (access,) = (one for one in lines(api) if one.get("trace_id") == upload.trace)
     assert access["span_id"] == upload.id

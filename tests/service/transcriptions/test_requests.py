@@ -153,7 +153,7 @@ def test_asking_twice_for_a_file_is_asking_once(client, film):
 
 
 def test_what_is_complete_is_given_again_and_what_differs_is_made(server, client, film):
-    """By engine and language, where they are requested; and a failed one is no answer."""
+    """By engine and language, where they are requested; and a failed one is not an answer."""
     at = f"{API}/files/{film}"
 
     def ended(id, **values):

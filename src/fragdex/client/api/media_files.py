@@ -181,7 +181,7 @@ class UnprocessedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes before this one are here to stay."""
     problem: Problem | None
     status: Literal["created", "uploading", "complete", "failed"]
-    """Failed: what came is no media file."""
+    """Failed: what came is not media file."""
 
 
 class ProcessList(msgspec.Struct, frozen=True, kw_only=True):

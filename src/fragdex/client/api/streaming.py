@@ -45,7 +45,7 @@ __all__ = [
 class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
     """URLs, with `{rendition}`, `{segmentId}` (from 1), `{src}` and `{trackId}` to be filled in.
 
-    `{src}` is in the fragment, which nobody is sent: the query names the media already, encoded.
+    `{src}` is in the fragment, which is not sent: the query names the media already, encoded.
     """
 
     init_segment: str = msgspec.field(name="initSegment")

@@ -1,7 +1,7 @@
 """What moves a page through time: one of two clocks, and the scripts that they put into pages.
 
 `VirtualClock` is Chromium's own virtual time, with frames on request; `InjectedClock` a clock of
-our own inside the page, for a Chromium that gives no frames on request.
+our own inside the page, for a Chromium that cannot render single frames.
 
 What each step of virtual time is good for was found by a run that failed:
 

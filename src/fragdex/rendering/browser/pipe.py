@@ -92,7 +92,7 @@ def length_of(header: bytes | bytearray) -> int:
         MalformedMessage: it is invalid.
     """
     if not header.startswith(_ENVELOPE):
-        raise MalformedMessage("a message of the browser is no envelope")
+        raise MalformedMessage("unexpected message from the browser")
     return int.from_bytes(header[len(_ENVELOPE) : HEADER_BYTES])
 
 

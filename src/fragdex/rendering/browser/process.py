@@ -419,7 +419,8 @@ _BROWSERS_OWN: Final = 64 << 20
 # Ended by a signal from outside; all others a process sends itself.
 _KILLED: Final = 9
 _NO_BEGIN_FRAMES: Final = (
-    "this browser gives no frames on request: the page runs on a clock of ours, and is slower"
+    "this browser cannot render single frames (HeadlessExperimental), and the page runs slower:"
+    " install chromium-headless-shell"
 )
 
 

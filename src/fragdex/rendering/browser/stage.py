@@ -184,7 +184,7 @@ def _number(value: Fraction) -> float | int:
 
 
 def _stereo(data: bytes, channels: int, count: int) -> bytes:
-    """So many samples of two channels; silence where there are none, or what is no number."""
+    """So many samples of two channels; silence where there are none, or what is not a number."""
     # few pages need it, and all would wait for it before their browser starts
     import numpy as np
 

@@ -67,7 +67,7 @@ def look(file: Any) -> FileFacts:
     """What a file holds.
 
     Raises:
-        Unprocessable: it is no media file, or too large.
+        Unprocessable: it is not media file, or too large.
     """
     with opened(file) as container:
         info = probe(container)

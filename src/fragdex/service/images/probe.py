@@ -231,7 +231,7 @@ def _turned(width: int, height: int, exif: bytes) -> Size:
             read = _image().Exif()
             read.load(exif)
             orientation = read.get(ORIENTATION, 1)
-        except Exception:  # noqa: BLE001 — a broken note on the image is no fault of the image
+        except Exception:  # noqa: BLE001 — a broken note on the image is not a fault of the image
             orientation = 1
     return Size(height, width) if orientation in SIDEWAYS else Size(width, height)
 
@@ -319,7 +319,7 @@ def measure_svg(file: BinaryIO) -> tuple[int, int]:
     """Width and height in pixels: the root's own, else its viewBox's, else 300 × 150.
 
     Raises:
-        Unprocessable: it is no SVG, or declares entities.
+        Unprocessable: it is not an SVG, or declares entities.
 
     >>> import io
     >>> measure_svg(io.BytesIO(b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 3"/>'))

@@ -308,7 +308,7 @@ async def _track_file(
 
 
 def _number(text: str) -> int:
-    """The `track_id` of a path; what is no number is of no track."""
+    """The `track_id` of a path; what is not a number is of no track."""
     if not _NUMBER.fullmatch(text) or int(text) > MAX_TRACK_ID:
         raise RecordNotFound("there is no such track")
     return int(text)

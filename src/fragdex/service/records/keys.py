@@ -141,7 +141,7 @@ def find_key(database: Database, bearer: str) -> Key:
     An unknown id takes the same steps as a wrong secret.
 
     Raises:
-        Unauthenticated: it is no key, an unknown one, or a revoked one; which, is not told. Or it
+        Unauthenticated: it is no key, an unknown one, or a revoked one; which, is no told. Or it
             is a key whose time is over.
     """
     parts = _BEARER.fullmatch(bearer)

@@ -329,7 +329,7 @@ def result_of(context: ServiceContext, tenant_id: str, render_id: str, suffix: s
             raise NotReady(f"the render is {row.status}", more={"state": row.status})
         blob = blobs.used_by(connection, tenant_id, FAMILY, result_name(render_id))
     if blob is None:
-        raise RecordNotFound("the result is not here any more")
+        raise RecordNotFound("the result has been deleted")
     return StoredBytes(blob.store_key, blob.byte_size, blob.md5, blob.sha256, row.media_type)
 
 

@@ -56,7 +56,7 @@ from fragdex.service.web.routing import PREFIX
 #
 # A page names them by their paths of the HTTP interface (`/api/v1/files/ID`), relative to itself or
 # under the service's public URL. Where a file consists of tracks, `?type=video` and `?type=audio`
-# pick the track of that kind. What is no media, such as records and indexes, and all that is asked
+# pick the track of that kind. What is not media, such as records and indexes, and all that is asked
 # for as JSON, is what a client of the tenant would get.
 
 
@@ -391,7 +391,7 @@ class Workspaces:
             check: asked before the site is unpacked; what it raises ends it.
 
         Raises:
-            Unprocessable: the bytes of the page are not here any more.
+            Unprocessable: the bytes of the page have been deleted.
         """
         self._let_go(lambda _, entry: time.monotonic() - entry.used > IDLE_SECONDS)
         with self._lock:

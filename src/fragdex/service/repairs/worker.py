@@ -59,7 +59,7 @@ def _run(context: ServiceContext, job: Job) -> None:
         with context.database.read() as connection:
             blob = blobs.used_by(connection, row.tenant_id, FAMILY, row.file_id)
         if blob is None:
-            raise Unprocessable("the bytes of the file are not here")
+            raise Unprocessable("the bytes of this file have not been uploaded")
         like = _good_file(context, row, blob, progress.check)
         repaired_file = repaired(
             context, blob.store_key, like,

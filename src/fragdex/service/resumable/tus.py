@@ -65,7 +65,7 @@ class Concatenation:
 def parse_metadata(text: str | None) -> dict[str, str]:
     """`Upload-Metadata`: keys and values in base64, a value may be missing.
 
-    Values that are no UTF-8 are left out: they are given back, and mean nothing here.
+    Values that are not UTF-8 are left out: they are given back, and mean nothing here.
 
     Raises:
         InvalidRequest: it cannot be read.
@@ -198,9 +198,7 @@ hidden: dict[str, Any] = {"include_in_schema": False, "response_class": Response
 def _need_version(request: Request) -> None:
     version = request.headers.get("tus-resumable")
     if version != VERSION:
-        raise UnsupportedVersion(
-            "this version of tus is not spoken here", expected=VERSION, found=version
-        )
+        raise UnsupportedVersion("unsupported tus version", expected=VERSION, found=version)
 
 
 @router.options(PATH, **hidden)

@@ -1,7 +1,7 @@
 """A store that also composes: an object may be made bytes and ranges of another object.
 
 Such an object has a key of `COMPOSED`. What is written under it is the record of a `Composition`;
-what is read is what the record describes, so that nobody who reads needs to know. It is no file:
+what is read is what the record describes, so that nobody who reads needs to know. It is not a file:
 `path` has none, and `local` makes a copy.
 
 A record begins with its name and version, then the SHA-256 of the rest, which is compressed by zlib
@@ -98,7 +98,7 @@ class ComposingStore:
         """Write an object, or the record of one that is composed; returns the size of that.
 
         Raises:
-            SourceError: what is to be written under the key of a composed object is no record.
+            SourceError: what is to be written under the key of a composed object is not a record.
         """
         if is_composed(key):
             pieces = [b"".join(pieces)]

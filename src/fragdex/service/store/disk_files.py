@@ -66,7 +66,7 @@ def disk_errors(key: str | None = None, root: Path | None = None) -> Iterator[No
 
 
 def file_size(status: os.stat_result) -> int:
-    """The size of a plain file; anything else is no object: FileNotFoundError."""
+    """The size of a plain file; anything else is not an object: FileNotFoundError."""
     if not stat.S_ISREG(status.st_mode):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     return status.st_size

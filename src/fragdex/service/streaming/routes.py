@@ -560,7 +560,7 @@ class RemoteAudio(RemoteRendition):
 class Endpoints(ApiModel):
     """URLs, with `{rendition}`, `{segmentId}` (from 1), `{src}` and `{trackId}` to be filled in.
 
-    `{src}` is in the fragment, which nobody is sent: the query names the media already, encoded.
+    `{src}` is in the fragment, which is not sent: the query names the media already, encoded.
     """
 
     initSegment: str  # noqa: N815

@@ -60,7 +60,7 @@ def create_transcription(
 
     Raises:
         RecordNotFound: this tenant has no such file, or it has no such track.
-        InvalidRequest: the track is no sound, or the engine lacks the language.
+        InvalidRequest: the track is not sound, or the engine lacks the language.
         NotReady: the index of the file, or bytes of the track, are missing.
         Unprocessable: no track is requested, and none is sound.
         TooManyRequests: too many jobs of the tenant are in progress.
@@ -309,7 +309,7 @@ def copy_of(context: ServiceContext, tenant_id: str, transcription_id: str) -> S
         ).one_or_none()
         blob = None if file is None else file_bytes(connection, file)
     if file is None or blob is None:
-        raise RecordNotFound("the copy is not here any more")
+        raise RecordNotFound("the copy has been deleted")
     return StoredBytes(blob.store_key, blob.byte_size, blob.md5, blob.sha256, "video/mp4")
 
 

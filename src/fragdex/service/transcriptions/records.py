@@ -205,7 +205,7 @@ def need_sound_of(
     Raises:
         RecordNotFound: this tenant has no such file, or it has no such track.
         NotReady: the index of the file, or bytes of the track, are missing.
-        InvalidRequest: the track is no sound.
+        InvalidRequest: the track is not sound.
         Unprocessable: no track is requested, and none is sound.
     """
     with context.database.read() as connection:
@@ -237,7 +237,7 @@ def _chosen(tracks: Sequence[Track], track_id: int | None, field: str) -> Track:
         )
     if chosen.kind != "audio":
         raise InvalidRequest(
-            f"track {track_id} is no sound",
+            f"track {track_id} is not sound",
             pointer=f"/{field}",
             expected=f"an audio track ({known})",
             found=chosen.kind,

@@ -112,7 +112,7 @@ class Engines:
 
         Raises:
             EngineUnavailable: the engine or its model is missing.
-            NotReady, RecordNotFound: the bytes or the index of the file are not here any more.
+            NotReady, RecordNotFound: the bytes or the index of the file have been deleted.
             UndecodableMedia, TrackNotFound: as `fragdex.decoding.audio`.
         """
         choice = choice_of(context.settings, row.engine)

@@ -1,4 +1,4 @@
-"""What is learnt of a file while its bytes arrive: its index, or why it is no media file.
+"""What is learnt of a file while its bytes arrive: its index, or why it is not media file.
 
 `Structure` gathers the boxes that an index is made of, as long as they are few. Nothing is parsed
 but the headers at the top level. So what it costs is known before any of it is parsed: a little at
@@ -27,7 +27,7 @@ MOST_BOXES: Final = 1 << 14
 """Boxes at the top level that are walked there: some ten milliseconds."""
 MOST_BEFORE: Final = 1 << 10
 """Boxes before the first that a movie is made of. Numbers in a row read as boxes without end: such
-a file is no movie, and no process is started to find that out."""
+a file is not a movie, and no process is started to find that out."""
 
 _KEPT: Final = frozenset(WHOLE[at : at + 4] for at in range(0, len(WHOLE), 4))
 

@@ -72,7 +72,7 @@ class UnprocessedFile(ApiModel):
     byte_size: int
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
-    status: UnprocessedStatus = Field(description="failed: what came is no media file")
+    status: UnprocessedStatus = Field(description="failed: what came is not media file")
     fragment_index_complete: bool = Field(
         description="it is an ISO base media file, and its index was made while it came"
     )

@@ -183,7 +183,7 @@ def indexed_in_child(
         key: of the file in the store.
         md5, size: of the file; 16 bytes, and how many it has.
 
-    Gives: None where it is no ISO base media file, or a broken one; else an index that is gone
+    Gives: None where it is not an ISO base media file, or a broken one; else an index that is gone
     at the end of the context.
 
     Raises:
@@ -203,7 +203,7 @@ def indexed(source: Source, md5: str) -> dict[str, Any]:
     try:
         exact = usable(index(source, exact=True), bytes.fromhex(md5))
         if exact is None:
-            return {"refused": "it is no movie, or none that is whole"}
+            return {"refused": "it is not a movie, or none that is whole"}
         exact.save(Path(INDEX))
         reason = why_not(exact, source, remote=source.remote)
     except SourceUnavailable:

@@ -277,7 +277,7 @@ def _run(context: ServiceContext, job: Job) -> None:
     with context.database.read() as connection:
         blob = blobs.used_by(connection, row["tenant_id"], FAMILY, row["id"])
         if not blob:
-            raise Unprocessable("the bytes of the file are not here")
+            raise Unprocessable("the bytes of this file have not been uploaded")
         equal = made_already(connection, row)
     if equal:
         with context.database.write() as connection:

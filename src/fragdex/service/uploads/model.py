@@ -48,7 +48,7 @@ class ArrivalWatcher(Protocol):
     """Sees every byte once, in order, while it is hashed; the library's `Indexer` is one.
 
     Where `feed` raises an error of fragdex's tree, the watcher is dropped and the upload continues:
-    that a file cannot be indexed is no fault of its upload.
+    that a file cannot be indexed is not a fault of its upload.
     """
 
     def feed(self, data: bytes, /) -> object:

@@ -174,7 +174,7 @@ Md5Text = Annotated[
     written_as(_MD5, "an md5 in hex, dashed or not,"),
 ]
 JSON_NUMBER: Final = BeforeValidator(_number)
-"""Metadata of a whole number that is no text; it stands after the bounds."""
+"""Metadata of a whole number that is not text; it stands after the bounds."""
 NUMBER_OR_TEXT: Final = _NumberOrText()
 """Metadata of a whole number that may come as text; it stands after the bounds."""
 ByteSize = Annotated[int, Field(ge=0, description="bytes in all", examples=[12345]), JSON_NUMBER]

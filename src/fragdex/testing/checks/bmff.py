@@ -304,7 +304,7 @@ def _brands(place: Place, heads: tuple[Box, ...], boxes: tuple[Box, ...]) -> Ite
     brands = {name for box in heads for name in (*box["compatible_brands"], box["major_brand"])}
     for box in heads:
         if box["compatible_brands"] and box["major_brand"] not in box["compatible_brands"]:
-            message = f"major_brand {box['major_brand']!r} is no compatible_brand"
+            message = f"major_brand {box['major_brand']!r} is not a compatible_brand"
             yield place.wrong("major-brand", "14496-12, 4.3.3", message, box)
     for tfhd in find_all(boxes, "moof/traf/tfhd"):
         if heads and tfhd["flags"] & DEFAULT_BASE_IS_MOOF and not brands & _NEWER:

@@ -157,7 +157,7 @@ def _samples(
             yield place.wrong("continuity", "23000-19, 7.3.2.3", message, moof)
         state.time = samples[-1].dts + samples[-1].duration
         if first and state.track.kind == "vide" and not samples[0].sync:
-            message = "the first sample is no sync sample"
+            message = "the first sample is not a sync sample"
             yield place.wrong("first-sync", "23000-19, 7.3.2.4", message, moof)
         if state.track.kind == "vide" and any(one.sync and one.depends for one in samples):
             message = "a sync sample that depends on others"

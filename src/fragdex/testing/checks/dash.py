@@ -256,7 +256,7 @@ def mpd_rules(mpd: Place) -> Iterator[Violation]:
     profiles = [name.strip() for name in about.get("profiles", "").split(",")]
     for name in profiles:
         if not re.fullmatch(r"(?i)urn:[a-z0-9][a-z0-9-]+:\S+|https?://\S+", name):
-            yield mpd.wrong("profiles", "8.1", f"{name!r} is no URI")
+            yield mpd.wrong("profiles", "8.1", f"{name!r} is not a URI")
     for period in periods:
         yield from _period(period, profiles)
 

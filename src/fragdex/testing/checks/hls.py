@@ -222,7 +222,7 @@ def once(lines: list[Line]) -> Iterator[Violation]:
             seen.add(line.tag)
         clause = NUMBERS.get(line.tag)
         if clause and not re.fullmatch(r"\d{1,20}", line.value):
-            message = f"{line.tag}:{line.value} is no decimal integer"
+            message = f"{line.tag}:{line.value} is not a decimal integer"
             yield line.violation("tag-number", clause, message)
 
 
@@ -318,7 +318,7 @@ def _segments(
                     byterange.violation("byterange", "4.3.2.2", f"{byterange.value!r}")
                 )
             elif part is None:
-                message = "no offset, and the segment before is no range of this resource"
+                message = "no offset, and the segment before is not a range of this resource"
                 violations.append(byterange.violation("byterange-offset", "4.3.2.2", message))
         before = None if part is None else (line.value, part[1])
         if init is None and not images and _FMP4.search(line.value):
