@@ -156,7 +156,7 @@ def test_the_rate_of_a_variable_film_is_the_highest():
     assert {one.get("frameRate") for one in dash.iter(f"{MPD}Representation")} != {"50"}
     rounded = [round(n * 1001 / 30) for n in range(100)]
     hls, _ = texts(film_of("libx264", times=rounded))
-    assert set(attribute("FRAME-RATE", hls)) <= {"29.970", "29.971", "29.969"}
+    assert all(29.9 < float(rate) < 30.3 for rate in attribute("FRAME-RATE", hls))
 
 
 def test_joined_objects_are_said(tmp_path):
