@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from urllib.parse import urljoin
 from xml.etree import ElementTree as ET
 
 from fragdex.testing.checks.samples import (
@@ -18,11 +17,12 @@ from fragdex.testing.checks.samples import (
     segment_samples,
     segment_seconds,
 )
-from fragdex.testing.checks.violation import Read, Violation
+from fragdex.testing.checks.violation import BadAddress, Read, Violation, joined
 
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 _DURATION = re.compile(
-    r"P(?=\d|T)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+    r"P(?=\d|T)(?:(\d{1,9})D)?"
+    r"(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,20})?)S)?)?"
 )
 _DATE = r"-?\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?"
 KINDS = {
@@ -466,7 +466,7 @@ class _Representation:
         self._base = ""
         for place in (mpd, *levels):
             for base in place.children("BaseURL")[:1]:
-                self._base = urljoin(self._base, (base.element.text or "").strip())
+                self._base = joined(self._base, (base.element.text or "").strip())
         self.about: dict[str, str] = {}
         self._parts: dict[str, Place] = {}
         self._segments: dict[str, str] = {}
@@ -485,7 +485,7 @@ class _Representation:
         )
 
     def _get(self, uri: str, part: str | None) -> bytes:
-        data = self._read(urljoin(self._base, uri))
+        data = self._read(joined(self._base, uri))
         if part is None:
             return data
         first, _, last = part.partition("-")
@@ -680,7 +680,7 @@ def check_dash(text: str | bytes, read: Read | None = None) -> list[Violation]:
         return [Violation("doctype", "ISO/IEC 23009-1, 5.2", here, "a document type declaration")]
     try:
         root = ET.fromstring(text)
-    except ET.ParseError as error:
+    except (ET.ParseError, LookupError, ValueError) as error:  # the latter two: its encoding
         return [Violation("xml", "ISO/IEC 23009-1, 5.2", here, str(error))]
     mpd = Place(root, here)
     if root.tag != f"{{{NAMESPACE}}}MPD":
@@ -689,5 +689,8 @@ def check_dash(text: str | bytes, read: Read | None = None) -> list[Violation]:
     if not violations:
         violations += mpd_rules(mpd)
     if not violations and read is not None:
-        violations += segment_rules(mpd, read)
+        try:
+            violations += segment_rules(mpd, read)
+        except BadAddress as error:
+            violations.append(mpd.wrong("uri", "5.6", str(error)))
     return list(dict.fromkeys(violations))

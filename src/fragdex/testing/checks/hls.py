@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from urllib.parse import urljoin
 
 from fragdex.errors import MalformedCaptions
 from fragdex.muxing.captions import parse_webvtt
@@ -18,18 +17,18 @@ from fragdex.testing.checks.samples import (
     segment_samples,
     segment_seconds,
 )
-from fragdex.testing.checks.violation import Read, Violation
+from fragdex.testing.checks.violation import BadAddress, Read, Violation, joined
 
-RANGE = re.compile(r"(\d+)(?:@(\d+))?")
+RANGE = re.compile(r"(\d{1,20})(?:@(\d{1,20}))?")
 _PAIR = re.compile(r'([A-Z0-9-]+)=("[^"\r\n]*"|[^",\s][^",]*)(?:,|\Z)')
 _KINDS = {
     "integer": re.compile(r"\d{1,20}"),
     "hex": re.compile(r"0[xX][0-9A-Fa-f]+"),
-    "float": re.compile(r"\d+(?:\.\d+)?"),
-    "signed": re.compile(r"-?\d+(?:\.\d+)?"),
+    "float": re.compile(r"\d{1,20}(?:\.\d{1,20})?"),
+    "signed": re.compile(r"-?\d{1,20}(?:\.\d{1,20})?"),
     "quoted": re.compile(r'"[^"]*"'),
-    "size": re.compile(r"\d+x\d+"),
-    "range": re.compile(r'"\d+(?:@\d+)?"'),
+    "size": re.compile(r"\d{1,20}x\d{1,20}"),
+    "range": re.compile(r'"\d{1,20}(?:@\d{1,20})?"'),
     "captions": re.compile(r'"[^"]*"|NONE'),
 }
 _VARIANT = (
@@ -159,7 +158,7 @@ def _attributes(line: Line, declared: str, violations: list[Violation]) -> dict[
 
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
-_EXTINF = re.compile(r"(\d+(?:\.(\d+))?),(.*)|(\d+(?:\.(\d+))?)")
+_EXTINF = re.compile(r"(\d{1,20}(?:\.(\d{1,20}))?),(.*)|(\d{1,20}(?:\.(\d{1,20}))?)")
 _FMP4 = re.compile(r"\.(?:mp4|m4s|m4v|m4a|cmf[vamt])(?:[?#]|\Z)", re.IGNORECASE)
 ONCE = {
     *("EXTM3U", "EXT-X-VERSION", "EXT-X-TARGETDURATION", "EXT-X-MEDIA-SEQUENCE", "EXT-X-ENDLIST"),
@@ -555,15 +554,22 @@ def check_hls(
     if tags & MEDIA_TAGS and tags & MULTIVARIANT_TAGS:
         message = "tags of a media playlist and of a multivariant playlist"
         violations.append(Line(1, "", "").violation("one-kind", "4.1", message))
-    elif tags & MULTIVARIANT_TAGS:
-        variants = multivariant(lines, violations)
-        if read is not None:
-            violations += _follow(variants, base, read)
     else:
-        media = media_playlist(lines, violations)
-        if read is not None:
-            violations += _Media(media, base, read).violations()
+        try:
+            violations += _of_kind(lines, base, read, violations)
+        except BadAddress as error:
+            violations.append(Line(1, "", "").violation("uri", "4.1", str(error)))
     return sorted(violations, key=_place)
+
+
+def _of_kind(
+    lines: list[Line], base: str, read: Read | None, violations: list[Violation]
+) -> Iterable[Violation]:
+    if {line.tag for line in lines} & MULTIVARIANT_TAGS:
+        variants = multivariant(lines, violations)
+        return () if read is None else _follow(variants, base, read)
+    media = media_playlist(lines, violations)
+    return () if read is None else _Media(media, base, read).violations()
 
 
 def _place(one: Violation) -> tuple[str, int]:
@@ -611,7 +617,7 @@ class _Media:
         self._base, self._read = base, read
 
     def _bytes(self, uri: str, part: tuple[int, int] | None) -> bytes:
-        data = self._read(urljoin(self._base, uri))
+        data = self._read(joined(self._base, uri))
         return data if part is None else data[slice(*part)]
 
     def violations(self) -> Iterator[Violation]:
@@ -725,7 +731,7 @@ def _follow(variants: list[Variant], base: str, read: Read) -> Iterator[Violatio
     for uri in dict.fromkeys(
         uri for one in variants for uri in (one.uri, *(u for group in one.beside for u in group))
     ):
-        address = urljoin(base, uri)
+        address = joined(base, uri)
         violations: list[Violation] = []
         lines = _text(read(address), violations)
         known[uri] = _Media(media_playlist(lines, violations), address, read)

@@ -5,9 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
+from urllib.parse import urljoin
 
 Read: TypeAlias = Callable[[str], bytes]
 """The bytes of a URI, as it stands in the playlist or manifest, resolved against its own."""
+
+
+class BadAddress(ValueError):
+    """A URI that cannot be resolved; raised inside of a check alone."""
+
+
+def joined(base: str, uri: str) -> str:
+    """A URI resolved against that of the text it stands in (RFC 3986, 5.2).
+
+    Raises:
+        BadAddress: it is invalid.
+
+    >>> joined("https://example.org/a/b.m3u8", "c.m4s")
+    'https://example.org/a/c.m4s'
+    """
+    try:
+        return urljoin(base, uri)
+    except ValueError as error:
+        raise BadAddress(f"{uri[:80]!r} is no URI: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
