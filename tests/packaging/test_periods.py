@@ -81,6 +81,21 @@ def test_periods_follow_each_other_and_are_what_each_is_alone(parts, seconds) ->
         package[name].read()
 
 
+@given(st.integers(2, 5), st.integers(1, 4), st.integers(1, 3), st.sampled_from([None, 0.5, 4]))
+def test_a_recorder_that_began_again_is_never_half(first, second, tracks, seconds) -> None:
+    again = movie(second, tracks=tracks, samples=4, moov=False)
+    data = movie(first, tracks=tracks, samples=5) + again
+    index = fragdex.index(data, exact=True)
+    if len(index.periods) != 2:
+        return  # nothing falls back
+    package = packaged(data, segment_duration=seconds)
+    for one in package.title.renditions:
+        parts = stretches(package[f"{one.name}.m3u8"].read())
+        rows = [samples_of(b"".join(package[name].read() for name in part)) for part in parts]
+        whole = [period.track(one.track.id).sample_count for period in index.periods]
+        assert list(map(len, rows)) == whole
+
+
 @pytest.mark.parametrize("single_file", [False, True])
 def test_what_is_written_keeps_the_rules(single_file: bool) -> None:
     data = movie(4, tracks=2, fps=5) + movie(3, tracks=2, fps=6)

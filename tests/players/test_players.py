@@ -125,6 +125,33 @@ def plays(page, film, name, player, origin, address):
     assert end == state["duration"] == pytest.approx(film.end, abs=0.005)
 
 
+@pytest.mark.parametrize(("player", "kind"), PLAYERS)
+def test_a_film_whose_recorder_began_again_plays_to_its_end(page, folder, player, kind):
+    film = Film(folder / "avc-aac.mp4")
+    # The same fragments again would be taken for a repetition.
+    data, again = (
+        fragdex.view(folder / "avc-aac.mp4", segment_duration=seconds).read()
+        for seconds in (LENGTH, 2 * LENGTH)
+    )
+    (folder / "again.mp4").write_bytes(data + again[again.index(b"moof") - 4 :])
+    package = fragdex.package(folder / "again.mp4")
+    first, second = (float(one.seconds) for one in package.title.periods)
+    with serving(folder, LENGTH) as origin:
+        ask = Page(page, origin, player)
+        ask("start", player, f"{origin}/again.mp4/{ADDRESS[kind]}")
+        ask("play", 3)
+        shown = [
+            ask("seek", start + film.pictures[n] + 0.01) for start in (0, first) for n in (7, 25)
+        ]
+    state = ask.state()
+    assert state["wrong"] == []
+    assert shown[:2] == [7, 25]
+    # HLS says no time at which the other clock begins: it is where what came before is over.
+    late = 0 if kind == "dash" else 1
+    assert all(abs(number - n) <= late for number, n in zip(shown[2:], (7, 25), strict=True))
+    assert state["duration"] == pytest.approx(first + second, abs=0.05)
+
+
 CUES = [(0.2, 0.9, "one"), (1.1, 1.4, "two"), (1.5, 2.3, "three")]
 
 
