@@ -273,7 +273,7 @@ def _with_chunk(box: Box, place: int) -> Box:
 def _fragment(planned: PlannedTrack) -> bytes:
     """A moof with all samples, and its mdat. It comes first, so that its number is 0."""
     edges = np.array([0, len(planned)])
-    fragment = Fragments([planned], [edges], [None], first_number=0)
+    fragment = Fragments([planned], [edges], first_number=0)
     return b"".join(block for block in fragment.parts(0) if isinstance(block, bytes))
 
 

@@ -36,7 +36,7 @@ from fragdex.muxing.census import NO_SAMPLES, BoxKind, boxes_left_out, content, 
 from fragdex.muxing.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.muxing.embed import default_sizes
 from fragdex.muxing.fragments import Fragments, inside_fragments
-from fragdex.muxing.groups import Grouping, descriptions_of_groups, groupings_of
+from fragdex.muxing.groups import descriptions_of_groups, groupings_of
 from fragdex.muxing.movie import clip_init, described, track_id, traks_of, with_chapters
 from fragdex.muxing.plan import PlannedTrack, one_source
 from fragdex.muxing.progressive import clip_movie, unfit
@@ -632,7 +632,7 @@ def _samples(
         span = origin, last
     boxes = parse(init)
     traks = traks_of(boxes)
-    groups = [groupings_of(c.track, traks.get(c.track.id), c.source_numbers) for c in cuts]
+    cuts = [_described(cut, traks.get(cut.track.id), read) for cut in cuts]
     head = clip_init(
         init,
         set(ids),
@@ -640,18 +640,14 @@ def _samples(
         from_samples=True,
         span=span,
         boxes=boxes,
-        groups=dict(zip(ids, map(descriptions_of_groups, groups), strict=True)),
+        groups={one.track.id: descriptions_of_groups(one.groups) for one in cuts},
     )
     by = Fraction(0) if span is None else -span[0]
     moved = [(event.arrives, event.moved(by).block) for event in besides.events]
-    body = _sample_fragments(cuts, groups, traks, back, read, moved)
+    body = _sample_fragments(cuts, back, moved)
     whole = b"".join(head)
     made = Clip(chain(head, body), first, last, ids, False, left_out=left_out, head=whole)
-    kept = [
-        kind
-        for cut, mine in zip(cuts, groups, strict=True)
-        for kind in inside_fragments(cut.track.id, mine, cut.track.info.encryption is not None)
-    ]
+    kept = [kind for cut in cuts for kind in inside_fragments(cut)]
     return made.lacking(init, besides.everything, kept, "made fragments do not have it")
 
 
@@ -720,35 +716,41 @@ def _trimmed(cut: PlannedTrack, first: Fraction) -> PlannedTrack:
     return replace(cut, samples=SampleTable.of(columns))
 
 
+def _described(cut: PlannedTrack, trak: Box | None, read: Read) -> PlannedTrack:
+    """With the descriptions and groups of the samples, and what decrypts them.
+
+    Raises:
+        BuildError: what decrypts them cannot be found or moved.
+    """
+    groups = groupings_of(cut.track, trak, cut.source_numbers)
+    if trak is None:
+        return replace(cut, groups=groups)
+    planned = replace(cut, descriptions=described(trak, cut.source_numbers), groups=groups)
+    return replace(planned, protection=protected(trak, planned, read))
+
+
 LEAST_SECONDS = 1.0
 """A fragment starts at a sync sample, at least so long after the one before."""
 
 
 def _sample_fragments(
     cuts: Sequence[PlannedTrack],
-    groups: Sequence[Sequence[Grouping]],
-    traks: Mapping[int, Box],
     back: Mapping[int, int],
-    read: Read,
     events: Iterable[tuple[Fraction, Block]],
 ) -> Iterator[Block]:
     """The blocks of fragments with these samples.
 
     Args:
         cuts: at least one, each with at least one sample.
-        groups: of each the groups of its samples.
-        traks: of the source's moov, for the sample descriptions.
         back: track_ID → ticks to take off decode times.
-        read: exactly the bytes of a range of the source: what decrypts encrypted samples.
         events: seconds of the source with which they come, in front of that fragment.
 
     Raises:
-        BuildError: what decrypts a track cannot be found or moved, or a value does not fit into a
-            fragment.
+        BuildError: a value does not fit into a fragment.
     """
     bounds = _bounds(cuts)
     edges = [np.array([0, *np.searchsorted(_seconds(c), bounds).tolist(), len(c)]) for c in cuts]
-    planned, descriptions, keys = [], [], []
+    planned = []
     for cut in cuts:
         if int(cut.durations.min()) < 0:
             raise BuildError(
@@ -757,23 +759,13 @@ def _sample_fragments(
                 path="moov/trak/mdia/minf/stbl/stts",
                 advice="make a fragmented view first (fragdex view), and the clip of that",
             )
-        trak, earlier = traks.get(cut.track.id), back.get(cut.track.id, 0)
-        numbers = None if trak is None else described(trak, cut.source_numbers)
-        descriptions.append(numbers)
-        keys.append(None if trak is None else protected(trak, cut, numbers, read))
+        # a tfdt is a number of 64 bits: where times lie beyond, they go round as it does
+        earlier = (back.get(cut.track.id, 0) + (1 << 63)) % (1 << 64) - (1 << 63)
         planned.append(cut.timed(cut.presentation - earlier, cut.decode - earlier, cut.durations))
     in_front: dict[int, list[Block]] = {}
     for arrives, event in events:
         in_front.setdefault(bisect_right(bounds, arrives), []).append(event)
-    made = Fragments(
-        planned,
-        edges,
-        descriptions,
-        protection=keys,
-        explicit=True,
-        groups=groups,
-        events=in_front,
-    )
+    made = Fragments(planned, edges, explicit=True, events=in_front)
     return (block for number in range(len(made)) for block in made.parts(number))
 
 

@@ -33,9 +33,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
 from fragdex.muxing.census import BoxKind
-from fragdex.muxing.groups import Grouping
 from fragdex.muxing.plan import PlannedTrack
-from fragdex.muxing.protection import Protected
 from fragdex.muxing.view import Block, Scattered, SourceRange, sizes_of
 
 SYNC_FLAGS, OTHER_FLAGS = 0x02000000, 0x01010000
@@ -53,15 +51,12 @@ class Fragments:
     Args:
         media: the tracks; those that have no samples in a fragment are not in it.
         edges: of each track, the first sample of each fragment, and the end; equally many.
-        descriptions: of each track the sample_description_index of its samples, or None: 1.
         lead: bytes in front of each fragment.
-        protection: of each track what decrypts its samples, or None; None: nothing does.
         explicit: whether each value stands in the row of its sample, for readers that know no
             defaults.
         begins: decode time at which the first fragment says that it begins, before its samples do;
             None: with them. Players that take it for the time of the fragment are right then.
         first_number: sequence_number of the first fragment.
-        groups: of each track the groups of its samples.
         events: what stands in front of fragments besides, by their numbers.
 
     Attributes:
@@ -75,20 +70,14 @@ class Fragments:
         self,
         media: Sequence[PlannedTrack],
         edges: Sequence[Int64],
-        descriptions: Sequence[Int64 | None],
         lead: bytes = b"",
-        protection: Sequence[Protected | None] | None = None,
         begins: int | None = None,
         first_number: int = 1,
         *,
         explicit: bool = False,
-        groups: Sequence[Sequence[Grouping]] | None = None,
         events: Mapping[int, Sequence[Block]] | None = None,
     ) -> None:
-        keys = [None] * len(media) if protection is None else protection
-        grouped = [()] * len(media) if groups is None else groups
-        columns = zip(media, edges, descriptions, keys, grouped, strict=True)
-        self._tracks = [_Track(*one, explicit) for one in columns]
+        self._tracks = [_Track(*one, explicit) for one in zip(media, edges, strict=True)]
         self._lead, self._first_number = lead, first_number
         self._events = {} if events is None else events
         self._empty = b"" if begins is None else _empty(media[0].track.id, begins)
@@ -136,12 +125,12 @@ class Fragments:
         return [*_joined([*ahead, head, *trafs, mdat]), *media]
 
 
-def inside_fragments(track: int, groups: Sequence[Grouping], protected: bool) -> Iterator[BoxKind]:
+def inside_fragments(media: PlannedTrack) -> Iterator[BoxKind]:
     """What made fragments say of the samples of a track besides their times and places."""
-    for one in groups:
-        yield BoxKind(track, f"sbgp {one.kind}".rstrip())
-    if protected:
-        yield from (BoxKind(track, name) for name in ("saiz", "saio"))
+    for one in media.groups:
+        yield BoxKind(media.track.id, f"sbgp {one.kind}".rstrip())
+    if media.protection is not None:
+        yield from (BoxKind(media.track.id, name) for name in ("saiz", "saio"))
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -178,13 +167,9 @@ class _Track:
         self,
         media: PlannedTrack,
         edges: Int64,
-        descriptions: Int64 | None,
-        protection: Protected | None,
-        groups: Sequence[Grouping],
         explicit: bool,
     ) -> None:
-        samples = media.samples
-        self._groups = groups
+        samples, descriptions, protection = media.samples, media.descriptions, media.protection
         self._explicit = explicit
         self._offsets = media.offsets
         self._media = media
@@ -221,7 +206,7 @@ class _Track:
             size = size + 4 * (descriptions[np.minimum(low, len(samples) - 1)] != 1)
         if protection is not None:
             size = size + protection.boxes(low, high)
-        for one in groups:
+        for one in media.groups:
             size = size + one.sizes(low, high)
         size = np.where(high > low, size, 0)
         self.boxes: Int64 = np.zeros(len(edges) - 1, np.int64)
@@ -351,7 +336,7 @@ class _Track:
         keys: list[Block] = []
         if self._protection is not None:
             keys = self._protection.blocks(low, high, place + _TRAF + len(head))
-        behind = trun + b"".join(one.sbgp(low, high) for one in self._groups)
+        behind = trun + b"".join(one.sbgp(low, high) for one in media.groups)
         size = _TRAF + len(head) + sizes_of(keys) + len(behind)
         return [struct.pack(">I4s", size, b"traf") + head, *keys, behind]
 

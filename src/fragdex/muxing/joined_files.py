@@ -284,8 +284,6 @@ def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | Non
         joined,
         seconds,
         cuts,
-        descriptions=[one.descriptions for one in placed],
-        groups=[one.groups for one in placed],
         events=[one.moved(at) for p, at in zip(pieces, begins, strict=True) for one in p.events],
     )
 
@@ -364,8 +362,6 @@ class _Placed:
         parts: number of the piece → its samples, on the timeline.
         bases: of each piece the number of its first sample, or where it would be.
         joined: all of them.
-        descriptions: sample_description_index of each; None: 1 for all.
-        groups: of its samples.
     """
 
     def __init__(
@@ -398,21 +394,21 @@ class _Placed:
             self.bases.append(at)
             at += len(self.parts.get(piece.number, ()))
         parts = list(self.parts.values())
+        described = np.concatenate([lane.described[n][part] for n, (_, _, part) in moved.items()])
         self.joined = PlannedTrack(
             self._track,
             SampleTable.concat([one.samples for one in parts]),
             lane.timescale,
             np.concatenate([one.source for one in parts]),
             taking_off(late),
+            descriptions=None if (described == 1).all() else described,
+            groups=joined_groupings(
+                [
+                    (len(one), _groupings(lane.members[n], pieces[n], part))
+                    for n, (one, _, part) in moved.items()
+                ]
+            ),
             end=max(one.end for one in parts),
-        )
-        described = np.concatenate([lane.described[n][part] for n, (_, _, part) in moved.items()])
-        self.descriptions: Int64 | None = None if (described == 1).all() else described
-        self.groups = joined_groupings(
-            [
-                (len(one), _groupings(lane.members[n], pieces[n], part))
-                for n, (one, _, part) in moved.items()
-            ]
         )
 
     def _last(self, media: PlannedTrack) -> int:

@@ -20,8 +20,7 @@ from fragdex.muxing.copies import ClipRequest, clip_view, faststart
 from fragdex.muxing.joined_files import Piece, Starts, segments_of
 from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of_each, media_type
 from fragdex.muxing.movie import traks_of
-from fragdex.muxing.protection import protected
-from fragdex.muxing.segments import STYP, Segments, descriptions_of, seconds_of
+from fragdex.muxing.segments import STYP, Segments, completed, seconds_of
 from fragdex.muxing.view import Sources, View, one_for_each
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import TimeLike, exact_time
@@ -286,18 +285,12 @@ def described(
         traks = traks_of(parse(init))
         empty: list[LeftOut] = []
         media = media_of_each(chosen, empty, named=ids is not None, size=index.file.size)
-        described = [descriptions_of(traks.get(one.track.id), one) for one in media]
-        keys = [
-            protected(traks[one.track.id], one, numbers, opened.read)
-            for one, numbers in zip(media, described, strict=True)
-        ]
+        media = [completed(one, traks.get(one.track.id), opened.read) for one in media]
         besides = between(governing, opened.read, size=index.file.size, remote=opened.remote)
     parts = Segments(
         init,
         media,
         seconds_of(segment_duration),
-        descriptions=described,
-        protection=keys,
         head=b"" if kind == "fragmented" else STYP,
         events=besides.events,
     )

@@ -35,7 +35,7 @@ from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import FAR, NULL, FragmentFlags, Int64, SampleTable
 from fragdex.muxing.census import LeftOut, track_left_out, without_samples
-from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.plan import PlannedTrack, greatest_from, one_source
 from fragdex.muxing.spans import with_bytes
 from fragdex.seeking.model import Period, Track
 
@@ -339,7 +339,7 @@ def _first_second(sync: npt.NDArray[np.bool_], presentation: Int64, timescale: i
 
     Something later is presented after it, so that all is known that is presented before it.
     """
-    latest = np.maximum.accumulate(presentation[::-1])[::-1]
+    latest = greatest_from(presentation)
     later = sync & (presentation >= presentation[0] + timescale) & (latest > presentation)
     return int(later.argmax()) if later.any() else len(presentation)
 

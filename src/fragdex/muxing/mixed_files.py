@@ -20,9 +20,9 @@ from fragdex.fragments.table import FragmentTable, SampleTable
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.clip import clip
 from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_type
-from fragdex.muxing.movie import track_id, with_next_id
-from fragdex.muxing.plan import PlannedTrack
-from fragdex.muxing.segments import Segments, seconds_of
+from fragdex.muxing.movie import track_id, traks_of, with_next_id
+from fragdex.muxing.plan import PlannedTrack, least_from
+from fragdex.muxing.segments import Segments, completed, seconds_of
 from fragdex.muxing.view import Block, Scattered, Sources, View
 from fragdex.seeking.model import Index, Period
 from fragdex.seeking.origin import FileInfo
@@ -230,7 +230,10 @@ def muxed(
     shown = [one for one in (_stretch(one, begin, end) for one in media) if one is not None]
     if not shown:
         raise NoSyncSample(f"no video, audio or text is shown from {start} to {stop}")
-    segments = Segments(_together(inits), shown, seconds_of(segment_duration))
+    init = _together(inits)
+    traks = traks_of(parse(init))
+    shown = [completed(one, traks.get(one.track.id)) for one in shown]
+    segments = Segments(init, shown, seconds_of(segment_duration))
     length = "all" if segment_duration is None else str(seconds_of(segment_duration))
     recipe = ["muxed", str(begin), str(end), length]
     if wanted is not None:
@@ -322,7 +325,7 @@ def _stretch(
     if not len(sync):
         raise NoSyncSample(f"track {media.track.id} has no sync sample before {float(start):g} s")
     # From a sync sample on, nothing earlier than its least time is shown.
-    least = np.minimum.accumulate(shown[::-1])[::-1]
+    least = least_from(shown)
     early = sync[least[sync] <= max(begin, int(least[sync[0]]))]
     part = slice(int(early[-1]), int(inside[-1]) + 1)
     # what is hidden before the stretch, or how late the track begins in it

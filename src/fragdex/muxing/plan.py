@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from fragdex.boxes import Box
 from fragdex.fragments.table import Int64, SampleTable
+from fragdex.muxing.groups import Grouping
 from fragdex.seeking.model import Track
+
+if TYPE_CHECKING:
+    from fragdex.muxing.protection import Protected
 
 Edit: TypeAlias = tuple[int, int, Fraction]
 """Ticks of the movie, media time in ticks of the track or -1 for nothing, and rate."""
@@ -44,13 +47,14 @@ class PlannedTrack:
         edits: one after the other from the start of the output; none: all is shown. Of fragments
             one that takes off a time.
         numbers: int64 number of each in the track of the source; None: all from the first one on.
-        descriptions: sample description of each sample; None: those of the source.
+        descriptions: int64 sample_description_index of each sample; None: 1 for all.
+        protection: what decrypts samples, besides their keys; None: nothing, or not needed.
+        groups: of samples, and what describes them.
         made: bytes of samples that are not copied, by their number here.
         unit: bytes of a sample, where a row stands for several that are alike; 0: for one.
         end: presentation time in ticks at which the last sample ends.
         settled: whether `edits` and decode times stay what they are when samples follow.
         hidden: pictures at time 0 that are there for others alone, a tick each.
-        groups: boxes that say to which groups the samples belong.
         shown: ticks of the movie for which it is shown, where it has no edits.
 
     >>> import fragdex
@@ -68,12 +72,13 @@ class PlannedTrack:
     edits: tuple[Edit, ...] = ()
     numbers: Int64 | None = None
     descriptions: Int64 | None = None
+    protection: Protected | None = None
+    groups: tuple[Grouping, ...] = ()
     made: Mapping[int, bytes] = field(default_factory=dict)
     unit: int = 0
     end: int = 0
     settled: bool = True
     hidden: int = 0
-    groups: tuple[Box, ...] = ()
     shown: int = 0
 
     def __len__(self) -> int:
@@ -131,9 +136,11 @@ class PlannedTrack:
     def rows(self, which: slice | Int64, **changes: Any) -> PlannedTrack:
         """Some of its rows, with other attributes besides."""
         columns = ("source", "numbers", "descriptions")
-        kept = {
+        kept: dict[str, Any] = {
             name: value[which] for name in columns if (value := getattr(self, name)) is not None
         }
+        kept["groups"] = tuple(one.rows(which) for one in self.groups)
+        kept["protection"] = None if self.protection is None else self.protection.rows(which)
         return replace(self, **{"samples": self.samples.rows(which), **kept, **changes})
 
     def timed(
@@ -167,3 +174,24 @@ def taking_off(ticks: int) -> tuple[Edit, ...]:
     ()
     """
     return ((0, ticks, Fraction(1)),) if ticks else ()
+
+
+def least_from(times: Int64) -> Int64:
+    """Of each time the least of it and all after it; most tracks are in order.
+
+    >>> least_from(np.array([0, 3, 1])).tolist()
+    [0, 1, 1]
+    """
+    rises = bool((times[1:] >= times[:-1]).all())
+    return times if rises else np.minimum.accumulate(times[::-1])[::-1]
+
+
+def greatest_from(times: Int64) -> Int64:
+    """Of each time the greatest of it and all after it.
+
+    >>> greatest_from(np.array([0, 3, 1])).tolist()
+    [3, 3, 1]
+    """
+    if len(times) and (times[1:] >= times[:-1]).all():
+        return np.broadcast_to(times[-1], len(times))
+    return np.maximum.accumulate(times[::-1])[::-1]

@@ -73,8 +73,8 @@ def clip_movie(
     moov = find(boxes, "moov")
     assert moov is not None  # unfit has found the tracks in it
     traks = traks_of(boxes)
-    parts = [_with_groups(part, traks[part.track.id]) for part in parts]
-    turns = [_turns(part, traks[part.track.id]) for part in parts]
+    parts = [_described(part, traks[part.track.id]) for part in parts]
+    turns = list(map(_turns, parts))
     # of each part, where its chunks begin in the mdat, by their first sample
     places: list[dict[int, int]] = [{} for _ in parts]
     remade = b""
@@ -215,12 +215,12 @@ Turn = tuple[float, int, int, int]
 """Second at which it is decoded, first and last (exclusive) sample, sample description."""
 
 
-def _turns(part: PlannedTrack, trak: Box) -> list[Turn]:
+def _turns(part: PlannedTrack) -> list[Turn]:
     """The samples that lie together when tracks take turns."""
     samples = part.samples
     description = part.descriptions
     if description is None:
-        description = described(trak, part.source_numbers)
+        description = np.ones(len(part), np.int64)
     turn = samples.dts // (CHUNK_SECONDS * part.timescale)
     changes = np.flatnonzero((np.diff(turn) != 0) | (np.diff(description) != 0)) + 1
     alone = {at for number in part.made for at in (number, number + 1)}
@@ -258,7 +258,7 @@ def tables_of(part: PlannedTrack, chunks: Chunks, wide: bool) -> list[Box]:
         boxes.append(_sizes(part.samples.size))
     places = np.empty(len(chunks.place), [("chunk_offset", ">u8" if wide else ">u4")])
     places["chunk_offset"] = chunks.place
-    return [*boxes, *part.groups, make_box("co64" if wide else "stco", entries=places)]
+    return [*boxes, *_groups(part), make_box("co64" if wide else "stco", entries=places)]
 
 
 def _durations(part: PlannedTrack, counts: Int64, deltas: Int64) -> Rows:
@@ -307,13 +307,18 @@ def _rows(**columns: Int64) -> Rows:
     return rows
 
 
-def _with_groups(part: PlannedTrack, trak: Box) -> PlannedTrack:
-    """With the groups that its samples are in."""
-    groupings = groupings_of(part.track, trak, part.source_numbers)
-    sbgps = [one.box(0, len(part)) for one in groupings]
-    used = [one for one, box in zip(groupings, sbgps, strict=True) if box is not None]
-    members = [box for box in sbgps if box is not None]
-    return replace(part, groups=(*descriptions_of_groups(used), *members))
+def _described(part: PlannedTrack, trak: Box) -> PlannedTrack:
+    """With the groups that its samples are in, and their descriptions, where no others are made."""
+    groups = groupings_of(part.track, trak, part.source_numbers)
+    if part.descriptions is not None:
+        return replace(part, groups=groups)
+    return replace(part, groups=groups, descriptions=described(trak, part.source_numbers))
+
+
+def _groups(part: PlannedTrack) -> list[Box]:
+    members = [(one, one.box(0, len(part))) for one in part.groups]
+    used = [one for one, box in members if box is not None]
+    return [*descriptions_of_groups(used), *(box for _, box in members if box is not None)]
 
 
 def _moov(

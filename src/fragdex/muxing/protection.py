@@ -153,6 +153,10 @@ class Protected:
         ):
             object.__setattr__(self, name, value)
 
+    def rows(self, which: slice | Int64) -> Protected:
+        """That of some of the samples."""
+        return Protected(self.source, self.start[which], self.size[which], self.vector[which])
+
     def boxes(self, low: Int64, high: Int64) -> Int64:
         """Bytes of the boxes of runs of samples."""
         has, divided = self._has(low, high)
@@ -350,15 +354,12 @@ def sizes_of(saiz: Box, needed: int, track_id: int) -> Int64:
     return sizes
 
 
-def protected(
-    trak: Box, media: PlannedTrack, descriptions: Int64 | None, read: Read
-) -> Protected | None:
+def protected(trak: Box, media: PlannedTrack, read: Read) -> Protected | None:
     """Where what decrypts a track's samples lies; None: it is clear, or needs nothing more.
 
     Args:
         trak: of the source's moov.
-        media: the samples.
-        descriptions: sample_description_index of each; None: 1 for all.
+        media: the samples, with their descriptions.
         read: exactly the bytes of a range of the source. Of fragments all moofs are read.
 
     Raises:
@@ -370,7 +371,7 @@ def protected(
     stbl = trak.find("mdia/minf/stbl")
     assert stbl is not None  # there are sample descriptions in it
     vectors = vectors_of(stbl, track.id)
-    each = np.ones(len(media), np.int64) if descriptions is None else descriptions
+    each = np.ones(len(media), np.int64) if media.descriptions is None else media.descriptions
     vector = np.array([vectors.get(int(n), 0) for n in range(int(each.max()) + 1)])[each]
     table = track.fragments
     virtual = (table.flags & FragmentFlags.VIRTUAL) != 0

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.table import FAR, Int64
-from fragdex.muxing.plan import PlannedTrack
+from fragdex.muxing.plan import PlannedTrack, greatest_from, least_from
 
 
 def reference(media: Sequence[PlannedTrack]) -> PlannedTrack:
@@ -82,7 +82,7 @@ def starts(media: PlannedTrack) -> tuple[Int64, Int64]:
             f"track {media.track.id} has no sync sample, so that no segment could begin",
             advice="fragdex info says what its samples are; such a file has to be encoded again",
         )
-    behind = np.minimum.accumulate(media.presentation[::-1])[::-1]
+    behind = least_from(media.presentation)
     times = np.where(behind[numbers] > media.hidden, behind[numbers], 0)
     rises = np.diff(times, prepend=-1) > 0
     return numbers[rises], times[rises]
@@ -199,6 +199,6 @@ def settled(
 def _known(media: PlannedTrack) -> tuple[Int64, Int64]:
     """Starts of segments after which enough is known: a sample that is presented later."""
     numbers, times = starts(media)
-    latest = np.maximum.accumulate(media.presentation[::-1])[::-1]
+    latest = greatest_from(media.presentation)
     known = latest[numbers] > media.presentation[numbers]
     return numbers[known], times[known]

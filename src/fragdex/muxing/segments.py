@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
@@ -24,11 +25,11 @@ from fragdex.fragments.table import NULL, FragmentFlags, Int64
 from fragdex.muxing.between import Event, by_segment
 from fragdex.muxing.census import BoxKind, LeftOut, boxes_left_out, content
 from fragdex.muxing.fragments import Fragments, inside_fragments
-from fragdex.muxing.groups import Grouping, descriptions_of_groups, groupings_of
+from fragdex.muxing.groups import descriptions_of_groups, groupings_of
 from fragdex.muxing.media import media_type
-from fragdex.muxing.movie import clip_init, described, track_id, traks_of
-from fragdex.muxing.plan import PlannedTrack
-from fragdex.muxing.protection import Protected
+from fragdex.muxing.movie import clip_init, described, track_id
+from fragdex.muxing.plan import PlannedTrack, least_from
+from fragdex.muxing.protection import Read, protected
 from fragdex.muxing.segmentation import cut, reference
 from fragdex.muxing.view import Block, View
 from fragdex.seeking.origin import FileInfo
@@ -41,7 +42,6 @@ CMAF = "cmfc"
 def init_segment(
     init: bytes,
     media: Sequence[PlannedTrack],
-    groups: Sequence[Sequence[Grouping]] | None = None,
     boxes: Sequence[Box] | None = None,
 ) -> bytes:
     """The initialization segment for some tracks.
@@ -50,14 +50,12 @@ def init_segment(
         init: the source's ftyp and moov.
         media: the tracks, with their timescales; an edit list of one entry says their
             `media_time`.
-        groups: of each track the groups of its samples; None: they are in none.
         boxes: of `init`, where they are known.
 
     Raises:
         BuildError: there is no moov.
     """
     known = {one.track.id: one for one in media}
-    described = [()] * len(media) if groups is None else map(descriptions_of_groups, groups)
     traks = []
     for piece in clip_init(
         init,
@@ -65,7 +63,7 @@ def init_segment(
         delays=False,
         from_samples=True,
         boxes=boxes,
-        groups=dict(zip(known, described, strict=True)),
+        groups={one.track.id: descriptions_of_groups(one.groups) for one in media},
     ):
         if piece[4:8] == b"moov":
             (moov,) = parse(piece)
@@ -132,6 +130,30 @@ def descriptions_of(trak: Box | None, media: PlannedTrack) -> Int64 | None:
     return None if (numbers == 1).all() else numbers
 
 
+def completed(
+    media: PlannedTrack, trak: Box | None, read: Read | None = None, *, later: bool = False
+) -> PlannedTrack:
+    """A track with the descriptions and groups of its samples, and what decrypts them.
+
+    Args:
+        media: the samples.
+        trak: of the source's moov.
+        read: exactly the bytes of a range of the source; None: nothing is encrypted.
+        later: whether more comes, which may have groups of its own.
+
+    Raises:
+        BuildError: as `descriptions_of` and `protected`.
+    """
+    planned = replace(media, descriptions=descriptions_of(trak, media))
+    # a row may stand for many samples
+    if not (media.unit or later):
+        groups = groupings_of(media.track, trak, media.source_numbers)
+        planned = replace(planned, groups=groups)
+    if read is None or trak is None:
+        return planned
+    return replace(planned, protection=protected(trak, planned, read))
+
+
 STYP: Final = struct.pack(">I4s4sI4s4s", 24, b"styp", b"msdh", 0, b"msdh", b"cmfs")
 """A media segment (ISO/IEC 23009-1, 6.3.4.2; ISO/IEC 23000-19, 7.2)."""
 
@@ -161,11 +183,8 @@ class Segments:
         media: the tracks, at least one.
         seconds: wanted length; None: a segment for each sync sample.
         edges: of each track the first sample of each segment, and the end; None: cut again.
-        descriptions: of each track, as `descriptions_of` gives them; None: asked again.
-        protection: of each track, as `protected` gives it; None: all are clear.
         head: bytes in front of each fragment.
         begins: as `Fragments` takes it.
-        groups: of each track the groups of its samples; None: as the source's moov and index say.
         events: of the sources, in the order in which they come.
         later: whether more comes, so that what is here must not change by it.
 
@@ -189,11 +208,8 @@ class Segments:
         seconds: Fraction | None,
         edges: Sequence[Int64] | None = None,
         *,
-        descriptions: Sequence[Int64 | None] | None = None,
-        protection: Sequence[Protected | None] | None = None,
         head: bytes = b"",
         begins: int | None = None,
-        groups: Sequence[Sequence[Grouping]] | None = None,
         events: Sequence[Event] = (),
         later: bool = False,
     ) -> None:
@@ -201,36 +217,17 @@ class Segments:
         self.lead = reference(self.media)
         self.edges = list(edges) if edges is not None else cut(self.media, seconds, self.lead)
         self.media_type = media_type(one.track for one in self.media)
-        self._source_init, self._source = init, parse(init)
-        traks = traks_of(self._source)
-        own = [traks.get(one.track.id) for one in self.media]
-        if descriptions is None:
-            descriptions = list(map(descriptions_of, own, self.media))
-        if groups is None:
-            # a row may stand for many samples; what follows may have groups of its own
-            groups = [
-                () if one.unit or later else groupings_of(one.track, trak, one.source_numbers)
-                for one, trak in zip(self.media, own, strict=True)
-            ]
-        self._groups, self._protection = groups, protection
+        self._source_init = init
         mine = self.edges[next(n for n, one in enumerate(self.media) if one is self.lead)]
         shown = self.lead.presentation
         # From a segment on nothing earlier is presented: its least time, and those after it.
         least = np.minimum.reduceat(shown, mine[:-1])
-        least = np.minimum.accumulate(least[::-1])[::-1]
+        least = least_from(least)
         self.time: Int64 = np.maximum(least, 0)
         end = max(self.lead.end, int(self.time[-1]))
         self.duration: Int64 = np.diff(self.time, append=end)
-        self.fragments = Fragments(
-            self.media,
-            self.edges,
-            descriptions,
-            head,
-            protection,
-            begins,
-            groups=groups,
-            events=by_segment(events, self.time, self.lead.timescale, end if later else None),
-        )
+        between = by_segment(events, self.time, self.lead.timescale, end if later else None)
+        self.fragments = Fragments(self.media, self.edges, head, begins, events=between)
         starts = self.lead.samples.sync[mine[:-1]]
         self.is_closed = bool((shown[mine[:-1]] <= least).all())
         self._access = np.where(starts, np.maximum(shown[mine[:-1]], 0), NULL)
@@ -239,9 +236,13 @@ class Segments:
         return len(self.fragments)
 
     @cached_property
+    def _source(self) -> tuple[Box, ...]:
+        return tuple(parse(self._source_init))
+
+    @cached_property
     def init(self) -> bytes:
         """The initialization segment; made when it is requested."""
-        return init_segment(self._source_init, self.media, self._groups, self._source)
+        return init_segment(self._source_init, self.media, self._source)
 
     def left_out(self, besides: Mapping[BoxKind, int]) -> tuple[LeftOut, ...]:
         """What of these tracks, and of the file, is not in the segments.
@@ -252,9 +253,8 @@ class Segments:
         tracks = {one.track.id for one in self.media}
         source = content(self._source, tracks) + Counter(besides)
         made = content(parse(self.init))
-        for number, one in enumerate(self.media):
-            protected = self._protection is not None and self._protection[number] is not None
-            for kind in inside_fragments(one.track.id, self._groups[number], protected):
+        for one in self.media:
+            for kind in inside_fragments(one):
                 made[kind] = max(made[kind], source[kind])
         return boxes_left_out(source, made, "made fragments do not have it", tracks=tracks)
 

@@ -29,7 +29,7 @@ from fragdex.muxing.census import track_left_out, without_samples
 from fragdex.muxing.media import media_of
 from fragdex.muxing.movie import init_of_track, traks_of
 from fragdex.muxing.protection import keys_of, protected
-from fragdex.muxing.segments import descriptions_of, seconds_of
+from fragdex.muxing.segments import completed, seconds_of
 from fragdex.muxing.view import Sources, View, one_for_each
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
@@ -365,7 +365,9 @@ def package(
                 init = plain_init(b"".join(map(read, chosen.init)))
                 moov = parse(init)
                 made_at = made_at or creation(moov)
-                mine = list(_chosen(chosen, init, moov, size, info, read, wanted, left_out))
+                mine = list(
+                    _chosen(chosen, init, moov, size, info, read, wanted, left_out, growing is True)
+                )
                 besides = between(chosen, read, size=size, remote=opened.remote)
                 tracks_of_period += _with(mine, besides)
             if not any(one.media.track.kind in PACKAGED for one in tracks_of_period):
@@ -431,6 +433,7 @@ def _chosen(
     read: Callable[[ByteRange], bytes],
     wanted: set[int] | None,
     left_out: list[str],
+    later: bool,
 ) -> Iterator[Chosen]:
     """The tracks that become renditions."""
     traks = traks_of(moov)
@@ -454,7 +457,7 @@ def _chosen(
             may_grow = bool(((track.fragments.flags & FragmentFlags.VIRTUAL) == 0).any())
             try:
                 media = media_of(track, size=size, growing=may_grow, from_zero=True)
-                described = descriptions_of(traks.get(track.id), media)
+                media = completed(media, traks.get(track.id), later=later)
             except NoSyncSample as error:
                 if wanted is not None:
                     raise
@@ -467,13 +470,14 @@ def _chosen(
                 left_out.append(track_left_out(track, str(error)))
                 continue
             trak = traks[track.id]
-            keys = protected(trak, media, described, read), keys_of(moov, trak)
-            if track.kind == "text" and keys[1] is not None:
+            media = replace(media, protection=protected(trak, media, read))
+            keys = keys_of(moov, trak)
+            if track.kind == "text" and keys is not None:
                 left_out.append(track_left_out(track, "it is encrypted"))
                 continue
             own = init_of_track(init, moov, trak)
             is_empty = False
-            yield Chosen(media, own, info, described, trak, *keys)
+            yield Chosen(media, own, info, trak, keys)
         else:
             left_out.append(track_left_out(track, "players of HLS and DASH do not know this kind"))
     if first is not None and is_empty:

@@ -13,7 +13,7 @@ import numpy as np
 from fragdex.fragments.table import Int64
 from fragdex.muxing.between import Between, Event
 from fragdex.muxing.plan import PlannedTrack
-from fragdex.muxing.protection import Keys, Protected
+from fragdex.muxing.protection import Keys
 from fragdex.muxing.segments import STYP, Segments
 from fragdex.muxing.view import View
 from fragdex.packaging.m3u8 import highest_rate, spoken
@@ -52,8 +52,6 @@ class Rendition:
         source_init: ftyp and moov of that file, without other tracks.
         cuts: first sample of each segment, and the end.
         begins: presentation time in seconds at which the first rendition of the title begins.
-        descriptions: sample_description_index of its samples; None: 1 for all.
-        protection: what decrypts its samples, besides their keys; None: nothing, or not needed.
         keys: which keys decrypt them; None: they are clear.
         events: of its file that its segments hold.
         later: whether more of it comes.
@@ -68,8 +66,6 @@ class Rendition:
     source_init: bytes
     cuts: Int64
     begins: Fraction
-    descriptions: Int64 | None = None
-    protection: Protected | None = None
     keys: Keys | None = None
     events: tuple[Event, ...] = ()
     later: bool = False
@@ -107,8 +103,6 @@ class Rendition:
             [self.media],
             None,
             [self.cuts],
-            descriptions=[self.descriptions],
-            protection=[self.protection],
             head=b"" if self.single_file else STYP,
             begins=begins if late else None,
             events=self.events,

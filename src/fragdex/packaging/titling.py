@@ -13,10 +13,9 @@ import numpy as np
 
 from fragdex.boxes import Box, find
 from fragdex.errors import BuildError
-from fragdex.fragments.table import Int64
 from fragdex.muxing.between import Between, Event
 from fragdex.muxing.plan import PlannedTrack
-from fragdex.muxing.protection import Keys, Protected
+from fragdex.muxing.protection import Keys
 from fragdex.muxing.segmentation import cut, reference, settled
 from fragdex.packaging.m3u8 import spoken
 from fragdex.packaging.renditions import Rendition
@@ -176,17 +175,14 @@ class Chosen:
         media: its samples.
         init: ftyp and moov of its file, without other tracks.
         source: that file.
-        descriptions: sample_description_index of its samples; None: 1 for all.
         trak: of the moov.
-        protection, keys, events, besides: as of `Rendition`.
+        keys, events, besides: as of `Rendition`.
     """
 
     media: PlannedTrack
     init: bytes
     source: FileInfo
-    descriptions: Int64 | None
     trak: Box
-    protection: Protected | None = None
     keys: Keys | None = None
     events: tuple[Event, ...] = ()
     besides: Between = field(default_factory=Between)
@@ -299,7 +295,7 @@ def _rendition(
         media, edges = complete
     else:
         edges = np.unique(cut([pace] if pace is media else [pace, media], length, pace)[-1])
-    more = (one.descriptions, one.protection, one.keys, one.events, growing is True, one.besides)
+    more = (one.keys, one.events, growing is True, one.besides)
     return Rendition(name, title, one.source, media, one.init, edges, begins, *more)
 
 

@@ -519,12 +519,10 @@ def _key_frames_of(rendition: Rendition) -> Rendition:
     hidden = max(0, -int(times[0]))
     durations = np.diff(times, append=max(media.end, int(times[-1]) + 1))
     alone = media.rows(numbers, hidden=0).timed(times, times + hidden, durations, hidden)
-    described = rendition.descriptions
     return replace(
         rendition,
         name=SCRUB,
         title=SCRUB,
         media=alone,
         cuts=cut([alone], Fraction(_SCRUB_SECONDS))[0],
-        descriptions=None if described is None else described[numbers],
     )
