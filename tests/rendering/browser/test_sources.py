@@ -3,14 +3,17 @@
 A source that is found later gets a line in one of the tables below.
 """
 
+import io
 import json
+from base64 import b64encode
 from fractions import Fraction
+from urllib.parse import quote
 
 import pytest
 
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.site import Page
+from fragdex.rendering.site import OpenAsset, Page
 
 VIEW = PageView(64, 64, Fraction(10))
 EPOCH = 1_700_000_000_000
@@ -186,3 +189,42 @@ def test_what_has_no_clock_or_seed_of_ours_is_named_in_the_record():
             assert any(name in line for line in stage.notes.refused), name
     with Stage(Page("<style>p { width: random(fixed .5, 1px, 9px) }</style><p>"), VIEW) as stage:
         assert stage.notes.refused == []
+
+
+MOVING = (
+    "<svg xmlns='http://www.w3.org/2000/svg'><rect width='9' height='9'>"
+    "<animate attributeName='x' to='9' dur='1s'/></rect></svg>"
+)
+STILL = MOVING.replace("animate", "title")
+DRAWINGS = {
+    "img.svg": MOVING,
+    "background.svg": MOVING,
+    "mask.svg": MOVING.replace("animate", "style>@keyframes a{to{x:9px}}</style><title"),
+    "plain.css": f'i {{ background: url("data:image/svg+xml,{MOVING}") }}',
+    "escaped.css": f"i {{ background: url(data:image/svg+xml,{quote(MOVING)}) }}",
+    "base64.css": f"i {{ background: url(data:image/svg+xml;base64,"
+                  f"{b64encode(MOVING.encode()).decode()}) }}",
+    "still.svg": STILL,
+    "still.css": f'i {{ background: url("data:image/svg+xml,{STILL}") }}',
+    "frame.svg": MOVING,
+}  # fmt: skip
+
+
+class Drawings(Page):
+    def open(self, path):
+        if path in DRAWINGS:
+            kind = "text/css" if path.endswith("css") else "image/svg+xml"
+            return OpenAsset(io.BytesIO(DRAWINGS[path].encode()), kind)
+        return super().open(path)
+
+
+def test_svg_pictures_that_move_are_named():
+    sheets = "".join(f"<link rel=stylesheet href={name}>" for name in DRAWINGS if "css" in name)
+    html = f"""{sheets}<img src=img.svg><img src=still.svg><iframe src=frame.svg></iframe>{MOVING}
+        <p style="background: url(background.svg); mask-image: url(mask.svg)">x"""
+    with Stage(Drawings(html), VIEW) as stage:
+        stage.frame(0)
+        lines = [line for line in stage.notes.refused if "animated SVG picture" in line]
+        named = {name for name in DRAWINGS if any(f"/{name})" in line for line in lines)}
+    assert named == {name for name in DRAWINGS if "still" not in name and name != "frame.svg"}
+    assert len(lines) == len(named)

@@ -138,6 +138,13 @@ _OWN: Final = urlsplit(ORIGIN).netloc
 _FREE: Final = ("data:", "blob:", "about:")
 # A picture of a GIF, with what says how long it is shown.
 _TIMED: Final = re.compile(rb"\x21\xf9\x04.{4}\0[\x2c\x21]", re.DOTALL)
+# What moves in an SVG: it has no clock of ours where it is a picture.
+_MOVES: Final = re.compile(
+    rb"<(?:animate|set\b)|@keyframes|%3C(?:animate|set%20)|%40keyframes", re.IGNORECASE
+)
+_SVG_DATA: Final = re.compile(
+    rb"data:image/svg\+xml(?:;base64,[A-Za-z0-9+/=]*|[^,]{0,40},[^\r\n]*?(?:</svg|%3C/svg))"
+)
 # In HTML, CSS and scripts; Chromium asks nobody for them.
 _INLINE: Final = re.compile(rb"data:image/[-+.\w]{1,20};base64,([A-Za-z0-9+/]{24,}={0,2})")
 _VP8X_FLAGS: Final = 20
@@ -205,10 +212,14 @@ class RequestInterceptor:
                 self._notes.say("incomplete", f"a script was blocked: {url}: {blocked.reason}")
             self._fail(session, number)
             return
-        self._look(body)
+        self._look(body, url, params.get("resourceType"))
         self._fulfil(session, number, status, headers, b"" if method == "HEAD" else body)
 
-    def _look(self, body: bytes) -> None:
+    def _look(self, body: bytes, url: str, kind: str | None) -> None:
+        drawing = body if kind == "Image" and b"<svg" in body else b""
+        if _MOVES.search(drawing) or any(map(_MOVES.search, _drawings(body))):
+            what = f"a clock for an animated SVG picture ({url[:120]}): it moves by itself; "
+            self._notes.say("refused", f"{what}within the page, as <svg>, it follows the page's")
         # Chromium turns its pictures when it draws, and rounds by when that was.
         if is_animated(body) or any(map(is_animated, _inline(body))):
             self._notes.say("keeps", ANIMATED)
@@ -319,6 +330,24 @@ def is_animated(data: bytes) -> bool:
     if data.startswith(b"RIFF") and data[8:16] == b"WEBPVP8X":
         return len(data) > _VP8X_FLAGS and bool(data[_VP8X_FLAGS] & _VP8X_ANIMATION)
     return data[4:12] == b"ftypavis"
+
+
+def _drawings(text: bytes) -> Iterator[bytes]:
+    """The SVG pictures that stand within a text as data: URLs.
+
+    >>> [
+    ...     *_drawings(
+    ...         b'url("data:image/svg+xml;base64,PHN2Zz4=") <img src="data:image/svg+xml,a</svg>'
+    ...     )
+    ... ]
+    [b'<svg>', b'a</svg']
+    """
+    for match in _SVG_DATA.finditer(text):
+        head, _, data = match[0].partition(b",")
+        if head.endswith(b";base64"):
+            with contextlib.suppress(ValueError):
+                data = base64.b64decode(data.rstrip(b"=") + b"==")
+        yield data
 
 
 def _inline(text: bytes) -> Iterator[bytes]:
