@@ -29,7 +29,7 @@ from fragdex.cli.output import complain, counting, emit, json_line, say
 
 
 class ViewKind(StrEnum):
-    """The kinds of views."""
+    """What a view is: an option's values."""
 
     # The library's own list would import numpy for every --help; a test holds the two equal.
     FASTSTART = "faststart"

@@ -143,7 +143,7 @@ class Singles:
         return self._count
 
     def lengths(self, runs: Int64) -> Int64:
-        """One for each."""
+        """1 for each run: none has neighbours to keep together."""
         return np.ones(len(runs), np.int64)
 
     def windows(self, runs: Int64) -> Int64:

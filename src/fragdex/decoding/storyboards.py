@@ -128,7 +128,7 @@ class SheetLayout:
 
     @property
     def sheet_count(self) -> int:
-        """Sheets."""
+        """How many sheets there are."""
         return -(-self.count // self.tiles_of_sheet)
 
     @property
@@ -146,7 +146,7 @@ class SheetLayout:
             )
 
     def address(self, sheet: int, name: str | None = None) -> str:
-        """Address of a sheet."""
+        """The name of a sheet's file, as WebVTT and players link to it."""
         return address((name or "sheet-{}" + self.suffix).replace("{}", str(sheet)))
 
     def webvtt(self, name: str | None = None) -> str:
@@ -284,7 +284,7 @@ class Storyboard(SheetLayout):
 
     @property
     def times(self) -> tuple[Fraction, ...]:
-        """See above."""
+        """When each tile is shown, in seconds of presentation time."""
         return tuple(hit.time.fraction for hit in self._hits)
 
     def sheets(self) -> Iterator[Sheet]:

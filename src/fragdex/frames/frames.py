@@ -333,7 +333,7 @@ class Frames:
 
     @property
     def ndim(self) -> int:
-        """4."""
+        """Number of axes: frames, height, width, channels."""
         return 4
 
     @property

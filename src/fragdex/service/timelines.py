@@ -83,7 +83,7 @@ class NewTimeline(RequestBody):
 
 
 class TimelineRecord(ApiModel):
-    """A timeline."""
+    """Several files one after the other, streamed as one."""
 
     id: str
     name: str

@@ -102,7 +102,7 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """All words, with a space between two."""
         return " ".join(word.text for word in self.words)
 
 

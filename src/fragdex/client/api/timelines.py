@@ -33,7 +33,7 @@ __all__ = [
 
 
 class TimelineRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A timeline."""
+    """Several files one after the other, streamed as one."""
 
     created_at: datetime
     expires_at: datetime | None
