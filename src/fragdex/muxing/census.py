@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, Self
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple, Self
 
 from fragdex.boxes import Box, layout_of
 from fragdex.indexing.beside import is_structure
@@ -45,7 +46,8 @@ def kind_of(box: Box, track: int = 0) -> BoxKind:
     >>> kind_of(make_box("sbgp", grouping_type="roll"), 3)
     BoxKind(track=3, name='sbgp roll')
     """
-    told = next((str(box[name]) for name in _KIND_OF if name in box), "")
+    fields = box.fields
+    told = next((str(fields[name]) for name in _KIND_OF if name in fields), "")
     # Without a type, auxiliary information is that of the encryption (14496-12, 8.7.8).
     own = "" if box.type in ("saiz", "saio") and told in _SCHEMES else told
     return BoxKind(track, f"{box.type} {own}".rstrip())
@@ -68,6 +70,17 @@ def content(boxes: Iterable[Box], tracks: Collection[int] | None = None) -> Coun
     return counted
 
 
+@lru_cache(maxsize=1024)
+def _standing(code: str, parent: str | None) -> Literal["content", "structure", "parsed"]:
+    """Whether a box is content or structure, or structure only where it could be parsed."""
+    layout = layout_of(code, parent)
+    if layout is None:
+        return "content"
+    if layout.structure:
+        return "structure"
+    return "parsed" if is_structure(layout) else "content"
+
+
 def _count(
     boxes: Iterable[Box],
     track: int,
@@ -76,10 +89,16 @@ def _count(
     counted: Counter[BoxKind],
 ) -> None:
     for box in boxes:
-        if tracks is not None and parent == "tref" and not {*box.get("track_IDs", ())} & {*tracks}:
+        fields = box.fields
+        if (
+            tracks is not None
+            and parent == "tref"
+            and not {*fields.get("track_IDs", ())} & {*tracks}
+        ):
             continue
-        layout = layout_of(str(box.get("user_type", box.type)), parent)
-        if layout is None or not (layout.structure or (is_structure(layout) and not box.opaque)):
+        standing = _standing(str(fields.get("user_type", box.type)), parent)
+        is_opaque = box.layout is None and "data" in fields
+        if standing == "content" or (standing == "parsed" and is_opaque):
             counted[kind_of(box, track)] += 1
         if box.children:
             _count(box.children, _owner(box, track), box.type, tracks, counted)

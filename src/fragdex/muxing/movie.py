@@ -255,8 +255,8 @@ def init_of_track(init: bytes, boxes: Sequence[Box], trak: Box) -> bytes:
 
 def track_id(trak: Box) -> int:
     """track_ID of a trak; 0 where it says none."""
-    tkhd = trak.find("tkhd")
-    return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
+    tkhd = next((box for box in trak.children if box.type == "tkhd"), None)
+    return 0 if tkhd is None else int(tkhd.fields.get("track_ID", 0))
 
 
 def _trak(
