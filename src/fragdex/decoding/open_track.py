@@ -17,6 +17,7 @@ from fragdex.byterange import ByteRange, Fetched, coalesce
 from fragdex.decoding.codec import TrackCodec
 from fragdex.errors import InexactIndex, TruncatedInput, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
+from fragdex.fragments.track_info import DESCRIPTION
 from fragdex.indexing.making import index as index_of
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.samples import RowSamples, read_moof
@@ -89,7 +90,7 @@ class TrackSetup:
         """sample_description_index of each sample, in decode order; None: there is one entry.
 
         Of entries that are equal to decoders, that of the first. Where a track has several and its
-        samples are in fragments, every moof is read: the index does not say (tfhd, ISO/IEC
+        samples are in fragments, moofs are read where the index does not say (tfhd, ISO/IEC
         14496-12, 8.8.7).
 
         Args:
@@ -116,18 +117,18 @@ class TrackSetup:
         table = track.fragments.rows(slice(start, stop))
         if self._trak is None or not self.several:
             return np.ones(int(table.sample_count.sum()), np.int64)
-        virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
-        parts = []
-        if virtual.any():
-            rows = table.rows(virtual)
-            first, count = int(rows.sample_start[0]), int(rows.sample_count.sum())
-            parts.append(described(self._trak, first + np.arange(count)))
+        if track.extent.is_virtual or DESCRIPTION in [one.grouping_type for one in track.groups]:
+            first, count = int(table.sample_start[0]), int(table.sample_count.sum())
+            return self._alike(described(track, self._trak, first + np.arange(count)))
         trexs = (box for box in find_all(self._boxes, "moov/mvex/trex") if "track_ID" in box)
         trex = next((box for box in trexs if box["track_ID"] == self.track), None)
         default = 1 if trex is None else int(trex["default_sample_description_index"])
-        offsets = table.moof_offset[~virtual].tolist()
-        parts += [_of_moof(read_moof(source, offset), self.track, default) for offset in offsets]
-        entries: Int64 = np.concatenate(parts) if parts else np.ones(0, np.int64)
+        offsets = table.moof_offset.tolist()
+        parts = [_of_moof(read_moof(source, offset), self.track, default) for offset in offsets]
+        return self._alike(np.concatenate(parts) if parts else np.ones(0, np.int64))
+
+    def _alike(self, entries: Int64) -> Int64:
+        """Of entries that are equal to decoders, the first one."""
         numbers, place = np.unique(entries, return_inverse=True)
         first_of: dict[bytes, int] = {}
         same = [first_of.setdefault(self.of_decoder(n), n) for n in numbers.tolist()]

@@ -414,15 +414,23 @@ class Movie:
     chapters: tuple[Chapter, ...] = ()
 
 
+DESCRIPTION: Final = "stsd"
+"""The type of runs of samples of fragments that use one sample description."""
+
+
 @dataclass(frozen=True, slots=True)
 class SampleGroup:
     """A run of samples in an access-point group (ISO/IEC 14496-12, 10.1 and 10.4).
 
+    Or, where a track with fragments has several sample descriptions, a run that uses one of them.
+
     Attributes:
-        grouping_type: `rap ` (open-GOP access point) or `roll` (pre-roll), with the space.
+        grouping_type: `rap ` (open-GOP access point) or `roll` (pre-roll), with the space; `stsd`:
+            the sample description.
         sample_start: number of the first sample in the track.
         sample_count: samples in the run.
-        value: roll_distance in samples for `roll`; num_leading_samples for `rap ` (0: unknown).
+        value: roll_distance in samples for `roll`; num_leading_samples for `rap ` (0: unknown);
+            sample_description_index for `stsd` (8.8.7).
 
     >>> SampleGroup("roll", 0, 10, -1).value
     -1

@@ -134,6 +134,7 @@ class Batch:
         wide_offsets: unsigned composition offsets of 2^31 or more, read as signed.
         backward: durations of 2^31 or more, read as signed.
         entries: (track_ID, sample_description_index) that tfhd boxes name.
+        descriptions: of each traf the index that its tfhd names, 0: none; with details.
         loose: truns that have more bytes than their samples take.
         unknown_defaults: (track_ID, duration, size or flags) that were needed and that neither
             tfhd nor trex says.
@@ -152,6 +153,7 @@ class Batch:
     wide_offsets: int = 0
     backward: int = 0
     entries: set[tuple[int, int]] = field(default_factory=set)
+    descriptions: Int64 | None = None
     loose: int = 0
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
     details: RunDetails | None = None
@@ -322,6 +324,7 @@ def decode(
     track, flags = np.zeros(n, np.int64), np.zeros(n, np.int64)
     values = {name: np.full(n, NULL) for name in (*SAMPLE_DEFAULTS, "base")}
     entries: set[tuple[int, int]] = set()
+    descriptions = np.zeros(n, np.int64)
     words, groups = groups_of(buffer, body[where], room[where], TFHD)
     flags[owner] = words & 0xFFFFFF
     for group in groups:
@@ -335,6 +338,7 @@ def decode(
             if declared in group.fields:
                 column_values[to] = group.fields[declared]
         if "sample_description_index" in group.fields:
+            descriptions[to] = group.fields["sample_description_index"]
             entries |= _named_entries(track[to], group.fields["sample_description_index"])
     lacks = apply_defaults(values, track, defaults)
 
@@ -377,6 +381,7 @@ def decode(
             batch.groups += group_boxes(buffer, owners.offset[at], sizes, body[at], trafs_of)
     if details:
         batch.details = decoder.details(~damaged[traf_moof[owner]])
+        batch.descriptions = descriptions
     return _without(batch, traf_moof) if damaged.any() else batch
 
 
@@ -467,6 +472,8 @@ def _without(batch: Batch, traf_moof: Int64) -> Batch:
     runs = batch.runs.rows(keep_run)
     points = batch.points.rows(keep_run[batch.points.run])
     batch.trafs = batch.trafs.rows(keep_traf)
+    if batch.descriptions is not None:
+        batch.descriptions = batch.descriptions[keep_traf]
     batch.groups = [
         GroupBox(int(new_traf[g.traf]), g.data) for g in batch.groups if keep_traf[g.traf]
     ]

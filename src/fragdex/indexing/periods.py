@@ -23,6 +23,7 @@ from fragdex.indexing.access import every_sample
 from fragdex.indexing.batch import TFHD_CODE, TRAF, TRUN_CODE
 from fragdex.indexing.beside import marked
 from fragdex.indexing.codecs import body
+from fragdex.indexing.descriptions import descriptions_of_fragments, several_descriptions
 from fragdex.indexing.fragment_batches import Section
 from fragdex.indexing.groups import movie_groups
 from fragdex.indexing.native_plain import inside_of
@@ -39,7 +40,7 @@ from fragdex.indexing.runs import DECIDING, DEPENDS, DEPENDS_AND_SYNC, column_of
 from fragdex.indexing.samples import BothSamples, FragmentSamples, MoofBytes, MoofDecoder
 from fragdex.indexing.scan import Captured, Scan
 from fragdex.indexing.shapes import KnownShapes
-from fragdex.indexing.shown import settled_shift, with_end
+from fragdex.indexing.shown import settled_shift
 from fragdex.indexing.sync import Expansion, merged
 from fragdex.seeking.model import Period, SampleLoader, Track
 
@@ -304,9 +305,13 @@ def periods(
     for info in infos.values():
         _note_info(info, rules.findings)
     ranges = init_ranges(own, scan)
+    several = (
+        several_descriptions(moov[0].data, section.stbls) if moov is not None and tables else {}
+    )
     made: list[Period] = []
-    for part in parted(tables, rules.findings):
-        tracks = _tracks(number + len(made), part, section, infos, movie, heads, rules)
+    timescales = {track_id: info.timescale for track_id, info in infos.items()}
+    for part in parted(tables, timescales, rules.findings):
+        tracks = _tracks(number + len(made), part, section, infos, movie, heads, several, rules)
         made.append(Period(number + len(made), ranges, movie, tracks))
         heads = {}
     return made
@@ -319,9 +324,13 @@ def _tracks(
     infos: dict[int, TrackInfo],
     movie: Movie,
     heads: dict[int, _Head],
+    several: dict[int, int],
     rules: Rules,
 ) -> tuple[Track, ...]:
-    """The tracks of a period, of its fragments and the samples that the moov names."""
+    """The tracks of a period, of its fragments and the samples that the moov names.
+
+    `several`: as `several_descriptions` gives them.
+    """
     defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
     tracks: list[Track] = []
     doubted: Known = {}
@@ -336,6 +345,9 @@ def _tracks(
         load: SampleLoader = FragmentSamples(track_id, fragments, rules.decoder, defaults)
         head = heads.get(track_id)
         mine = part.groups(track_id, section.groups(track_id))
+        if track_id in several and len(fragments):
+            before, default = int(fragments.sample_start[0]), several[track_id]
+            mine += descriptions_of_fragments(track_id, fragments, rules.source, default, before)
         if head is not None:
             virtual = head.fragments
             load = BothSamples(head.runs, virtual.sample_start, virtual.sample_count, load)
@@ -349,9 +361,6 @@ def _tracks(
         stbl = section.stbls.get(track_id) if head is not None else None
         looked_at = rules.source if track_id in section.doubted else None
         note_doubts(info, fragments, sync, stbl, looked_at, rules.findings, doubted)
-        only = head is not None and len(fragments) == len(head.fragments)
-        last = int(head.runs.durations.value[-1]) if head is not None and only else None
-        fragments = with_end(info, fragments, load, last)
         tracks.append(
             Track(
                 info,

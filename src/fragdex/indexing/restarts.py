@@ -47,17 +47,27 @@ class Part(NamedTuple):
         )
 
 
-def parted(tables: Mapping[int, Settled], findings: Findings) -> list[Part]:
+def parted(
+    tables: Mapping[int, Settled], timescales: Mapping[int, int], findings: Findings
+) -> list[Part]:
     """The fragments of a moov, parted where the clock of all their tracks restarts.
+
+    What came before lasts a second at least, in one track: less is no recording, and times that
+    fall back in other ways are those of damaged files.
 
     Args:
         tables: of each track; sync runs are not joined yet.
+        timescales: ticks a second of each track; 0: unknown.
         findings: restarts are noted here.
     """
     whole = Part(dict(tables), {})
     if not any(finding.code == "time-again" for finding in findings.all()):
         return [whole]
-    clocks = {track: _Clock(rows) for track, (rows, _) in tables.items() if len(rows)}
+    clocks = {
+        track: _Clock(rows, timescales.get(track, 0))
+        for track, (rows, _) in tables.items()
+        if len(rows)
+    }
     edges: list[dict[int, int]] = []
     for _ in range(2 * MOST_PARTS):
         falls = {track: row for track, one in clocks.items() if (row := one.falls_back()) >= 0}
@@ -66,8 +76,10 @@ def parted(tables: Mapping[int, Settled], findings: Findings) -> list[Part]:
         first = min(falls, key=lambda track: clocks[track].place(falls[track]))
         place = clocks[first].place(falls[first])
         rows = {track: one.row_at(place) for track, one in clocks.items()}
-        if clocks[first].comes_twice(falls[first]) or not all(
-            clocks[track].begins_again(row) for track, row in rows.items()
+        if (
+            clocks[first].comes_twice(falls[first])
+            or not any(clocks[track].has_recorded(row) for track, row in rows.items())
+            or not all(clocks[track].begins_again(row) for track, row in rows.items())
         ):
             clocks[first].pass_over(falls[first])
             continue
@@ -90,8 +102,8 @@ def parted(tables: Mapping[int, Settled], findings: Findings) -> list[Part]:
 class _Clock:
     """The decode times of one track, from its last start on."""
 
-    def __init__(self, rows: FragmentTable) -> None:
-        self._rows = rows
+    def __init__(self, rows: FragmentTable, timescale: int) -> None:
+        self._rows, self._timescale = rows, timescale
         self.start = 0
         self._passed: npt.NDArray[np.bool_] = (rows.sample_count == 0) | (rows.dts == NULL)
 
@@ -115,6 +127,14 @@ class _Clock:
         several = self.start < len(self._rows) and self._rows.sample_count[self.start] > 1
         here[:1] |= several & ~self._passed[self.start + 1 : self.start + 2] & (dts[1:2] == dts[:1])
         return self.start + 1 + int(here.argmax()) if here.any() else -1
+
+    def has_recorded(self, row: int) -> bool:
+        """Whether a second or more stands before a row, which begins about where that did."""
+        rows, second = self._rows, self._timescale
+        if not second or not self.start < row < len(rows):
+            return False
+        lasted = int(rows.duration[self.start : row].sum())
+        return lasted >= second and int(rows.dts[row]) <= int(rows.dts[self.start]) + second
 
     def begins_again(self, row: int) -> bool:
         """Whether nothing follows here, or what follows is no later than what came before."""

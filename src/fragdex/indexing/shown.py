@@ -1,12 +1,11 @@
-"""Who is shown, settled where an index is made: edits inside a picture, ends without time.
+"""Who is shown, settled where an index is made: edits that begin inside a picture.
 
 What stands here holds for seeking, frames, clips, views and repair alike, since they all ask the
-track (`Track.shift`, `Track.segments`, `Track.stop`).
+track (`Track.shift`, `Track.segments`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -88,29 +87,3 @@ def settled_shift(
         "the first frame and stands where the edit begins, as in FFmpeg",
     )
     return shift - (first - begin)
-
-
-def with_end(
-    info: TrackInfo, fragments: FragmentTable, load: SampleLoader, last: int | None
-) -> FragmentTable:
-    """The rows of a track; a last picture that lasts no time is shown for a tick.
-
-    Args:
-        info: of the track.
-        fragments, load: its rows, and what gives their samples.
-        last: ticks of its last sample, where the moov says them.
-    """
-    if info.kind != "video" or not len(fragments) or last:
-        return fragments
-    counts, ticks = fragments.sample_count[-2:].tolist(), fragments.duration[-2:].tolist()
-    if last is None and len(counts) == 2 and ticks[1] * counts[0] >= ticks[0] * counts[1]:
-        return fragments  # as long as the fragment before it, so that no sample lacks time
-    if NULL in (*counts, *ticks) or not counts[-1]:
-        return fragments
-    samples = load(len(fragments) - 1, len(fragments))
-    end = int((samples.cts + np.maximum(samples.duration, 1)).max())
-    if end <= int(fragments.cts_end[-1]):
-        return fragments
-    ends = fragments.cts_end.copy()
-    ends[-1] = end
-    return replace(fragments, cts_end=ends)

@@ -189,7 +189,7 @@ def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> 
             track.start is not None
             and track.stop is not None
             and track.start < stop
-            and track.stop > start
+            and (track.stop > start or track.stop == track.start == start)
             for track in period.tracks
         )
     ]
@@ -215,7 +215,8 @@ def spans_of(
         for track in period.tracks
         if (ids is None or track.id in ids)
         and (track.timescale and len(track.sync_samples))
-        and (track.stop is not None and (track.stop > start or track.kind == "timecode"))
+        and track.stop is not None
+        and (track.stop > start or track.kind == "timecode" or track.stop == track.start == start)
     ]
     # Sound begins with the first picture, which may be shown before `start`.
     pictures = next((track for track in chosen if track.kind == "video"), None)
@@ -513,8 +514,10 @@ def _progressive(
     timescale = movie_timescale(paced)
     begin = min(t.start.fraction for t in paced if t.start is not None)
     end = max(t.stop.fraction for t in paced if t.stop is not None)
-    ticks = [round(at * timescale) for at in (begin, max(_exact(start), begin), end)]
     shortest = longest_tick(paced, timescale)
+    if _exact(stop) >= end:  # the last picture may have a duration of 0
+        end += Fraction(shortest, timescale)
+    ticks = [round(at * timescale) for at in (begin, max(_exact(start), begin), end)]
     # A span in the last part of a tick shows what that tick does.
     from_tick = max(ticks[0], min(ticks[1], ticks[2] - shortest))
     to_tick = max(round(min(_exact(stop), end) * timescale), from_tick + shortest)
@@ -725,7 +728,8 @@ def _described(cut: PlannedTrack, trak: Box | None, read: Read) -> PlannedTrack:
     groups = groupings_of(cut.track, trak, cut.source_numbers)
     if trak is None:
         return replace(cut, groups=groups)
-    planned = replace(cut, descriptions=described(trak, cut.source_numbers), groups=groups)
+    numbers = described(cut.track, trak, cut.source_numbers)
+    planned = replace(cut, descriptions=numbers, groups=groups)
     return replace(planned, protection=protected(trak, planned, read))
 
 

@@ -20,7 +20,7 @@ from fragdex.errors import BuildError
 from fragdex.fragments.table import FAR, FragmentTable, Int64, SampleTable, SyncTable
 from fragdex.muxing.between import Event
 from fragdex.muxing.groups import Grouping, groupings_of, joined_groupings
-from fragdex.muxing.movie import traks_of, with_next_id
+from fragdex.muxing.movie import protected_entries, traks_of, with_next_id
 from fragdex.muxing.plan import PlannedTrack, taking_off
 from fragdex.muxing.segmentation import cut, reference
 from fragdex.muxing.segments import Segments, descriptions_of
@@ -140,9 +140,9 @@ def _describe(lane: JoinedTrack, pieces: Sequence[Piece]) -> None:
             continue
         trak = traks_of(parse(piece.init)).get(media.track.id)
         own = descriptions_of(trak, media)
-        if media.track.info.encryption is not None:
+        if trak is not None and protected_entries(trak):
             raise BuildError(
-                f"track {media.track.id} is encrypted ({media.track.info.encryption.scheme}), and "
+                f"track {media.track.id} is encrypted, and "
                 "what decrypts the samples of several files cannot be joined yet",
                 path="moov/trak/mdia/minf/stbl/stsd",
                 advice="leave it out with tracks=",

@@ -17,6 +17,8 @@ import numpy as np
 from fragdex.boxes import Box, build, find, find_all, make_box, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
+from fragdex.fragments.track_info import DESCRIPTION
+from fragdex.seeking.model import Track
 
 SECOND: Final = 10_000_000
 """Starts count in units of 100 ns (Nero chapters)."""
@@ -334,12 +336,39 @@ def _stbl(stbl: Box, from_samples: bool, sgpds: Sequence[Box]) -> Box:
     return stbl.replace(children=children)
 
 
-def described(trak: Box, numbers: Int64) -> Int64:
-    """sample_description_index of samples of the moov by their numbers, from stsc (8.7.4)."""
+def described(track: Track, trak: Box, numbers: Int64) -> Int64:
+    """sample_description_index of samples of a track by their numbers.
+
+    Those of the moov by its stsc (8.7.4), those of fragments by their tfhd (8.8.7).
+
+    Raises:
+        BuildError: the index does not know those of fragments.
+    """
     stsd = trak.find("mdia/minf/stbl/stsd")
     if stsd is None or len(stsd.children) < 2:
         return np.ones(len(numbers), np.int64)
-    return chunks_of(trak, numbers)[0]
+    if track.extent.is_virtual:
+        return chunks_of(trak, numbers)[0]
+    runs = [group for group in track.groups if group.grouping_type == DESCRIPTION]
+    if not runs:
+        raise BuildError(
+            f"fragments of track {track.id} have several sample descriptions, and which one each "
+            "uses is not in the index",
+            path="moov/trak/mdia/minf/stbl/stsd",
+            advice="index the file again, with exact=True",
+        )
+    starts = np.array([run.sample_start for run in runs])
+    values = np.array([run.value for run in runs])
+    used: Int64 = values[np.maximum(np.searchsorted(starts, numbers, side="right") - 1, 0)]
+    ahead = numbers < starts[0]  # those of a hybrid file's moov
+    used[ahead] = chunks_of(trak, numbers[ahead])[0]
+    return used
+
+
+def protected_entries(trak: Box) -> list[int]:
+    """Numbers (from 1) of the sample entries whose samples are encrypted."""
+    entries = enumerate(trak.find_all("mdia/minf/stbl/stsd/*"), 1)
+    return [number for number, entry in entries if entry.find("sinf/schi") is not None]
 
 
 def chunks_of(trak: Box, numbers: Int64) -> tuple[Int64, Int64, Int64]:

@@ -18,7 +18,7 @@ from fragdex.boxes import Box, build, find, make_box, parse_box
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.errors import BuildError
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
+from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.movie import sample_tables
 from fragdex.indexing.progressive import read_sample_runs
 from fragdex.muxing.clip_fragments import Places, check_samples
@@ -26,6 +26,7 @@ from fragdex.muxing.groups import descriptions_of_groups, groupings_of
 from fragdex.muxing.movie import (
     described,
     movie_brands,
+    protected_entries,
     references,
     track_id,
     traks_of,
@@ -177,9 +178,10 @@ def unfit(parts: Sequence[PlannedTrack], boxes: Sequence[Box]) -> str:
         stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
         if stsd is None:
             return f"the moov describes no samples of track {part.track.id}"
-        virtual = (part.track.fragments.flags & FragmentFlags.VIRTUAL) != 0
-        if len(stsd.children) > 1 and not virtual.all():
-            return f"fragments of track {part.track.id} have several sample descriptions"
+        if trak is not None and len(stsd.children) > 1 and not part.track.extent.is_virtual:
+            if protected_entries(trak):
+                return f"samples of track {part.track.id} are encrypted"
+            described(part.track, trak, part.source_numbers[:1])
     return ""
 
 
@@ -312,7 +314,8 @@ def _described(part: PlannedTrack, trak: Box) -> PlannedTrack:
     groups = groupings_of(part.track, trak, part.source_numbers)
     if part.descriptions is not None:
         return replace(part, groups=groups)
-    return replace(part, groups=groups, descriptions=described(trak, part.source_numbers))
+    numbers = described(part.track, trak, part.source_numbers)
+    return replace(part, groups=groups, descriptions=numbers)
 
 
 def _groups(part: PlannedTrack) -> list[Box]:

@@ -24,7 +24,7 @@ from fragdex.boxes import Box, build, find_all, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FormatError
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
-from fragdex.muxing.movie import chunks_of
+from fragdex.muxing.movie import chunks_of, protected_entries
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.view import Block, Scattered
 
@@ -366,7 +366,7 @@ def protected(trak: Box, media: PlannedTrack, read: Read) -> Protected | None:
         BuildError: keys change from sample to sample, or the information is not all there.
     """
     track = media.track
-    if track.info.encryption is None or not len(media):
+    if not protected_entries(trak) or not len(media):
         return None
     stbl = trak.find("mdia/minf/stbl")
     assert stbl is not None  # there are sample descriptions in it
@@ -387,12 +387,12 @@ def protected(trak: Box, media: PlannedTrack, read: Read) -> Protected | None:
             start[:count], size[:count] = information
     if count < len(media):
         rows = _moofs_with(table, virtual, first + count, first + len(media))
-        pieces = list(_of_moofs(table, rows, track.id, int(vector[-1]), read))
+        pieces = list(_of_moofs(table, rows, track.id, int(vector.max()), read))
         starts, sizes = (np.concatenate(column) for column in zip(*pieces, strict=True))
         low = first + count - int(table.sample_start[rows[0]])
         part = slice(low, low + len(media) - count)
         start[count:], size[count:] = starts[part], sizes[part]
-        if not size[count:].any():
+        if vector[count:].any() and not size[count:].any():
             needed_by(vectors, track.id)
     return Protected(int(media.source[0]), start, size, vector)
 

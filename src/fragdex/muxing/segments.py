@@ -21,7 +21,7 @@ from fragdex.boxes import Box, build, make_box, parse
 from fragdex.errors import BuildError
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments
-from fragdex.fragments.table import NULL, FragmentFlags, Int64
+from fragdex.fragments.table import NULL, Int64
 from fragdex.muxing.between import Event, by_segment
 from fragdex.muxing.census import BoxKind, LeftOut, boxes_left_out, content
 from fragdex.muxing.fragments import Fragments, inside_fragments
@@ -111,18 +111,12 @@ def descriptions_of(trak: Box | None, media: PlannedTrack) -> Int64 | None:
         raise BuildError(
             f"the moov describes no samples of track {track.id}", path="moov/trak/mdia/minf/stbl"
         )
-    virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
     if len(stsd.children) == 1:
         return None
-    if not virtual.all():
-        raise BuildError(
-            f"fragments of track {track.id} have several sample descriptions, and which one each "
-            "uses is not in the index",
-            path="moov/trak/mdia/minf/stbl/stsd",
-        )
     firsts = media.source_numbers
-    numbers = described(trak, firsts)
-    if media.unit and (numbers != described(trak, np.append(firsts[1:], media.count) - 1)).any():
+    numbers = described(track, trak, firsts)
+    lasts = np.append(firsts[1:], media.count) - 1
+    if media.unit and (numbers != described(track, trak, lasts)).any():
         raise BuildError(
             f"another sample description begins inside a chunk of track {track.id}",
             path="moov/trak/mdia/minf/stbl/stsd",

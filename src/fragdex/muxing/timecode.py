@@ -241,7 +241,7 @@ def _stretch(
         return f"its samples do not have {SIZE} bytes each"
     if (samples.offset + samples.size > (FAR if source.size is None else source.size)).any():
         return "the file ends before its samples"
-    counting = _counting(trak, first)
+    counting = _counting(track, trak, first)
     if counting is None:
         return "its sample entry does not say how long a frame is"
     at = max(low, Fraction(int(samples.cts[0])))
@@ -252,11 +252,11 @@ def _stretch(
     return _Stretch(counting, begin, end, at, passed, first, samples) if begin < end else None
 
 
-def _counting(trak: Box, number: int) -> Counting | None:
+def _counting(track: Track, trak: Box, number: int) -> Counting | None:
     """How a sample counts, by its number."""
     stsd = trak.find("mdia/minf/stbl/stsd")
     entries = [] if stsd is None else stsd.children
-    description = int(described(trak, np.array([number]))[0])
+    description = int(described(track, trak, np.array([number]))[0])
     if not 0 < description <= len(entries) or "frame_duration" not in entries[description - 1]:
         return None
     entry = entries[description - 1]

@@ -14,7 +14,7 @@ import numpy as np
 from fragdex.boxes import Box, parse
 from fragdex.byterange import Fetched, plan_reads
 from fragdex.errors import BuildError, NoSyncSample, TruncatedInput
-from fragdex.fragments.table import Bool, FragmentFlags, Int64, SampleTable
+from fragdex.fragments.table import Bool, Int64, SampleTable
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample, family_of
 from fragdex.indexing.codecs import Missing, body, decoder_config
 from fragdex.indexing.moov import plain_init
@@ -349,10 +349,7 @@ def _entries(window: Window, boxes: list[Box]) -> tuple[tuple[Box, ...], Int64]:
     stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
     if trak is None or stsd is None or not stsd.children:
         raise BuildError(f"the moov describes no samples of track {track.id}")
-    virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
-    if len(stsd.children) > 1 and not virtual.all():
-        raise BuildError(f"fragments of track {track.id} have several sample descriptions")
-    numbers = described(trak, window.samples)
+    numbers = described(track, trak, window.samples)
     if numbers.min() < 1 or numbers.max() > len(stsd.children):
         raise BuildError(f"track {track.id} has no sample entry {int(numbers.max())}")
     return tuple(stsd.children), numbers
