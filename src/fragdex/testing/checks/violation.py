@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 Read: TypeAlias = Callable[[str], bytes]
 """The bytes of a URI, as it stands in the playlist or manifest, resolved against its own."""
@@ -25,6 +25,7 @@ def joined(base: str, uri: str) -> str:
     'https://example.org/a/c.m4s'
     """
     try:
+        urlsplit(uri)  # without a base it would be taken as it is
         return urljoin(base, uri)
     except ValueError as error:
         raise BadAddress(f"{uri[:80]!r} is no URI: {error}") from None
