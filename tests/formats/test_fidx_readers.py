@@ -17,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragdex
+from forged_indexes import forged_values
 from formats import fidx_programs as programs
 from formats import fidx_vectors as made
-from fragdex.errors import FragdexError
+from fragdex.errors import DamagedIndex, FragdexError
 from fragdex.formats import fidx
-from fragdex.testing import check_fidx, check_fidx_file
+from fragdex.testing import check_fidx, check_fidx_file, movie
 from fragdex.testing.checks.fidx import ASKED, fidx_answers, fidx_vectors, is_same
 from strategies.indexes import indexes
 
@@ -74,6 +75,44 @@ def test_c_answers_as_the_library_does(program, asked):
 def test_javascript_answers_as_the_library_does(asked, tmp_path):
     files = [(data, [q for q in qs if q["ask"] in OF_JS]) for _, data, qs, _ in asked]
     compare(asked, programs.answered_by_js(tmp_path, files), OF_JS)
+
+
+@pytest.fixture(scope="module")
+def forged():
+    """Files that the library refuses for a value of their JSON part, and the file as it was."""
+    film = fragdex.index(movie(fragments=2, samples=3, fps=25), exact=True)
+    whole = fidx.write(film, samples=True)
+    refused = []
+    for name, data in forged_values(whole):
+        try:
+            fidx.read(data)
+        except DamagedIndex:
+            refused.append((name, data))
+    assert len(refused) > 300
+    return refused, whole
+
+
+def refused_or_unused(forged, answered, kinds):
+    """A reader refuses such a file as well, or does not use the value: it answers as before."""
+    files, whole = forged
+    questions = [q for q in made.questions(fidx.read(whole), 8) if q["ask"] in kinds]
+    asked = [(data, questions) for data in (*(data for _, data in files), whole)]
+    *replies, right = answered(asked)
+    named = zip((name for name, _ in files), replies, strict=True)
+    assert [name for name, got in named if got not in (None, right)] == []
+
+
+@needs_node
+def test_javascript_uses_no_member_that_the_library_refuses(forged, tmp_path):
+    refused_or_unused(forged, lambda asked: programs.answered_by_js(tmp_path, asked), OF_JS)
+
+
+def test_c_uses_no_member_that_the_library_refuses(forged, program):
+    files, whole = forged
+    # texts come out of it as they stand in the file
+    files = [(name, data) for name, data in files if "ud800" not in name]
+    answered = lambda asked: programs.answered_by_c(program, asked)  # noqa: E731
+    refused_or_unused((files, whole), answered, ASKED)
 
 
 @settings(max_examples=15)

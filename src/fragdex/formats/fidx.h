@@ -625,6 +625,7 @@ static inline fidx_status fidx__describe(fidx__entry entry, fidx_track *out)
     if (!fidx__integer(fidx__get(record, "id"), -1, UINT32_MAX, &out->id)
         || !fidx__integer(fidx__get(record, "timescale"), 0, UINT32_MAX, &timescale)
         || !out->kind.size || *out->kind.at != '"' || !out->codec.size
+        || (*out->codec.at != '"' && *out->codec.at != 'n')
         || !fidx__truth(fidx__get(entry.track, "exact"), &out->exact) || !under.size
         || fidx__element(shift, under).size || !fidx__integer(under, 1, UINT32_MAX, &denominator))
         return FIDX_DAMAGED;
@@ -649,6 +650,16 @@ static inline fidx_status fidx__describe(fidx__entry entry, fidx_track *out)
     return FIDX_OK;
 }
 
+/* Reads `[start, stop]`; 0: it is no range of bytes. */
+static inline int fidx__range(fidx_text part, fidx_range *out)
+{
+    fidx_text none = {NULL, 0}, start = fidx__element(part, none);
+    fidx_text stop = start.size ? fidx__element(part, start) : none;
+    return fidx__integer(start, 0, INT64_MAX, &out->start) && stop.size
+        && fidx__integer(stop, out->start, INT64_MAX, &out->stop)
+        && !fidx__element(part, stop).size;
+}
+
 /* The n-th byte range of the initialization segment (ftyp and moov) of a period, from 0. */
 static inline fidx_status fidx_init(const fidx_index *index, size_t period, size_t n,
                                     fidx_range *out)
@@ -664,13 +675,7 @@ static inline fidx_status fidx_init(const fidx_index *index, size_t period, size
     while (part.size && n--);
     if (!part.size)
         return FIDX_ABSENT;
-    fidx_text start = fidx__element(part, none);
-    fidx_text stop = start.size ? fidx__element(part, start) : none;
-    if (!fidx__integer(start, 0, INT64_MAX, &out->start) || !stop.size
-        || !fidx__integer(stop, out->start, INT64_MAX, &out->stop)
-        || fidx__element(part, stop).size)
-        return FIDX_DAMAGED;
-    return FIDX_OK;
+    return fidx__range(part, out) ? FIDX_OK : FIDX_DAMAGED;
 }
 
 /* Opens the bytes of a .fidx, and looks at its header, its JSON part and the places of its columns.
@@ -724,6 +729,11 @@ static inline fidx_status fidx_open(const void *data, size_t size, fidx_index *o
             || !fidx__integer(fidx__get(period, "number"), (int64_t)out->periods,
                               (int64_t)out->periods, &number))
             return FIDX_DAMAGED;
+        fidx_text part = none;
+        fidx_range range;
+        while ((part = fidx__element(parts, part)).size)
+            if (!fidx__range(part, &range))
+                return FIDX_DAMAGED;
         out->periods++;
     }
     fidx__entry entry;

@@ -55,6 +55,7 @@ export class FrameIndex {
       const plain = JSON.parse(new TextDecoder().decode(text));
       this.source = plain.source;
       this._periods = plain.periods;
+      checkMembers(plain);
       checkPlaces(this._periods, size - first);
     } catch (error) {
       if (error instanceof FrameIndexError) throw error;
@@ -273,6 +274,60 @@ function closed(ranges, tables) {
 
 function canSeek(track) {
   return track.timescale > 0 && rows(track, "sync") > 0;
+}
+
+const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
+const isSmall = (value) => isCount(value) && value < 2 ** 32;
+const isPlain = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const orNone = (is) => (value) => value === undefined || value === null || is(value);
+// with half of a surrogate pair it is invalid
+const isText = (value) => typeof value === "string" && !/\p{Surrogate}/u.test(value);
+const isRange = (value) =>
+  Array.isArray(value) && value.length === 2 && value.every(isCount) && value[0] <= value[1];
+const isEdit = ({ duration, media_time, rate = 1 }) =>
+  isCount(duration) && Number.isSafeInteger(media_time) && media_time >= -1 && Number.isFinite(rate);
+const isEditList = (value) => Array.isArray(value) && value.every((one) => isPlain(one) && isEdit(one));
+
+/** What each member of the JSON part that is used here has to be; those left out are null. */
+const MEMBERS = {
+  source: { size: orNone(isCount) },
+  movie: { timescale: isSmall },
+  info: {
+    id: (value) => value === -1 || isSmall(value), kind: isText, codec: orNone(isText), timescale: isSmall, width: orNone(isSmall),
+    height: orNone(isSmall), rotation: orNone(isSmall), mirrored: orNone((value) => typeof value === "boolean"),
+    edits: orNone(isEditList),
+  },
+};
+
+function need(what, kind, object) {
+  const wrong = isPlain(object)
+    ? Object.entries(MEMBERS[kind]).find(([name, is]) => !is(object[name]))?.[0]
+    : "all of it";
+  if (wrong) throw new FrameIndexError(`the JSON part of the .fidx is damaged: ${what} (${wrong})`);
+}
+
+/** Refuses a JSON part whose members are of another type, or out of their bounds. */
+function checkMembers({ source, periods }) {
+  const needs = (right, what) => {
+    if (!right) throw new FrameIndexError(`the JSON part of the .fidx is damaged: ${what}`);
+  };
+  need("source", "source", source);
+  needs(Array.isArray(periods) && periods.every(isPlain), "periods");
+  for (const [number, { init, movie, tracks }] of periods.entries()) {
+    needs(periods[number].number === number, `the number of period ${number}`);
+    needs(orNone((list) => Array.isArray(list) && list.every(isRange))(init), `init of period ${number}`);
+    need(`movie of period ${number}`, "movie", movie);
+    needs(Array.isArray(movie.tracks), `the tracks of the movie of period ${number}`);
+    for (const info of movie.tracks) need("a track of a movie", "info", info);
+    needs(Array.isArray(tracks) && tracks.every(isPlain), `the tracks of period ${number}`);
+    for (const { info, shift, tables } of tracks) {
+      if (isPlain(info)) need("a track", "info", info);
+      else needs(isCount(info) && info < movie.tracks.length, "the info of a track");
+      const [over, under] = Array.isArray(shift) && shift.length === 2 ? shift : [];
+      needs(Number.isSafeInteger(over) && isSmall(under) && under > 0, "the shift of a track");
+      needs(isPlain(tables), "the tables of a track");
+    }
+  }
 }
 
 /** Refuses tables whose columns are missing, of another type, or outside of the file. */
