@@ -61,7 +61,9 @@ def eager():
         }.items():
             stack.enter_context(mock.patch.object(remote, name, value))
         stack.enter_context(mock.patch.object(remote, "DENSE", 0))
-        stack.enter_context(mock.patch.object(remote.Pace, "stride", property(lambda _: 100.0)))
+        stack.enter_context(
+            mock.patch.object(remote.RecentFragments, "stride", property(lambda _: 100.0))
+        )
         yield
 
 

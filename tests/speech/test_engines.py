@@ -17,7 +17,7 @@ from fragdex.speech.engines import (
     EngineChoice,
     fetched,
     make_engine,
-    need_language,
+    validate_language,
 )
 from fragdex.speech.process import SpeechProcess, engine_states
 from fragdex.speech.sherpa import words_of_tokens
@@ -108,10 +108,10 @@ def test_a_language_is_told_or_not(engine, said):
 
 def test_an_unknown_language_is_refused_by_name():
     engine = make_engine(EngineChoice())
-    need_language(engine, None)
-    need_language(engine, "en-GB")
+    validate_language(engine, None)
+    validate_language(engine, "en-GB")
     with pytest.raises(InvalidRequest, match="does not know") as error:
-        need_language(engine, "de")
+        validate_language(engine, "de")
     assert error.value.pointer == "/language"
     with pytest.raises(InvalidRequest, match="no such speech engine") as error:
         make_engine(EngineChoice("orthophone"))

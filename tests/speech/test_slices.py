@@ -129,7 +129,7 @@ def test_a_track_without_samples_has_no_slices(hear):
         track = next(t for t in index.tracks if t.kind == "audio")
         plan = Listener(index, source, track.id).plan(5_000, Echo())
     assert plan.slices == ()
-    plan.need_sound(())
+    plan.ensure_sound(())
 
 
 def test_a_damaged_middle_is_told_and_the_rest_heard(hear):
@@ -140,7 +140,7 @@ def test_a_damaged_middle_is_told_and_the_rest_heard(hear):
     broken = data[:start] + b"\xff" * (stop - start) + data[stop:]
     plan, slices = hear(broken, 10_000)
     transcript = merged(slices)
-    plan.need_sound(transcript.missing)
+    plan.ensure_sound(transcript.missing)
     (gap,) = transcript.missing
     assert gap.reason == "damaged"
     begin, end = (t / 48 for t in (int(table.dts[row]), int(table.dts[row] + table.duration[row])))
@@ -155,7 +155,7 @@ def test_encrypted_sound_is_refused_in_the_end(hear):
     transcript = merged(slices)
     assert transcript.words == ()
     with pytest.raises(UndecodableMedia, match="encrypted") as error:
-        plan.need_sound(transcript.missing)
+        plan.ensure_sound(transcript.missing)
     assert error.value.start == 0
 
 

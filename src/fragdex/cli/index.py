@@ -29,7 +29,7 @@ from fragdex.cli.inputs import (
     saved_form,
     stem,
 )
-from fragdex.cli.output import complain, counting, emit, need_folder, say
+from fragdex.cli.output import complain, counting, emit, say, validate_folder
 from fragdex.seeking.forms import FORMS, forms_with
 
 EMBED = "embed"
@@ -303,7 +303,7 @@ def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str
     if job.form == EMBED:
         return _embed(name, index, job), notes(index)
     if job.form == "fidx" and target is not None:
-        need_folder(target)
+        validate_folder(target)
         index.save(target, samples=exporting.get("samples", False))
         return (None, _line(target, index)), notes(index)
     lines = notes(index)
@@ -434,7 +434,7 @@ def index_set(names: Sequence[str], output: str, jobs: int) -> int:
     from fragdex.data import write_set
     from fragdex.data.film_listing import listed
 
-    need_folder(output)
+    validate_folder(output)
     # Indexing local files is computing: processes. Remote videos are waited for: threads.
     local = jobs > 1 and not any(map(is_url, names))
     with counting("index", sum(1 for _ in listed(names)) if local else 0) as advance:

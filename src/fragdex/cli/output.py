@@ -67,7 +67,7 @@ def emit(pieces: Iterable[str | bytes], target: str | None) -> None:
     assert target is not None
     from fragdex.sources.files import write_file
 
-    need_folder(target)
+    validate_folder(target)
     write_file(target, _encoded(pieces))
 
 
@@ -78,7 +78,7 @@ def say(text: str, *, err: bool = False) -> None:
     stream.flush()
 
 
-def need_folder(target: str) -> None:
+def validate_folder(target: str) -> None:
     """Say plainly that the folder a file should go into is not there.
 
     Raises:

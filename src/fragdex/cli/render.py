@@ -22,7 +22,14 @@ import typer
 
 from fragdex.cli import options, render_tools
 from fragdex.cli.inputs import is_url
-from fragdex.cli.output import byte_progress, complain, json_line, need_folder, part_progress, say
+from fragdex.cli.output import (
+    byte_progress,
+    complain,
+    json_line,
+    part_progress,
+    say,
+    validate_folder,
+)
 from fragdex.cli.render_fields import (
     INCOMPLETE,
     FileKind,
@@ -248,7 +255,7 @@ def _paths(output: str, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
                 " a column in braces tells them apart, such as {row}"
             )
         numbers[path] = number
-        need_folder(str(path))
+        validate_folder(str(path))
     return list(numbers)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
-from fragdex.cli.output import complain, emit, need_folder
+from fragdex.cli.output import complain, emit, validate_folder
 
 if TYPE_CHECKING:
     from fragdex.client.api import RenderRecord
@@ -242,13 +242,13 @@ def tell_notes(notes: Notes | RenderRecord) -> None:
 def target_of(output: str, kind: FileKind) -> Iterator[tuple[Path, Callable[[], None]]]:
     """Where to render to, and what is done with it in the end."""
     if kind.image is not None:
-        need_folder(output)
+        validate_folder(output)
         with tempfile.TemporaryDirectory(prefix=".fragdex-", dir=Path(output).parent) as folder:
             path = Path(folder, "frames.zip")
             yield path, lambda: _unpack(path, output)
         return
     if output != "-":
-        need_folder(output)
+        validate_folder(output)
         yield Path(output), lambda: None
         return
     with tempfile.TemporaryDirectory(prefix="fragdex-") as folder:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import typer
 
-from fragdex.cli.output import json_line, need_folder, part_progress, say
+from fragdex.cli.output import json_line, part_progress, say, validate_folder
 from fragdex.cli.render_fields import tell_notes
 from fragdex.errors import FragdexError
 
@@ -149,7 +149,7 @@ def _sheet_of(output: str | None, quality: int | None, grid: str) -> Tool:
         still.check()
     except ValueError as error:
         raise typer.BadParameter(f"--{error}") from None
-    need_folder(output)
+    validate_folder(output)
     return partial(_make_sheet, columns, rows, output, still)
 
 

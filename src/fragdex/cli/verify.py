@@ -15,7 +15,7 @@ import typer
 
 from fragdex.cli import options
 from fragdex.cli.inputs import STDIN, InputWork, expand, open_any, saved_form, stem
-from fragdex.cli.output import byte_progress, complain, emit, json_line, need_folder, say
+from fragdex.cli.output import byte_progress, complain, emit, json_line, say, validate_folder
 from fragdex.errors import FragdexError, MissingExtra
 
 if TYPE_CHECKING:
@@ -450,7 +450,7 @@ def compare(
     if output is not None and Path(output).suffix.lower() != ".png":
         raise typer.BadParameter(f"-o {output}: a name that ends in .png is expected")
     if output is not None:
-        need_folder(output)
+        validate_folder(output)
     worst: list[np.ndarray[Any, Any]] = []
 
     def keep(*frames: np.ndarray[Any, Any]) -> None:

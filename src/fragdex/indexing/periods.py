@@ -61,7 +61,7 @@ Known: TypeAlias = dict[int, dict[int, list[_Run]]]
 """Offset of a moof → track_ID → its runs."""
 
 
-def note_doubts(
+def report_doubts(
     info: TrackInfo,
     fragments: FragmentTable,
     sync: SyncTable,
@@ -360,7 +360,7 @@ def _tracks(
         fragments = marked(fragments, odd, section.more)
         stbl = section.stbls.get(track_id) if head is not None else None
         looked_at = rules.source if track_id in section.doubted else None
-        note_doubts(info, fragments, sync, stbl, looked_at, rules.findings, doubted)
+        report_doubts(info, fragments, sync, stbl, looked_at, rules.findings, doubted)
         tracks.append(
             Track(
                 info,

@@ -83,17 +83,17 @@ SMALL_BOX = 1 << 12
 """A box that is not an mdat is read over up to this size, as one that belongs to the next moof."""
 
 
-class Pace:
+class RecentFragments:
     """The last fragments of a pass.
 
     Args:
         before: what is known from elsewhere in the file; until more is known, this is as there.
 
-    >>> Pace().ahead()
+    >>> RecentFragments().ahead()
     4096
     """
 
-    def __init__(self, before: Pace | None = None) -> None:
+    def __init__(self, before: RecentFragments | None = None) -> None:
         self._moofs: deque[int] = deque(before._moofs if before else (), RECENT)
         self._heads: deque[int] = deque(before._heads if before else (), RECENT)
         self._stride = before.stride if before else 0.0
@@ -118,7 +118,7 @@ class Pace:
                     self._heads.append(offset + header - self._edge)
                 moof, self._edge = False, offset + size
 
-    def middle(self, last: Numbered) -> tuple[float, float]:
+    def middle(self, last: NumberedMoof) -> tuple[float, float]:
         """Mean place and number of the last moofs: where one stands by chance counts for less.
 
         Args:
@@ -247,26 +247,26 @@ def moof_in(data: bytes | bytearray, largest: int = 1 << 20) -> int | None:
     return None
 
 
-class Numbered(NamedTuple):
+class NumberedMoof(NamedTuple):
     """A moof: its place, and its sequence_number (8.8.5), which mostly counts moofs."""
 
     offset: int
     number: int
 
     @classmethod
-    def of(cls, offset: int, moof: bytes | bytearray | memoryview) -> Numbered:
+    def of(cls, offset: int, moof: bytes | bytearray | memoryview) -> NumberedMoof:
         """Of the bytes of a moof.
 
-        >>> Numbered.of(7, bytes(23) + b"*")
-        Numbered(offset=7, number=42)
+        >>> NumberedMoof.of(7, bytes(23) + b"*")
+        NumberedMoof(offset=7, number=42)
         """
         return cls(offset, int.from_bytes(moof[20:24], "big"))
 
 
-_NOWHERE = Numbered(-1, -1)
+_NOWHERE = NumberedMoof(-1, -1)
 
 
-class Aim(NamedTuple):
+class ExpectedMoof(NamedTuple):
     """Where a moof is expected between two that are known.
 
     Attributes:
@@ -276,7 +276,7 @@ class Aim(NamedTuple):
         span: moofs between the two that are known.
     """
 
-    moof: Numbered
+    moof: NumberedMoof
     pitch: float
     miss: int
     span: float
@@ -288,16 +288,21 @@ class Aim(NamedTuple):
         right: tuple[float, float],
         numbers: Iterable[int],
         miss: float,
-    ) -> list[Aim]:
+    ) -> list[ExpectedMoof]:
         """At moofs of these numbers, between two places and numbers.
 
-        >>> Aim.between((1000, 3), (41_000, 43), [23], 0.125)
-        [Aim(moof=Numbered(offset=21000, number=23), pitch=1000.0, miss=125, span=40)]
+        >>> ExpectedMoof.between((1000, 3), (41_000, 43), [23], 0.125)
+        [ExpectedMoof(moof=NumberedMoof(offset=21000, number=23), pitch=1000.0, miss=125, span=40)]
         """
         span = right[1] - left[1]
         pitch = (right[0] - left[0]) / span
         return [
-            cls(Numbered(int(left[0] + (n - left[1]) * pitch), n), pitch, int(miss * pitch), span)
+            cls(
+                NumberedMoof(int(left[0] + (n - left[1]) * pitch), n),
+                pitch,
+                int(miss * pitch),
+                span,
+            )
             for n in numbers
         ]
 
@@ -305,13 +310,13 @@ class Aim(NamedTuple):
     def lowest(self) -> int:
         """Where the search for it begins at the earliest: the next one is not farther away.
 
-        >>> Aim(Numbered(21000, 23), 1000.0, 125, 40).lowest
+        >>> ExpectedMoof(NumberedMoof(21000, 23), 1000.0, 125, 40).lowest
         20500
         """
         return self.moof.offset - int(self.pitch / 2)
 
 
-class Ahead(Scan):
+class MiddleScan(Scan):
     """A pass that begins at a moof in the middle of the file, which may be wrong.
 
     Args:
@@ -326,12 +331,18 @@ class Ahead(Scan):
         first, last: moofs that it has met.
     """
 
-    def __init__(self, target: int, pace: Pace, aim: Aim | None = None, reads: int = READS) -> None:
+    def __init__(
+        self,
+        target: int,
+        pace: RecentFragments,
+        aim: ExpectedMoof | None = None,
+        reads: int = READS,
+    ) -> None:
         super().__init__(target)
         self.aim, self.first, self.last = aim, _NOWHERE, _NOWHERE
         self.target = self.limit = target
         self.begin: int | None = None
-        self.pace, self._elsewhere = Pace(pace), Pace(pace)
+        self.pace, self._elsewhere = RecentFragments(pace), RecentFragments(pace)
         self._over = False
         self._spent = 0
         # What is searched lies in one piece, which grows to both sides of where it is expected.
@@ -356,7 +367,7 @@ class Ahead(Scan):
         behind = np.cumsum(whole["size"])
         for row in np.flatnonzero(whole["type"] == MOOF)[[0, -1]].tolist() if len(whole) else ():
             start = int(behind[row] - whole["size"][row])
-            self.last = Numbered.of(int(whole["offset"][row]), kept[start : start + 24])
+            self.last = NumberedMoof.of(int(whole["offset"][row]), kept[start : start + 24])
             self.first = self.last if self.first is _NOWHERE else self.first
 
     @property
@@ -472,8 +483,8 @@ class _Passes:
 
     def __init__(self, source: Source, scan: Scan) -> None:
         self.source, self.scan = source, scan
-        self.pace = Pace()
-        self.ahead: list[Ahead] = []
+        self.pace = RecentFragments()
+        self.ahead: list[MiddleScan] = []
         self.most = self.most_aimed = 0
         self.search_left = 0.0
         self._misses, self._hits = deque([FIRST_MISS / WIDER], MISSES), deque([True], MISSES)
@@ -554,10 +565,10 @@ class _Passes:
         if aimed:
             # One at the end, so that all others are between two that are known. They wait for it.
             end = max(at, size - int(FROM_END * stride))
-            self.ahead = [Ahead(end, self.pace, reads=1)]
+            self.ahead = [MiddleScan(end, self.pace, reads=1)]
         else:
             step = rest // self.most
-            self.ahead = [Ahead(at + n * step, self.pace) for n in range(1, self.most)]
+            self.ahead = [MiddleScan(at + n * step, self.pace) for n in range(1, self.most)]
         self._limit()
 
     def _agree(self) -> bool:
@@ -567,8 +578,8 @@ class _Passes:
             return False
         pitch = np.diff(offsets)
         buffer, places = buffers[0]
-        first = Numbered.of(int(offsets[0]), buffer[int(places[0]) :])
-        counted = Numbered.of(*self.scan.last_moof).number - first.number == len(pitch)
+        first = NumberedMoof.of(int(offsets[0]), buffer[int(places[0]) :])
+        counted = NumberedMoof.of(*self.scan.last_moof).number - first.number == len(pitch)
         return counted and int(pitch.max()) <= MOST_UNEVEN * int(pitch.min())
 
     def _affords(self, rest: int, search: float, passes: float) -> bool:
@@ -607,7 +618,7 @@ class _Passes:
             one.limit = limit
             limit = one.edge
 
-    def _measure(self, one: Ahead) -> None:
+    def _measure(self, one: MiddleScan) -> None:
         """Learn from a pass how well it was aimed."""
         if one.aim is None or one.is_searching:
             return
@@ -657,19 +668,19 @@ class _Passes:
             gap, aims = self._gap_to_divide(rests, busy, left)
             if gap is None:
                 return
-            more = [Ahead(aim.lowest, self.pace, aim) for aim in aims]
-            more = more or [Ahead(places[gap] + rests[gap] // 2, self.pace)]
+            more = [MiddleScan(aim.lowest, self.pace, aim) for aim in aims]
+            more = more or [MiddleScan(places[gap] + rests[gap] // 2, self.pace)]
             if left < sum(one.due for one in more):
                 return
             self.ahead[gap:gap] = more
             self._limit()
 
-    def _aim(self, gap: int, parts: int) -> list[Aim]:
+    def _aim(self, gap: int, parts: int) -> list[ExpectedMoof]:
         """At moofs that divide a stretch that is left; none where nothing tells where they are."""
         if not self._aims or gap == len(self.ahead):
             return []
         before = self.ahead[gap - 1] if gap else None
-        left = before.last if before else Numbered.of(*self.scan.last_moof)
+        left = before.last if before else NumberedMoof.of(*self.scan.last_moof)
         right = self.ahead[gap]
         if _NOWHERE in (left, right.first):
             return []
@@ -680,7 +691,7 @@ class _Passes:
         if parts < 2 or stop[1] <= start[1] or not self._is_near(count):
             return []
         numbers = [left.number + n * count // parts for n in range(1, parts)]
-        aims = Aim.between(start, stop, numbers, self._window)
+        aims = ExpectedMoof.between(start, stop, numbers, self._window)
         position = (before or self.scan).position
         pitch = aims[0].pitch
         if not self.pace.stride / 2 < pitch < 2 * self.pace.stride:
@@ -708,7 +719,7 @@ class _Passes:
 
     def _gap_to_divide(
         self, rests: list[int], busy: int, left: float
-    ) -> tuple[int | None, list[Aim]]:
+    ) -> tuple[int | None, list[ExpectedMoof]]:
         """The longest of some stretches; None where it is not known yet how, or none is long."""
         is_searching = self._aims and any(one.is_searching for one in self.ahead)
         waiting: list[int] = []

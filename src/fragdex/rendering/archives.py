@@ -85,7 +85,7 @@ def _through(path: Path, folder: Path | None, bounds: Bounds) -> Contents:
                 above = {str(folder) for folder in PurePosixPath(name).parents}
                 folders |= above
                 # a name may have hundreds of them
-                budget.need_room(len(folders))
+                budget.ensure_room(len(folders))
                 if name in folders or above & names:
                     raise Unprocessable(f"{name!r} is a file and a folder in the archive")
                 names.add(name)
@@ -128,9 +128,9 @@ class _Budget:
 
     def member(self) -> None:
         self._members += 1
-        self.need_room(self._members)
+        self.ensure_room(self._members)
 
-    def need_room(self, members: int) -> None:
+    def ensure_room(self, members: int) -> None:
         if members > self._bounds.files:
             raise TooLarge(
                 f"the archive holds more than {self._bounds.files} files",
@@ -261,9 +261,9 @@ def _need_small_directory(file: IO[bytes], budget: _Budget) -> None:
     directory = _EOCD.unpack_from(tail, at)[5]
     if tail[max(0, at - _ZIP64_LOCATOR_SIZE) :].startswith(b"PK\x06\x07"):
         raise Unprocessable("the archive is a ZIP64, which sites have no need of")
-    budget.need_room(-(-directory // _ZIP_ENTRY))
+    budget.ensure_room(-(-directory // _ZIP_ENTRY))
     file.seek(max(0, start + at - directory))
-    budget.need_room(file.read(directory).count(b"PK\x01\x02"))
+    budget.ensure_room(file.read(directory).count(b"PK\x01\x02"))
     file.seek(0)
 
 

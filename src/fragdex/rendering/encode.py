@@ -211,7 +211,7 @@ class _PlainFile(_File):
     def __init__(self, path: Path, view: PageView, film: Film, number: int | None) -> None:
         super().__init__(path, view, film, number)
         self._same = 0  # how often the last picture was encoded
-        self._numbered = Numbered()
+        self._numbered = PictureNumbers()
 
     def frame(self, png: bytes | None) -> None:
         """Add a frame; None: the same picture once more."""
@@ -387,7 +387,7 @@ def _renumbered(unit: bytes, number: int) -> bytes:
     return _START + _EMULATED.sub(b"\0\0\3", bytes(body))
 
 
-class Numbered:
+class PictureNumbers:
     """Numbers the pictures of a stream, repeated ones among them.
 
     Attributes:
@@ -441,7 +441,7 @@ def repeat_unit(
     units = [bytes(packet) for packet in packets + context.encode(None)]
     repeat, other = units[_PLAIN - 1], units[_PLAIN]
     try:
-        numbered = Numbered(repeat)
+        numbered = PictureNumbers(repeat)
         stream = [other, *(numbered.repeat() for _ in range(_TRIED))]
     except ValueError:
         return None

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.repairing.syntax import (
-    Found,
+    FoundSample,
     Kind,
-    Lent,
+    NativeSyntax,
     Syntax,
     Window,
     flags_table,
@@ -163,7 +163,7 @@ class Av1(Syntax):
             self._raw[data] = None
         return True
 
-    def lent(self) -> Lent | None:
+    def lent(self) -> NativeSyntax | None:
         """As `Syntax.lent`."""
         sequence = self.sequence
         if sequence is None:
@@ -174,13 +174,13 @@ class Av1(Syntax):
         tools = (sequence.tools, sequence.integer_motion, sequence.order_bits, sequence.timed)
         leads = (self._may_have_leads, self._has_delimiters)
         tables = (units_table(self._raw), flags_table(self._kinds, 9), flags_table(_FIRST))
-        return Lent(Kind.AV1, [*map(int, marks + learned + tools + leads)], tables)
+        return NativeSyntax(Kind.AV1, [*map(int, marks + learned + tools + leads)], tables)
 
     def resume(self, state: tuple[int, int], spent: int) -> None:
         """As `Syntax.resume`."""
         self._shown, self._coming = (one if one >= 0 else None for one in state)
 
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """The temporal unit that begins here."""
         known = self.sequence
         sample = self._find(window, at, stop)
@@ -189,7 +189,7 @@ class Av1(Syntax):
             self._raw.clear()
         return sample
 
-    def _find(self, window: Window, at: int, stop: int) -> Found | None:
+    def _find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         sync = sequenced = open_header = before = False
         start, hint = at, -1
         for _ in range(MOST_UNITS):
@@ -233,12 +233,12 @@ class Av1(Syntax):
                     return self._found(at, sync, hint)
         return None
 
-    def _found(self, at: int, sync: bool, hint: int) -> Found:
+    def _found(self, at: int, sync: bool, hint: int) -> FoundSample:
         if sync:
             self._coming = hint if hint >= 0 else None
-        return Found(at, sync, head=(hint,))
+        return FoundSample(at, sync, head=(hint,))
 
-    def study(self, window: Window, at: int, sample: Found) -> None:
+    def study(self, window: Window, at: int, sample: FoundSample) -> None:
         """Which frames there are, what is in front of them, and how their order continues."""
         self._is_even = self._is_even and self._is_next(sample)
         begin = at
@@ -254,17 +254,17 @@ class Av1(Syntax):
                     self._far = max(self._far, self._ahead(frame.hint))
             at = obu.stop
 
-    def _is_next(self, sample: Found) -> bool:
+    def _is_next(self, sample: FoundSample) -> bool:
         hint = sample.head[0] if sample.head is not None else -1
         if hint < 0 or sample.sync or self._shown is None or self.sequence is None:
             return True
         return hint == self._shown + 1 & (1 << self.sequence.order_bits) - 1
 
-    def may_follow(self, sample: Found) -> bool:
+    def may_follow(self, sample: FoundSample) -> bool:
         """Whether it has the next place in the order of output, where a good file leaves none."""
         return not self._is_even or self._is_next(sample)
 
-    def accept(self, sample: Found) -> Found:
+    def accept(self, sample: FoundSample) -> FoundSample:
         """Count the pictures that are shown."""
         assert sample.head is not None
         hint = sample.head[0]
@@ -274,7 +274,7 @@ class Av1(Syntax):
             self._shown = hint if hint >= 0 else (self._shown or 0) + 1
         return sample._replace(head=None)
 
-    def is_whole(self, window: Window, at: int, sample: Found) -> bool:
+    def is_whole(self, window: Window, at: int, sample: FoundSample) -> bool:
         """Whether it begins with what only begins samples.
 
         Hidden frames may be in front of the one that is shown, but where a good file has none.

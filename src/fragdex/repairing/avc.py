@@ -22,7 +22,7 @@ from fragdex.repairing.nal_units import (
     payload,
     take_ticks,
 )
-from fragdex.repairing.syntax import Found, Kind, Lent
+from fragdex.repairing.syntax import FoundSample, Kind, NativeSyntax
 
 NON_IDR, IDR, SEI, SPS, PPS, DELIMITER = 1, 5, 6, 7, 8, 9
 _ENDS: Final = (10, 11)
@@ -290,7 +290,7 @@ class Avc(NalUnits):
         head = (owner, frame, referred, low, delta, int(idr))
         return Slice(not first, picture, idr, idr, head, field)
 
-    def accept(self, sample: Found) -> Found:
+    def accept(self, sample: FoundSample) -> FoundSample:
         """With its picture order count (8.2.1)."""
         self.trust(sample)
         assert sample.head is not None
@@ -316,7 +316,7 @@ class Avc(NalUnits):
             order += whole * sum(cycle) + sum(cycle[: part + 1])
         return sample._replace(order=max(-_MOST_POC, min(order, _MOST_POC)), head=None)
 
-    def lent(self) -> Lent | None:
+    def lent(self) -> NativeSyntax | None:
         """As `Syntax.lent`."""
         rows, types = [], set()
         for (kind, number), fields in self.sets.items():

@@ -10,7 +10,15 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from fragdex.fragments.table import SampleTable
-from fragdex.repairing.syntax import HOLE, Found, Kind, Lent, Syntax, Window, flags_table
+from fragdex.repairing.syntax import (
+    HOLE,
+    FoundSample,
+    Kind,
+    NativeSyntax,
+    Syntax,
+    Window,
+    flags_table,
+)
 from fragdex.seeking.model import Track
 
 Fits: TypeAlias = Callable[[int], bool]
@@ -55,7 +63,7 @@ class Between(Syntax):
         self.lengths = [length for length, _ in counted.most_common(MOST_LENGTHS)]
         self.longest = CHUNKS * max(counted, default=0)
 
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """None: where it ends is not in it."""
         return None
 
@@ -71,9 +79,9 @@ class Between(Syntax):
             fits: whether so many samples may lie here.
         """
 
-    def sample(self, window: Window, at: int, size: int) -> Found:
+    def sample(self, window: Window, at: int, size: int) -> FoundSample:
         """A sample of so many bytes that is kept."""
-        return Found(at + size)
+        return FoundSample(at + size)
 
     def is_usual(self, sizes: Sequence[int], size: int) -> bool:
         """Whether a good file has samples as large as these; of none known, so many bytes."""
@@ -188,10 +196,10 @@ class Even(Between):
         self._usual = set(self.lengths)
         self._several = len(self.lengths) == MOST_LENGTHS
 
-    def lent(self) -> Lent:
+    def lent(self) -> NativeSyntax:
         """As `Syntax.lent`."""
         numbers = [int(self.holes), self.unit, self.longest, int(self._several), *self.lengths]
-        return Lent(Kind.EVEN, numbers)
+        return NativeSyntax(Kind.EVEN, numbers)
 
     def may_start(self, window: Window, at: int) -> bool:
         """As `Between.may_start`: any bytes are sound."""
@@ -230,10 +238,10 @@ class Opus(Between):
         self._sorted = b"".join(sorted(self._seen))
         self.lengths = []  # of sizes that vary, none is more likely than a nearer end
 
-    def lent(self) -> Lent:
+    def lent(self) -> NativeSyntax:
         """As `Syntax.lent`."""
         numbers = [int(self.holes), self.longest, self._longest_chunk, self._largest]
-        return Lent(Kind.OPUS, numbers, (flags_table(self._heads), self._sorted))
+        return NativeSyntax(Kind.OPUS, numbers, (flags_table(self._heads), self._sorted))
 
     def may_start(self, window: Window, at: int) -> bool:
         """As `Between.may_start`."""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.indexing.native import compiled
-from fragdex.repairing.syntax import Found, Syntax, Window
+from fragdex.repairing.syntax import FoundSample, Syntax, Window
 
 MOST_ENDS: Final = 16
 """Places where a frame may end that are given."""
@@ -145,7 +145,7 @@ class Flac(Syntax):
         raw = info.most_block * info.channels * (info.depth + 1) // 8 + 64
         self._longest = min(info.most_bytes or raw or MOST_BYTES, MOST_BYTES)
 
-    def finds(self, window: Window, at: int, stop: int) -> list[Found]:
+    def finds(self, window: Window, at: int, stop: int) -> list[FoundSample]:
         """As `Syntax.finds`: a frame for each place where its checksum is right."""
         header = header_of(window.take(at, HEADER_BYTES), self._info)
         if header is None:
@@ -159,18 +159,18 @@ class Flac(Syntax):
                 ends = [end]
                 break
         head = (header.number, header.following)
-        return [Found(at + end, head=head) for end in ends]
+        return [FoundSample(at + end, head=head) for end in ends]
 
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """The frame that begins here: the one that ends at `stop`, or the shortest."""
         frames = self.finds(window, at, stop)
         return next((one for one in frames if one.stop == stop), frames[0] if frames else None)
 
-    def may_follow(self, sample: Found) -> bool:
+    def may_follow(self, sample: FoundSample) -> bool:
         """Whether it has the next number."""
         return self._next is None or sample.head is None or sample.head[0] == self._next
 
-    def accept(self, sample: Found) -> Found:
+    def accept(self, sample: FoundSample) -> FoundSample:
         """Count the frames."""
         if sample.head is not None:
             self._next = sample.head[1]

@@ -21,7 +21,7 @@ from fragdex.repairing.nal_units import (
     payload,
     take_ticks,
 )
-from fragdex.repairing.syntax import Kind, Lent
+from fragdex.repairing.syntax import Kind, NativeSyntax
 
 VPS, SPS, PPS, DELIMITER, PREFIX_SEI, SUFFIX_SEI = 32, 33, 34, 35, 39, 40
 _IDR: Final = (19, 20)
@@ -300,7 +300,7 @@ class Hevc(OrderedByLsb):
         head = (owner, low, counts, int(fresh))
         return Slice(first, picture, kind in _IRAP, fresh, head)
 
-    def lent(self) -> Lent:
+    def lent(self) -> NativeSyntax:
         """As `Syntax.lent`."""
         rows = []
         for (kind, number), fields in self.sets.items():

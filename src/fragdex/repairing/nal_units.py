@@ -15,7 +15,7 @@ import numpy as np
 
 from fragdex.indexing.access import SEI_BYTES
 from fragdex.indexing.codecs import BitReader, Missing
-from fragdex.repairing.syntax import Found, Kind, Lent, Syntax, Window, units_table
+from fragdex.repairing.syntax import FoundSample, Kind, NativeSyntax, Syntax, Window, units_table
 
 HEADER_BYTES: Final = 96
 """Bytes of a slice that its picture's place is read from."""
@@ -91,7 +91,7 @@ class Slice(NamedTuple):
     Attributes:
         first: whether it is the first of its picture.
         picture: what all slices of a picture have in common.
-        sync, fresh: as `Found` has them.
+        sync, fresh: as `FoundSample` has them.
         head: what the order of pictures follows from.
         field: 0: of a frame, 1: of a top field, 2: of a bottom field.
     """
@@ -193,13 +193,15 @@ class NalUnits(Syntax):
         self._undo(0)
         return changed
 
-    def trust(self, sample: Found) -> None:
+    def trust(self, sample: FoundSample) -> None:
         """As `Syntax.trust`: know the parameter sets that are in it."""
         self.forget_ahead()
         for unit in sample.sets:
             self.learn(unit)
 
-    def _lent(self, kind: Kind, state: tuple[int, int], rows: Sequence[tuple[int, ...]]) -> Lent:
+    def _lent(
+        self, kind: Kind, state: tuple[int, int], rows: Sequence[tuple[int, ...]]
+    ) -> NativeSyntax:
         """As `lent`, with a row of what slice headers need of each picture parameter set."""
         if self._tables is None:
             first = self.first_headers().astype(np.uint8).tobytes()
@@ -211,9 +213,11 @@ class NalUnits(Syntax):
             )
             self._tables = (units_table(self.raw.values()), first, units_table(leads))
         numbers = [int(self.holes), self.length_size, *state, int(self.open_sync), len(rows)]
-        return Lent(kind, [*numbers, *(number for row in rows for number in row)], self._tables)
+        return NativeSyntax(
+            kind, [*numbers, *(number for row in rows for number in row)], self._tables
+        )
 
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """The access unit that begins here.
 
         Its parameter sets are known from here on, so that what follows it can be read, and until
@@ -230,7 +234,7 @@ class NalUnits(Syntax):
             return None
         return sample._replace(sets=tuple(self.raw[key] for key, *_ in self._changes[count:]))
 
-    def _find(self, window: Window, at: int, stop: int) -> Found | None:
+    def _find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         begin: Slice | None = None
         last: Slice | None = None
         start, recovers = at, False
@@ -257,7 +261,7 @@ class NalUnits(Syntax):
             at = end
         if begin is None or at == start:
             return None
-        return Found(at, begin.sync or recovers, begin.fresh, 0, begin.head)
+        return FoundSample(at, begin.sync or recovers, begin.fresh, 0, begin.head)
 
     def _lead(self, window: Window, at: int) -> tuple[int, tuple[int, ...]]:
         """The mark of a sample's first slice, and the types of the units before it."""
@@ -274,14 +278,14 @@ class NalUnits(Syntax):
             at += self.length_size + size
         return -1, tuple(types)
 
-    def study(self, window: Window, at: int, sample: Found) -> None:
+    def study(self, window: Window, at: int, sample: FoundSample) -> None:
         """Which units stand in front of pictures."""
         slice, lead = self._lead(window, at)
         if slice >= 0:
             self._leads.setdefault(slice, set()).add(lead)
             self._tables = None
 
-    def is_whole(self, window: Window, at: int, sample: Found) -> bool:
+    def is_whole(self, window: Window, at: int, sample: FoundSample) -> bool:
         """Whether the units in front of the picture are all that a good file has there."""
         slice, lead = self._lead(window, at)
         known = self._leads.get(slice, set())
@@ -387,7 +391,7 @@ class OrderedByLsb(NalUnits):
         super().__init__(length_size)
         self._before = (0, 0)
 
-    def accept(self, sample: Found) -> Found:
+    def accept(self, sample: FoundSample) -> FoundSample:
         """With its picture order count (8.3.1)."""
         self.trust(sample)
         assert sample.head is not None

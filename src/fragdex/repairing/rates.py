@@ -18,7 +18,7 @@ from fragdex.indexing.codecs import Missing
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import SLICE, Golomb, NalUnits
-from fragdex.repairing.syntax import Found, Syntax, Window
+from fragdex.repairing.syntax import FoundSample, Syntax, Window
 from fragdex.sources import Source
 
 MOST_RATE: Final = 1000
@@ -450,7 +450,7 @@ class Gpmf(Syntax):
     def __init__(self) -> None:
         self._left, self._reached = FREE, 0
 
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """The payload that begins here."""
         end = at
         for _ in range(MOST_DEVICES):
@@ -464,7 +464,7 @@ class Gpmf(Syntax):
             if not items(window.take(end + 8, size - 8)):
                 break
             end += size
-        return Found(end) if end > at else None
+        return FoundSample(end) if end > at else None
 
     def _may_read(self, at: int, size: int) -> bool:
         """Whether bytes are read once more, which payloads inside of each other ask for."""

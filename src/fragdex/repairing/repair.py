@@ -47,7 +47,7 @@ from fragdex.repairing.tables import (
     other_shifts,
     shift_of,
 )
-from fragdex.repairing.walk import Lane, Lost, Walk, timed
+from fragdex.repairing.walk import FoundSamples, UnclaimedBytes, Walk, timed
 from fragdex.seeking.model import Index
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.track import Track
@@ -475,7 +475,7 @@ def _by_walk(
     """The file as its media data say."""
     findings: list[str] = []
     patterns: list[Pattern] = []
-    lanes: list[Lane] = []
+    lanes: list[FoundSamples] = []
     bare = not any(track.sample_count for track in model.tracks)
     for track in sorted(model.tracks, key=lambda one: one.kind != "video"):
         if not track.sample_count and not bare and good is not source:
@@ -490,7 +490,7 @@ def _by_walk(
             findings.append(f"track {track.id}: only one track may be without ends of its samples")
         else:
             patterns.append(pattern_of(track, trak))
-            lanes.append(Lane(syntax))
+            lanes.append(FoundSamples(syntax))
     if not lanes:
         raise Unprocessable(
             f"no track can be looked for: {'; '.join(findings) or 'the good file has no samples'}"
@@ -508,7 +508,9 @@ def _by_walk(
     return _made(source, size, stretches, model.boxes, patterns, lanes, lost, findings)
 
 
-def _contradictions(source: Source, pattern: Pattern, syntax: NalUnits, lane: Lane) -> list[str]:
+def _contradictions(
+    source: Source, pattern: Pattern, syntax: NalUnits, lane: FoundSamples
+) -> list[str]:
     """What the clock in the pictures says against the rate of the good file."""
     clock = rate_of_timestamps(source, syntax, lane)
     if clock is None:
@@ -563,7 +565,7 @@ def _by_stream(
             f"{unknown:,} bytes between samples are not searched: no good file says what they are"
         )
     lost += [
-        Lost(at, at + length, "telemetry (GPMF)", False)
+        UnclaimedBytes(at, at + length, "telemetry (GPMF)", False)
         for at, length in zip(payloads.offset, payloads.size, strict=True)
     ]
     # only now: parameter sets may come late
@@ -575,12 +577,12 @@ def _walk(
     source: Source,
     size: int,
     stretches: Sequence[Stretch],
-    lanes: list[Lane],
+    lanes: list[FoundSamples],
     pace: PacketPace | None,
     progress: Progress,
     *,
     others: bool = False,
-) -> list[Lost]:
+) -> list[UnclaimedBytes]:
     walk = Walk(lanes, pace, others=others)
     for stretch in stretches:
         if stretch.kind in ("mdat", ""):
@@ -599,8 +601,8 @@ def _made(
     stretches: Sequence[Stretch],
     boxes: Sequence[Box],
     patterns: Sequence[Pattern],
-    lanes: Sequence[Lane],
-    lost: Sequence[Lost],
+    lanes: Sequence[FoundSamples],
+    lost: Sequence[UnclaimedBytes],
     findings: list[str],
 ) -> Repair:
     """The repaired file of what a walk found."""
@@ -640,7 +642,7 @@ class _Samples(NamedTuple):
     guess: str
 
 
-def _samples_of(recovered: Recovered, lane: Lane) -> _Samples:
+def _samples_of(recovered: Recovered, lane: FoundSamples) -> _Samples:
     proved = np.frombuffer(bytes(lane.proved), np.bool_)
     guess = AFTER_SOUND if lane.syntax.delimited else BETWEEN
     return _Samples(recovered.offset, recovered.size, proved, guess)
@@ -666,7 +668,7 @@ def _own_ftyp(source: Source, stretches: Sequence[Stretch]) -> list[Box]:
 
 
 def _doubts(
-    recovered: Sequence[Recovered], lanes: Sequence[Lane], lost: Sequence[Lost]
+    recovered: Sequence[Recovered], lanes: Sequence[FoundSamples], lost: Sequence[UnclaimedBytes]
 ) -> list[str]:
     doubts = []
     for one, lane in zip(recovered, lanes, strict=True):
@@ -699,7 +701,7 @@ def _spans(
     size: int,
     stretches: Sequence[Stretch],
     samples: Iterable[_Samples],
-    lost: Sequence[Lost],
+    lost: Sequence[UnclaimedBytes],
 ) -> list[RepairedSpan]:
     """What became of each byte: what a span says first is not said again."""
     marks: list[RepairedSpan] = []

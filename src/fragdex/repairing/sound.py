@@ -7,7 +7,15 @@ from functools import cache
 from typing import Final
 
 from fragdex.indexing.native import compiled
-from fragdex.repairing.syntax import Found, Kind, Lent, Syntax, Window, flags_table, places_of
+from fragdex.repairing.syntax import (
+    FoundSample,
+    Kind,
+    NativeSyntax,
+    Syntax,
+    Window,
+    flags_table,
+    places_of,
+)
 
 # Frames of AAC Low Complexity, as long as their own syntax says (ISO/IEC 14496-3, 4.4.2).
 #
@@ -549,21 +557,21 @@ class Aac(Syntax):
         self._rate_index, self._configuration = rate_index, configuration
         self.leads: set[int] | None = None
 
-    def lent(self) -> Lent:
+    def lent(self) -> NativeSyntax:
         """As `Syntax.lent`."""
         elements = bytes(ELEMENTS.get(self._configuration or 0, ()))
         leads = flags_table(range(8) if self.leads is None else self.leads, 8)
         tables = (*_tables(), *_edges(self._rate_index), elements, leads)
-        return Lent(Kind.AAC, [int(self.holes)], tables)
+        return NativeSyntax(Kind.AAC, [int(self.holes)], tables)
 
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """The frame that begins here."""
         data = window.take(at, min(MOST_BYTES, stop - at))
         if not data or (self.leads is not None and data[0] >> 5 not in self.leads):
             return None
         size, bits = read_frame(data, self._rate_index, self._configuration)
         self.spent += bits >> 3
-        return Found(at + size) if size else None
+        return FoundSample(at + size) if size else None
 
     def starts(self, data: bytes) -> list[int]:
         """Places where an element may begin that begins frames of this file."""
@@ -594,7 +602,7 @@ class MpegAudio(Syntax):
     def __init__(self, rate: int | None) -> None:
         self._rate = rate
 
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """The frame that begins here."""
         head = int.from_bytes(window.take(at, 4).ljust(4, b"\0"), "big")
         version, layer = head >> 19 & 3, 4 - (head >> 17 & 3)
@@ -610,7 +618,7 @@ class MpegAudio(Syntax):
             size = (12 * bits // rate + pad) * 4
         else:
             size = (72 if layer == 3 and version != 3 else 144) * bits // rate + pad
-        return Found(at + size) if at + size <= stop else None
+        return FoundSample(at + size) if at + size <= stop else None
 
     def starts(self, data: bytes) -> list[int]:
         """Places of a first byte FF."""
@@ -628,7 +636,7 @@ class Ac3(Syntax):
     A sample of E-AC-3 is the independent substream with those that depend on it (F.2).
     """
 
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """The frame that begins here."""
         size, kind = self._frame(window, at)
         if not size or kind == 1:
@@ -639,7 +647,7 @@ class Ac3(Syntax):
             if not size or kind != 1:
                 break
             at += size
-        return Found(at) if at <= stop else None
+        return FoundSample(at) if at <= stop else None
 
     def _frame(self, window: Window, at: int) -> tuple[int, int | None]:
         """Bytes of a frame, 0: none; and the type of its substream, None: AC-3."""

@@ -33,9 +33,9 @@ from fragdex.repairing.rates import (
     stamps_of,
 )
 from fragdex.repairing.sound import DSE, ELEMENTS, END, FIL, Aac
-from fragdex.repairing.syntax import Found, Window
+from fragdex.repairing.syntax import FoundSample, Window
 from fragdex.repairing.vvc import Vvc
-from fragdex.repairing.walk import Lane, Lost, Walk, broken_rows, order_begins
+from fragdex.repairing.walk import FoundSamples, UnclaimedBytes, Walk, broken_rows, order_begins
 from fragdex.sources import Source
 
 SEARCHED: Final = 1 << 24
@@ -102,10 +102,10 @@ class Stream:
     sound: Sound | None = None
     telemetry: Gpmf = field(default_factory=Gpmf)
 
-    def lanes(self) -> list[Lane]:
+    def lanes(self) -> list[FoundSamples]:
         """A lane each for pictures, telemetry, and sound if there is any."""
-        sound = [] if self.sound is None else [Lane(self.sound.syntax)]
-        return [Lane(self.pictures), Lane(self.telemetry), *sound]
+        sound = [] if self.sound is None else [FoundSamples(self.sound.syntax)]
+        return [FoundSamples(self.pictures), FoundSamples(self.telemetry), *sound]
 
 
 def stream_in(source: Source, stretches: Sequence[Stretch]) -> Stream | None:
@@ -168,14 +168,16 @@ def _study(stream: Stream, source: Source, stretch: Stretch, at: int) -> None:
     ends = {at + size for lane in lanes for at, size in zip(lane.offset, lane.size, strict=True)}
     for start, size in zip(lanes[0].offset, lanes[0].size, strict=True):
         if start in ends:
-            stream.pictures.study(window, start, Found(start + size))
+            stream.pictures.study(window, start, FoundSample(start + size))
     stream.telemetry = Gpmf()
     for lane in lanes:
         lane.syntax.interrupted()
         lane.syntax.spent = 0
 
 
-def _walked(stream: Stream, window: Window, at: int) -> tuple[list[Lane], list[Lost]]:
+def _walked(
+    stream: Stream, window: Window, at: int
+) -> tuple[list[FoundSamples], list[UnclaimedBytes]]:
     walk = Walk(stream.lanes(), others=True)
     for _ in walk.over(window, at):
         pass
@@ -210,8 +212,8 @@ def rate_in(syntax: NalUnits) -> Rate | None:
 def rates_in(
     source: Source,
     stream: Stream,
-    lanes: Sequence[Lane],
-    lost: Sequence[Lost],
+    lanes: Sequence[FoundSamples],
+    lost: Sequence[UnclaimedBytes],
 ) -> list[Rate]:
     """Pictures a second as the stream says, those first that are believed first.
 
@@ -235,7 +237,7 @@ def rates_in(
     return [one for one in rates if one is not None]
 
 
-def rate_of_timestamps(source: Source, syntax: NalUnits, lane: Lane) -> Rate | None:
+def rate_of_timestamps(source: Source, syntax: NalUnits, lane: FoundSamples) -> Rate | None:
     """Pictures a second that the clock timestamps of found pictures count."""
     return rate_of_clock(
         source, syntax, lane.offset, lane.order, order_begins(lane), broken_rows(lane)
@@ -269,7 +271,7 @@ def rate_of_clock(
     )
 
 
-def _rate_of_sound(sound: Sound, lane: Lane, pictures: Int64) -> Rate | None:
+def _rate_of_sound(sound: Sound, lane: FoundSamples, pictures: Int64) -> Rate | None:
     """Pictures a second at the one rate of sound with which that is usual; None: there is none."""
     offset = np.array(lane.offset, np.int64)
     before = offset[:-1] + np.array(lane.size, np.int64)[:-1]

@@ -194,7 +194,7 @@ HOLE: Final = bytes(16)
 """So many zeros are not in coded samples: they come of bytes that were never written."""
 
 
-class Found(NamedTuple):
+class FoundSample(NamedTuple):
     """A sample by the syntax of its codec.
 
     Attributes:
@@ -226,7 +226,7 @@ class Kind(IntEnum):
     OPUS = 5
 
 
-class Lent(NamedTuple):
+class NativeSyntax(NamedTuple):
     """What the C extension is lent of a syntax.
 
     Attributes:
@@ -295,7 +295,7 @@ class Syntax(ABC):
     spent = 0
     """Bytes that were read in vain or not, where a look costs more than a few of them."""
 
-    def lent(self) -> Lent | None:
+    def lent(self) -> NativeSyntax | None:
         """What the C extension walks with as this syntax does; None: it cannot."""
         return None
 
@@ -309,23 +309,23 @@ class Syntax(ABC):
         self.spent += spent
 
     @abstractmethod
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """The sample that begins at `at` and ends at or before `stop`; None: none does."""
 
-    def finds(self, window: Window, at: int, stop: int) -> list[Found]:
+    def finds(self, window: Window, at: int, stop: int) -> list[FoundSample]:
         """The samples that may begin at `at`: several where it is not clear which end is right."""
         sample = self.find(window, at, stop)
         return [] if sample is None else [sample]
 
-    def may_follow(self, sample: Found) -> bool:
+    def may_follow(self, sample: FoundSample) -> bool:
         """Whether a sample may come right after the last one that was accepted."""
         return True
 
-    def accept(self, sample: Found) -> Found:
+    def accept(self, sample: FoundSample) -> FoundSample:
         """A sample of the file, in its turn: with its place in the order of pictures."""
         return sample
 
-    def trust(self, sample: Found) -> None:
+    def trust(self, sample: FoundSample) -> None:
         """Learn from a sample that is in its place, though it is not accepted."""
         return  # most codecs have nothing to learn
 
@@ -333,11 +333,11 @@ class Syntax(ABC):
         """Forget what is known of samples that were looked at and not accepted; whether any was."""
         return False
 
-    def is_whole(self, window: Window, at: int, sample: Found) -> bool:
+    def is_whole(self, window: Window, at: int, sample: FoundSample) -> bool:
         """Whether a sample that was found after a loss cannot have begun before it."""
         return False
 
-    def study(self, window: Window, at: int, sample: Found) -> None:
+    def study(self, window: Window, at: int, sample: FoundSample) -> None:
         """Learn from a sample of a good file."""
         return  # most codecs have nothing to learn
 

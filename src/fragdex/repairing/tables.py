@@ -18,8 +18,8 @@ from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
 from fragdex.repairing.rates import LOOKED_AT, Rate, decided
 from fragdex.repairing.stream import rate_in, rate_of_clock
-from fragdex.repairing.syntax import Found, Syntax, Window
-from fragdex.repairing.walk import Lost, shown_times
+from fragdex.repairing.syntax import FoundSample, Syntax, Window
+from fragdex.repairing.walk import UnclaimedBytes, shown_times
 
 TRIED: Final = 64
 """Samples of a track on which a shift is tried."""
@@ -191,7 +191,7 @@ class Mended(NamedTuple):
 
     tracks: list[Recovered]
     proved: list[int]
-    lost: list[Lost]
+    lost: list[UnclaimedBytes]
     findings: list[str]
 
 
@@ -255,7 +255,7 @@ class _Track:
         # of AVC and HEVC: where the pictures' own order begins again, and the order
         self._fresh, self._order = bytearray(), array("q")
         self._sentences: list[str] = []
-        self.lost: list[Lost] = []
+        self.lost: list[UnclaimedBytes] = []
         self.proved = self.count = self._marks = self._unknown = self._last = 0
 
     @property
@@ -295,7 +295,7 @@ class _Track:
             if match is None:
                 first = int(offset[row])
                 if first >= 0 and first + size <= self._window.stop:
-                    self.lost.append(Lost(first, first + size, "not what the tables say"))
+                    self.lost.append(UnclaimedBytes(first, first + size, "not what the tables say"))
                 continue
             self._last, sample = match
             used[row], offset[row] = self._last, at + moves.shifts[self._last]
@@ -436,7 +436,7 @@ class Moves:
 
     def find(
         self, syntax: Syntax, window: Window, at: int, size: int, last: int
-    ) -> tuple[int, Found] | None:
+    ) -> tuple[int, FoundSample] | None:
         """A sample where the tables say, moved by one of the shifts; and which one.
 
         Args:
@@ -478,7 +478,7 @@ class Moves:
         return self._sorted
 
 
-def sample_at(syntax: Syntax, window: Window, at: int, size: int) -> Found | None:
+def sample_at(syntax: Syntax, window: Window, at: int, size: int) -> FoundSample | None:
     """The sample of this size that begins here; None: none does."""
     if at < 0 or size <= 0 or at + size > window.stop:
         return None

@@ -13,7 +13,7 @@ from typing import Final
 
 from fragdex.fragments.table import SampleTable
 from fragdex.repairing.between import Between, Fits
-from fragdex.repairing.syntax import HOLE, Found, Window
+from fragdex.repairing.syntax import HOLE, FoundSample, Window
 
 HEAD: Final = 4
 """First bytes in which frames are alike."""
@@ -72,9 +72,9 @@ class Vp9(Between):
         """As `Between.is_usual`."""
         return max(sizes) <= 2 * self._largest if sizes else size <= self._longest_chunk
 
-    def sample(self, window: Window, at: int, size: int) -> Found:
+    def sample(self, window: Window, at: int, size: int) -> FoundSample:
         """As `Between.sample`: a key frame is a sync sample."""
-        return Found(at + size, sync=not window.take(at, 1)[0] & _NOT_KEY)
+        return FoundSample(at + size, sync=not window.take(at, 1)[0] & _NOT_KEY)
 
 
 def is_frame(head: bytes) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from fragdex.indexing.codecs import Missing
 from fragdex.repairing.avc import is_filler, is_messages
 from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, OrderedByLsb, Slice, payload
-from fragdex.repairing.syntax import Found, Window
+from fragdex.repairing.syntax import FoundSample, Window
 
 RADL, RASL, IDR_W_RADL, IDR_N_LP, CRA, GDR = 2, 3, 7, 8, 9, 10
 OPERATING, CAPABILITY, VPS, SPS, PPS, PREFIX_APS, SUFFIX_APS = range(12, 19)
@@ -190,7 +190,7 @@ class Vvc(OrderedByLsb):
             return AFTER if whole else None
         return AFTER if kind == SUFFIX_APS else None
 
-    def find(self, window: Window, at: int, stop: int) -> Found | None:
+    def find(self, window: Window, at: int, stop: int) -> FoundSample | None:
         """The access unit that begins here."""
         self._open = None
         return super().find(window, at, stop)

@@ -15,7 +15,7 @@ from fragdex.indexing.native import compiled
 from fragdex.repairing.between import Between, Even, PacketPace
 from fragdex.repairing.film import Recovered
 from fragdex.repairing.pattern import Pattern
-from fragdex.repairing.syntax import BLOCK, HOLE, Found, Lent, Syntax, Window
+from fragdex.repairing.syntax import BLOCK, HOLE, FoundSample, NativeSyntax, Syntax, Window
 from fragdex.sources.base import PIECE_SIZE
 
 DEPTH: Final = 4
@@ -45,7 +45,7 @@ SEVERAL_WAYS: Final = "sound that can be divided in several ways"
 
 
 @dataclass(slots=True)
-class Lane:
+class FoundSamples:
     """Samples of a track as they are found.
 
     Attributes:
@@ -66,7 +66,7 @@ class Lane:
     proved: bytearray = field(default_factory=bytearray)
     breaks: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def add(self, at: int, sample: Found, proved: bool) -> None:
+    def add(self, at: int, sample: FoundSample, proved: bool) -> None:
         """Keep a sample."""
         sample = self.syntax.accept(sample)
         self.offset.append(at)
@@ -86,7 +86,7 @@ class Lane:
             marks += column.astype(np.uint8).tobytes()
 
 
-class Lost(NamedTuple):
+class UnclaimedBytes(NamedTuple):
     """Bytes that are in no sample.
 
     Attributes:
@@ -113,17 +113,17 @@ class Walk:
     """
 
     def __init__(
-        self, lanes: list[Lane], pace: PacketPace | None = None, *, others: bool = False
+        self, lanes: list[FoundSamples], pace: PacketPace | None = None, *, others: bool = False
     ) -> None:
         self.lanes = lanes
         self._others = others
         self._pace = pace
         self._unknown = 0
         self._heard_to = -1  # where sound ends that was passed last
-        self.lost: list[Lost] = []
+        self.lost: list[UnclaimedBytes] = []
         self._framed = [lane for lane in lanes if lane.syntax.delimited]
         self._loose = next((lane for lane in lanes if not lane.syntax.delimited), None)
-        self._known: dict[int, list[tuple[Lane, Found]]] = {}
+        self._known: dict[int, list[tuple[FoundSamples, FoundSample]]] = {}
         self._budget = FREE
 
     def follows(self, window: Window, at: int, count: int) -> bool:
@@ -158,7 +158,7 @@ class Walk:
             return at
         return self._walked(at, lent)
 
-    def _lent(self) -> list[tuple[Lane, Lent]]:
+    def _lent(self) -> list[tuple[FoundSamples, NativeSyntax]]:
         """The tracks as the C extension walks with them; none where one of them cannot be."""
         if compiled is None or len(self.lanes) > MOST_IN_C:
             return []
@@ -166,7 +166,7 @@ class Walk:
         known = [(lane, one) for lane, one in lent if one]
         return known if len(known) == len(lent) else []
 
-    def _walked(self, at: int, lent: Sequence[tuple[Lane, Lent]]) -> int:
+    def _walked(self, at: int, lent: Sequence[tuple[FoundSamples, NativeSyntax]]) -> int:
         lanes = tuple(
             (
                 int(one.kind),
@@ -192,7 +192,7 @@ class Walk:
             lane.syntax.resume((first, second), spent)
         for number, start, end, count in np.frombuffer(lost, np.int64).reshape(-1, 4).tolist():
             assert self._loose is not None
-            self.lost.append(Lost(start, end, SEVERAL_WAYS))
+            self.lost.append(UnclaimedBytes(start, end, SEVERAL_WAYS))
             self._loose.breaks.append((number, end - start, count))
         if self._pace is not None:
             self._pace.resume(base)
@@ -223,7 +223,7 @@ class Walk:
             return None
         return self._pass_loose(at, self._loose)
 
-    def _pass_loose(self, at: int, lane: Lane) -> int | None:
+    def _pass_loose(self, at: int, lane: FoundSamples) -> int | None:
         syntax = lane.syntax
         assert isinstance(syntax, Between)
         if not syntax.may_start(self._window, at):
@@ -253,10 +253,10 @@ class Walk:
             elif self._pace is not None:
                 self._pace.lose()
             if not sizes:
-                self.lost.append(Lost(at, stop, SEVERAL_WAYS))
+                self.lost.append(UnclaimedBytes(at, stop, SEVERAL_WAYS))
                 lane.breaks.append((len(lane.offset), stop - at, count))
             elif isinstance(syntax, Even):
-                lane.add(at, Found(stop), False)
+                lane.add(at, FoundSample(stop), False)
             else:
                 for size in sizes:
                     lane.add(at, syntax.sample(self._window, at, size), False)
@@ -265,7 +265,7 @@ class Walk:
             return stop
         return None
 
-    def _begins(self, options: list[tuple[Lane, Found]], at: int) -> bool:
+    def _begins(self, options: list[tuple[FoundSamples, FoundSample]], at: int) -> bool:
         """Whether what is found here cannot be the end of a sample with much in front of it."""
         return all(
             lane.syntax.is_whole(self._window, at, sample)
@@ -292,7 +292,7 @@ class Walk:
             return True
         return self._pace.fits(self._packets(count), len(self.lanes[0].offset))
 
-    def _options(self, at: int) -> list[tuple[Lane, Found]]:
+    def _options(self, at: int) -> list[tuple[FoundSamples, FoundSample]]:
         """Samples that may begin here."""
         known = self._known.get(at)
         if known is None:
@@ -310,7 +310,7 @@ class Walk:
             self._known[at] = known
         return known
 
-    def _goes_on(self, at: int, lane: Lane, sample: Found) -> bool:
+    def _goes_on(self, at: int, lane: FoundSamples, sample: FoundSample) -> bool:
         """Whether media data ends after a sample, or another one begins."""
         window, stop = self._window, sample.stop
         if stop == window.stop:
@@ -429,7 +429,7 @@ class Walk:
         else:
             why = "no sample begins here"
         lasts = not self._others or window.find(ERASED, start, stop) is not None
-        self.lost.append(Lost(start, stop, why, lasts))
+        self.lost.append(UnclaimedBytes(start, stop, why, lasts))
         if not lasts:
             self._known.clear()
             return
@@ -441,7 +441,7 @@ class Walk:
             lane.breaks.append((len(lane.offset), stop - start, -1))
 
 
-def timed(patterns: Sequence[Pattern], lanes: Sequence[Lane]) -> list[Recovered]:
+def timed(patterns: Sequence[Pattern], lanes: Sequence[FoundSamples]) -> list[Recovered]:
     """The samples of each track with their times.
 
     Samples follow one another without gaps, pictures in the order in which they are shown. Where
@@ -482,13 +482,13 @@ def _media_time(pattern: Pattern) -> int:
     return times[0] if times else 0
 
 
-def broken_rows(lane: Lane) -> list[int]:
+def broken_rows(lane: FoundSamples) -> list[int]:
     """Samples before which some are missing, nobody knows how many; the first one."""
     rows = {row for row, _, count in lane.breaks if count < 0 and 0 < row < len(lane.offset)}
     return sorted({0, *rows})
 
 
-def order_begins(lane: Lane) -> Int64:
+def order_begins(lane: FoundSamples) -> Int64:
     """Samples with which the order of pictures begins again."""
     fresh = np.flatnonzero(np.frombuffer(bytes(lane.fresh), np.bool_))
     return np.unique(np.concatenate([broken_rows(lane), fresh])).astype(np.int64)
@@ -503,7 +503,7 @@ def shown_times(order: Int64, begins: Int64, dts: Int64) -> Int64:
     return shown
 
 
-def _seconds_a_byte(patterns: Sequence[Pattern], lanes: Sequence[Lane]) -> Fraction:
+def _seconds_a_byte(patterns: Sequence[Pattern], lanes: Sequence[FoundSamples]) -> Fraction:
     """Seconds of the file that a byte of it takes."""
     total = sum(sum(lane.size) for lane in lanes)
     longest = Fraction(0)

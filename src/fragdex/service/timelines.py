@@ -36,7 +36,7 @@ from fragdex.service.records.blobs import Blob
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.records.tables import isobmff_files, timelines
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.streaming import child
 from fragdex.service.streaming.routes import title_routes
 from fragdex.service.streaming.titles import (
@@ -128,7 +128,7 @@ def create_timeline(
     }
     with context.database.write() as connection:
         connection.execute(timelines.insert().values(**row))
-        need_within_quota(connection, tenant_id)
+        ensure_within_quota(connection, tenant_id)
         return TIMELINES.read(connection, tenant_id, str(row["id"])), True
 
 

@@ -39,7 +39,7 @@ class BrokenAnswer(Exception):
 class PastTheEnd(Exception):
     """The first requested byte lies at the end of the object or after it (416).
 
-    >>> FirstSeen("x").judge(416, {"content-range": "bytes */5"}, 5, 9)
+    >>> FirstAnswer("x").check(416, {"content-range": "bytes */5"}, 5, 9)
     Traceback (most recent call last):
     fragdex.sources.answers.PastTheEnd
     """
@@ -51,7 +51,7 @@ class BodyPart:
 
     `whole` tells that the body is the whole object, from its first byte.
 
-    >>> FirstSeen("x").judge(206, {"content-range": "bytes 0-9/100"}, 0, 10)
+    >>> FirstAnswer("x").check(206, {"content-range": "bytes 0-9/100"}, 0, 10)
     BodyPart(skip=0, length=10, whole=False)
     """
 
@@ -60,13 +60,13 @@ class BodyPart:
     whole: bool
 
 
-class FirstSeen:
+class FirstAnswer:
     """The object as the first answer described it; later answers are held to that.
 
-    >>> seen = FirstSeen("a.mp4")
-    >>> seen.judge(206, {"content-range": "bytes 0-9/100", "etag": '"1"'}, 0, 10).length, seen.size
+    >>> seen = FirstAnswer("a.mp4")
+    >>> seen.check(206, {"content-range": "bytes 0-9/100", "etag": '"1"'}, 0, 10).length, seen.size
     (10, 100)
-    >>> seen.judge(206, {"content-range": "bytes 0-9/99"}, 0, 10)  # doctest: +ELLIPSIS
+    >>> seen.check(206, {"content-range": "bytes 0-9/99"}, 0, 10)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     fragdex.errors.SourceChanged: a.mp4 has changed since it was opened: expected 100 bytes, ...
     """
@@ -77,7 +77,7 @@ class FirstSeen:
         self.etag: str | None = None
         self.last_modified: str | None = None
 
-    def judge(
+    def check(
         self, status: int, fields: Mapping[str, str], start: int, stop: int | None
     ) -> BodyPart:
         """Judge an answer to a request for [start, stop), or for everything if `stop` is None.
@@ -85,7 +85,7 @@ class FirstSeen:
         Names in `fields` are lower-case. Raises BrokenAnswer where another try may help,
         PastTheEnd, or the error that ends the reading.
 
-        >>> FirstSeen("x").judge(200, {"content-length": "5"}, 0, 10)
+        >>> FirstAnswer("x").check(200, {"content-length": "5"}, 0, 10)
         BodyPart(skip=0, length=5, whole=True)
         """
         if status in {404, 410}:
@@ -119,7 +119,7 @@ class FirstSeen:
     def ends_at(self, position: int) -> None:
         """Learn the length where no answer told it.
 
-        >>> seen = FirstSeen("x")
+        >>> seen = FirstAnswer("x")
         >>> seen.ends_at(10)
         >>> seen.size
         10
@@ -130,7 +130,7 @@ class FirstSeen:
     def judge_last(self, status: int, fields: Mapping[str, str]) -> None:
         """Learn the length from an answer to a request for the last byte, if it tells it.
 
-        >>> seen = FirstSeen("x")
+        >>> seen = FirstAnswer("x")
         >>> seen.judge_last(206, {"content-range": "bytes 9-9/*"})
         >>> seen.size
         10
@@ -144,14 +144,14 @@ class FirstSeen:
     def judge_whole(self, fields: Mapping[str, str]) -> None:
         """Judge an answer with everything to a request for several ranges.
 
-        >>> FirstSeen("x").judge_whole({"content-length": "5"})
+        >>> FirstAnswer("x").judge_whole({"content-length": "5"})
         """
         self._hold_to(fields, length_of(fields))
 
     def judge_part(self, fields: Mapping[str, str], place: ContentRange) -> None:
         """Judge one part of an answer with several ranges, by the answer's fields and its own.
 
-        >>> FirstSeen("x").judge_part({}, parse_content_range("bytes 0-4/9"))
+        >>> FirstAnswer("x").judge_part({}, parse_content_range("bytes 0-4/9"))
         """
         self._hold_to(fields, place.total)
 
@@ -227,7 +227,7 @@ class FirstSeen:
     def changed(self, expected: str, found: str) -> SourceChanged:
         """Return the error for an object that is another one by now.
 
-        >>> FirstSeen("x").changed("5 bytes", "6").found
+        >>> FirstAnswer("x").changed("5 bytes", "6").found
         '6'
         """
         return SourceChanged(

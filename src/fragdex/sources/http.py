@@ -24,7 +24,7 @@ from fragdex.sources.answers import (
     RETRIED,
     BodyPart,
     BrokenAnswer,
-    FirstSeen,
+    FirstAnswer,
     PastTheEnd,
     boundary_of,
     length_of,
@@ -281,7 +281,7 @@ class HTTPSource(Source):
         )
         self.retries = retries
         self.timeout = timeout
-        self._seen = FirstSeen(shown)
+        self._seen = FirstAnswer(shown)
         # an object that a server without ranges sent whole because it is that small
         self._answered_whole = False
         self._whole: bytes | None = None
@@ -406,7 +406,7 @@ class HTTPSource(Source):
         has only grown is the caller's knowledge.
         """
         before = self._seen
-        self._seen, self._whole = FirstSeen(self.name), None
+        self._seen, self._whole = FirstAnswer(self.name), None
         try:
             for _ in self._stream(0, 1):
                 pass
@@ -502,7 +502,7 @@ class HTTPSource(Source):
         try:
             with contextlib.closing(self._send(start, stop)) as response:
                 with self._lock:
-                    part = self._seen.judge(response.status_code, response.headers, start, stop)
+                    part = self._seen.check(response.status_code, response.headers, start, stop)
                     self._answered_whole = part.whole
                 self._learn()
                 promised = part.length or 0

@@ -56,24 +56,24 @@ def name_in_file(name: str, file: str | None) -> str:
         return ForeignName(name)
     if URL.match(file):
         # what is relative was seen from the folder of whoever wrote it
-        return name if URL.match(name) and lies_below(name, file) else ForeignName(name)
+        return name if URL.match(name) and is_below(name, file) else ForeignName(name)
     if written_here(file):
         return name
     # as the system resolves it: a `..` after a link leads elsewhere than one in the text
     path = os.path.join(os.getcwd(), name) if "://" not in name else name
-    return name if lies_below(path, os.path.dirname(os.path.abspath(file))) else ForeignName(name)
+    return name if is_below(path, os.path.dirname(os.path.abspath(file))) else ForeignName(name)
 
 
-def lies_below(name: str, base: str) -> bool:
+def is_below(name: str, base: str) -> bool:
     """Whether a name leads to something below a folder, or to the origin of a URL.
 
     Args:
         name: a path, or a URL; a relative one is seen from `base`.
         base: a folder, or a URL.
 
-    >>> lies_below("b/c.mp4", "/a"), lies_below("../c.mp4", "/a"), lies_below("/a/../c.mp4", "/a")
+    >>> is_below("b/c.mp4", "/a"), is_below("../c.mp4", "/a"), is_below("/a/../c.mp4", "/a")
     (True, False, False)
-    >>> lies_below("https://b.org/2.mp4", "https://b.org/1"), lies_below("file:///a/b", "/a")
+    >>> is_below("https://b.org/2.mp4", "https://b.org/1"), is_below("file:///a/b", "/a")
     (True, False)
     """
     if "://" in base:
@@ -139,7 +139,7 @@ class SetPlace:
             is_plain = local is not None and filesystem is not None
             if is_plain and not hasattr(filesystem, "fs") and "://" not in name:
                 name = os.path.join(self.folder, name)
-            if not self.follow and (local is None or not lies_below(local(name), self.folder)):
+            if not self.follow and (local is None or not is_below(local(name), self.folder)):
                 raise self._outside(name, " or of the store" if local is None else "")
             return name
         parts, root = _parts(name), _parts(self.root)
@@ -151,13 +151,13 @@ class SetPlace:
             return address
         if ".." in parts or "://" in name or "\0" in name or (is_absolute and not is_whole):
             raise self._outside(name)
-        if local is not None and not lies_below(local(address), local(self.root)):
+        if local is not None and not is_below(local(address), local(self.root)):
             raise self._outside(name)
         return address
 
     def _on_this_machine(self, name: str) -> str:
         root = self.folder if self.root is None else self.root
-        if not self.follow and not lies_below(name, root):
+        if not self.follow and not is_below(name, root):
             raise self._outside(name)
         if "://" in name or os.path.isabs(name):
             return name

@@ -58,7 +58,7 @@ def default_engine() -> str:
 def is_installed(name: str) -> bool:
     """Whether the packages that an engine needs are here; nothing is opened."""
     try:
-        need_package(name)
+        required_package(name)
     except EngineUnavailable:
         return False
     return True
@@ -124,7 +124,7 @@ class Engine(Protocol):
         """Give the model's memory back."""
 
 
-def need_language(engine: Engine, language: str | None) -> None:
+def validate_language(engine: Engine, language: str | None) -> None:
     """Refuse a language that an engine lacks.
 
     Raises:
@@ -158,7 +158,7 @@ def model_files(folder: str, *wanted: str) -> list[Path]:
     return paths
 
 
-def need_package(name: str) -> str:
+def required_package(name: str) -> str:
     """The version of an engine's package.
 
     Raises:

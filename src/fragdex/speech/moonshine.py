@@ -22,7 +22,7 @@ import numpy.typing as npt
 from fragdex.errors import EngineUnavailable
 from fragdex.speech.alignment import Aligner
 from fragdex.speech.cutting import SAMPLE_RATE, loudness
-from fragdex.speech.engines import EngineChoice, Sound, model_files, need_package
+from fragdex.speech.engines import EngineChoice, Sound, model_files, required_package
 from fragdex.speech.words import Word
 
 _CHUNK: Final = 512
@@ -151,7 +151,7 @@ class Moonshine:
 
     def open(self) -> None:
         """Load the model."""
-        self.version = need_package(self.name)
+        self.version = required_package(self.name)
         folder = Path(self._model) if self._model is not None else built_in_model()
         if folder is None:
             raise EngineUnavailable(

@@ -114,7 +114,7 @@ class TranscriptionPlan:
         high = (number + 1) * self.work_slice_ms // FRAME_MS + REACH
         return self.slice_of(max(0, low // UNIT)), self.slice_of(high // UNIT)
 
-    def need_sound(self, missing: Sequence[MissedSpan]) -> None:
+    def ensure_sound(self, missing: Sequence[MissedSpan]) -> None:
         """Refuse a track of which nothing could be decoded.
 
         Args:

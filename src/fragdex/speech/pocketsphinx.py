@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fragdex.errors import EngineUnavailable
-from fragdex.speech.engines import EngineChoice, Sound, model_files, need_package
+from fragdex.speech.engines import EngineChoice, Sound, model_files, required_package
 from fragdex.speech.words import Word
 
 _RATE = 16_000
@@ -38,7 +38,7 @@ class PocketSphinx:
 
     def open(self) -> None:
         """Load the model."""
-        self.version = need_package(self.name)
+        self.version = required_package(self.name)
         import pocketsphinx
 
         pocketsphinx.set_loglevel("FATAL")

@@ -26,8 +26,8 @@ from fragdex.speech.engines import (
     EngineChoice,
     fetched,
     make_engine,
-    need_language,
-    need_package,
+    required_package,
+    validate_language,
 )
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.words import SliceTranscript
@@ -209,7 +209,7 @@ def engine_states(choices: Sequence[EngineChoice] = ()) -> list[EngineState]:
 def _state(choice: EngineChoice) -> EngineState:
     version = None
     try:
-        version = need_package(choice.name)
+        version = required_package(choice.name)
         with SpeechProcess(choice) as child:
             facts = child.open()
     except EngineUnavailable as error:
@@ -290,7 +290,7 @@ class _Work:
         return {}
 
     def plan(self, work_slice_ms: int, language: str | None) -> dict[str, Any]:
-        need_language(self.engine, language)
+        validate_language(self.engine, language)
         plan: TranscriptionPlan = self._listener.plan(work_slice_ms, self.engine, language)
         return plan.as_json()
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.errors import EngineUnavailable
-from fragdex.speech.engines import EngineChoice, Sound, model_files, need_package
+from fragdex.speech.engines import EngineChoice, Sound, model_files, required_package
 from fragdex.speech.words import Word
 
 _RATE = 16_000
@@ -40,7 +40,7 @@ class Sherpa:
 
     def open(self) -> None:
         """Load the model."""
-        self.version = need_package(self.name)
+        self.version = required_package(self.name)
         folder = self._choice.model
         if folder is None:
             raise EngineUnavailable("sherpa-onnx needs a model", advice=_HOW)

@@ -75,7 +75,7 @@ def transcribe(
             heard.append(one)
             on_slice(one, len(heard), len(plan.slices))
     transcript = merged(heard, plan.language)
-    plan.need_sound(transcript.missing)
+    plan.ensure_sound(transcript.missing)
     return replace(transcript, engine=children.engine)
 
 

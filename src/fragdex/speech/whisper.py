@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.errors import EngineUnavailable
-from fragdex.speech.engines import EngineChoice, Sound, need_package
+from fragdex.speech.engines import EngineChoice, Sound, required_package
 from fragdex.speech.words import Word
 
 _RATE = 16_000
@@ -41,7 +41,7 @@ class FasterWhisper:
 
     def open(self) -> None:
         """Load the model."""
-        self.version = need_package(self.name)
+        self.version = required_package(self.name)
         choice = self._choice
         path = choice.model
         if path is None:

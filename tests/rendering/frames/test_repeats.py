@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fragdex.rendering import encode
 from fragdex.rendering.browser.model import PageView
-from fragdex.rendering.encode import Encoding, Numbered, repeat_unit
+from fragdex.rendering.encode import Encoding, PictureNumbers, repeat_unit
 from fragdex.rendering.join import join
 from rendering.frames.numbers import decoded, plane, png, read_rows
 
@@ -87,19 +87,19 @@ def test_repeating_is_done_without_where_it_cannot_be(tmp_path, monkeypatch):
 
 
 def test_what_is_no_picture_of_ours_is_not_renumbered():
-    numbered = Numbered(b"\0\0\0\1\x65\x88\x84")
+    numbered = PictureNumbers(b"\0\0\0\1\x65\x88\x84")
     with pytest.raises(ValueError, match="another kind of picture"):
         numbered.repeat()
     with pytest.raises(ValueError, match="another kind of slice"):
-        Numbered(b"\0\0\0\1\x41\xff\xff\xff").repeat()
+        PictureNumbers(b"\0\0\0\1\x41\xff\xff\xff").repeat()
     with pytest.raises(ValueError, match="nothing to repeat"):
-        Numbered().repeat()
+        PictureNumbers().repeat()
 
 
 def test_zeros_that_would_look_like_a_start_are_kept_apart():
     # frame_num 8 leaves two zero bytes before a third: an emulation prevention byte goes between
     unit = b"\0\0\0\1\x41" + bytes([0b10011010, 0b00100000, 0, 0, 3, 1, 0xFF])
-    numbered = Numbered(unit)
+    numbered = PictureNumbers(unit)
     frames = [numbered.repeat() for _ in range(16)]
     for frame in frames:
         body = frame[5:]

@@ -166,17 +166,17 @@ def test_work_in_progress_has_a_limit(yard):
     limit = 3
     yard.jobs.options = replace(yard.jobs.options, tenant_jobs=limit)
     for n in range(limit):
-        need_room(yard, "a")
+        ensure_room(yard, "a")
         yard.order("gated", f"a{n}", "a", gate=gate(yard))
     with pytest.raises(TooManyRequests, match="3 jobs of this tenant") as refused:
-        need_room(yard, "a")
+        ensure_room(yard, "a")
     assert refused.value.retry_after
     assert refused.value.more == {"limit": limit}
-    need_room(yard, "b")
+    ensure_room(yard, "b")
 
     # What is cancelled or over makes room.
     yard.jobs.cancel("gated-a0")
-    need_room(yard, "a")
+    ensure_room(yard, "a")
     sliced = yard.order("waiting", "a3", "a", count=9)
     yard.start(1)
     assert yard.ended(sliced) == "done"  # its slices did not count
@@ -184,14 +184,14 @@ def test_work_in_progress_has_a_limit(yard):
     open_gate(yard)
 
 
-def need_room(yard, tenant):
+def ensure_room(yard, tenant):
     with yard.database.read() as connection:
-        yard.jobs.need_room(connection, tenant)
+        yard.jobs.ensure_room(connection, tenant)
 
 
 def has_room(yard, tenant):
     try:
-        need_room(yard, tenant)
+        ensure_room(yard, tenant)
     except TooManyRequests:
         return False
     return True

@@ -19,8 +19,8 @@ from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.keys import create_tenant
 from fragdex.service.records.tenant_limits import (
     TenantLimits,
+    ensure_within_quota,
     limits_of,
-    need_within_quota,
     parse_limits,
     read_limits,
     row_bytes,
@@ -228,7 +228,7 @@ def test_a_quota_that_is_lowered_refuses_what_comes_and_deletes_nothing(context)
     make(context, tenant, bytes(7), family="derived")
     assert used(context.database, tenant) == 907
     with context.database.read() as connection, pytest.raises(QuotaExceeded):
-        need_within_quota(connection, tenant)
+        ensure_within_quota(connection, tenant)
 
 
 def test_files_older_than_the_retention_are_deleted(database):
@@ -264,10 +264,10 @@ def test_jobs_of_a_tenant_are_limited_by_its_own_number(sqlite_database):
     own, other = tenant_of(sqlite_database, max_jobs=1), tenant_of(sqlite_database)
     jobs = Jobs(sqlite_database, JobOptions(tenant_jobs=2))
     with sqlite_database.read() as connection:
-        jobs.need_room(connection, own)
-        jobs.need_room(connection, other, 2)
+        jobs.ensure_room(connection, own)
+        jobs.ensure_room(connection, other, 2)
         with pytest.raises(TooManyRequests) as refused:
-            jobs.need_room(connection, own, 2)
+            jobs.ensure_room(connection, own, 2)
     assert refused.value.more["limit"] == 1
     jobs.close()
 

@@ -327,7 +327,7 @@ def test_deliveries_that_wait_count_as_nobodys_work(served, receiver, webhook):
     options, jobs.options = jobs.options, few
     try:
         with served.context.database.read() as connection:
-            jobs.need_room(connection, served.tenant)
+            jobs.ensure_room(connection, served.tenant)
     finally:
         jobs.options = options
 

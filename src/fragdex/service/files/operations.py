@@ -31,7 +31,7 @@ from fragdex.service.records.tables import (
     processes,
     uploads,
 )
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.unprocessed import operations as unprocessed
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.unprocessed.records import UNPROCESSED
@@ -243,7 +243,7 @@ def rename_file(context: ServiceContext, tenant_id: str, file_id: str, filename:
         for table in (files, isobmff_files):  # a video in one of them or in both, under one id
             change = table.update().where(table.c.id == file_id)
             connection.execute(change.values(filename=filename))
-        need_within_quota(connection, tenant_id)
+        ensure_within_quota(connection, tenant_id)
     return file_by_id(context, tenant_id, file_id)
 
 

@@ -97,7 +97,7 @@ def repaired(
         )  # fmt: skip
 
 
-def most_alike(
+def most_similar(
     context: ServiceContext, key: str, good: Sequence[str], check: Callable[[], None]
 ) -> int | None:
     """Which of some good files a broken one is most like; None: like none of them.

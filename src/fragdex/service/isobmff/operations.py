@@ -18,7 +18,7 @@ from fragdex.service.records import blobs, deletion
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
 from fragdex.service.records.tables import files, isobmff_files, isobmff_tracks
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.web.fields import (
     JSON_NUMBER,
@@ -198,7 +198,7 @@ def create_file(context: ServiceContext, tenant_id: str, new: NewFile) -> tuple[
     with context.database.write() as connection:
         row, is_new = register(connection, tenant_id, md5, new.filename)
         if is_new:
-            need_within_quota(connection, tenant_id)
+            ensure_within_quota(connection, tenant_id)
     return record_of(row), is_new
 
 

@@ -47,7 +47,7 @@ from fragdex.service.isobmff.operations import (
 )
 from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.model import Progress, Target
-from fragdex.service.uploads.receiving import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.uploads.receiving import BODY, REFUSALS, ensure_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext, bearer_of
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.documents import INDEX
@@ -362,7 +362,7 @@ def track_routes(
     def get(named: str, track_id: TrackNumber, caller: Asking, context: InContext) -> TrackRecord:
         own_id = own(context, caller.tenant_id, named)
         record = tracks.track_by_id(context, caller.tenant_id, own_id, track_id)
-        need_complete(Progress(record.byte_size or 0, record.next_byte, record.complete))
+        ensure_complete(Progress(record.byte_size or 0, record.next_byte, record.complete))
         return record
 
     def sync_handler(request: Request, context: ServiceContext, tenant_id: str) -> Response:

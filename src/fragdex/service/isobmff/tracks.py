@@ -49,7 +49,7 @@ from fragdex.service.records.blobs import Blob, StoredBytes, used_by
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_files, isobmff_tracks, uploads
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.uploads.model import Arrival, Arrived
 from fragdex.service.uploads.operations import begin, no_bytes
 
@@ -116,7 +116,7 @@ def create_track(
         statement = insert(connection, isobmff_tracks).values(**row).on_conflict_do_nothing()
         is_new = connection.execute(statement.returning(track.track_id)).first() is not None
         if is_new:
-            need_within_quota(connection, tenant_id)
+            ensure_within_quota(connection, tenant_id)
             begin(context, connection, tenant_id, FAMILY, name, new.byte_size, None, ARRIVAL, empty)
         here = (track.file_id == new.file_id) & (track.track_id == new.track_id)
         existing = connection.execute(_with_upload().where(here)).one()

@@ -96,7 +96,7 @@ class Jobs:
         """Order work for a record in the caller's transaction; returns the job's id.
 
         The same order twice is one job; `again` makes another one for the same record. Nobody is
-        refused here: whoever takes a request for work asks `need_room` first.
+        refused here: whoever takes a request for work asks `ensure_room` first.
 
         Args:
             delay_seconds: the job begins no sooner than that.
@@ -115,7 +115,7 @@ class Jobs:
         enqueue(connection, self.database, self._engine, [order])
         return job_id
 
-    def need_room(self, connection: Connection, tenant_id: str, wanted: int = 1) -> None:
+    def ensure_room(self, connection: Connection, tenant_id: str, wanted: int = 1) -> None:
         """Refuse a request for work where its tenant has as many jobs in progress as it may.
 
         Deliveries to webhooks do not count: a receiver that is away for a day stops no work.

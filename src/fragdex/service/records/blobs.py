@@ -31,7 +31,7 @@ from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import blob_uses, derived_files
 from fragdex.service.records.tables import blobs as blobs_table
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.store.composing import COMPOSED, is_composed
 from fragdex.service.store.contract import Store
 
@@ -210,7 +210,7 @@ def keep(
     use = {"tenant_id": tenant_id, "sha256": sha256, "family": family, "record_id": record_id}
     connection.execute(insert(connection, tables.blob_uses).values(**use).on_conflict_do_nothing())
     if family not in _CACHES:
-        need_within_quota(connection, tenant_id, rows=False)
+        ensure_within_quota(connection, tenant_id, rows=False)
 
 
 _BLOB = sa.select(

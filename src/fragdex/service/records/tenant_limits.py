@@ -193,7 +193,7 @@ def _is_reserved(since: datetime) -> sa.ColumnElement[bool]:
 _LIMIT = sa.select(tenants.c.max_stored_bytes).where(tenants.c.id == sa.bindparam("tenant"))
 
 
-def need_within_quota(
+def ensure_within_quota(
     connection: Connection, tenant_id: str, *, rows: bool = True, coming: int = 0
 ) -> None:
     """Refuse what a transaction has written where its tenant stores too much with it.

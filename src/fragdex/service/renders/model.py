@@ -375,7 +375,7 @@ class NewRenderBatch(NewRender):
         return [NewRender.model_validate({**one, "data": row}) for row in self.rows]
 
 
-def need_budget(settings: Settings, pixels: int, frames: int) -> None:
+def validate_budget(settings: Settings, pixels: int, frames: int) -> None:
     """Refuse a video of more pixels than a render may have, all frames together.
 
     Args:
@@ -457,7 +457,7 @@ def validate_combination(new: NewRender, settings: Settings) -> None:
     if spec.end_ms is not None:
         frames = _need_range(spec, spec.end_ms)
         if pixels and not spec.film.is_sound:
-            need_budget(settings, pixels, frames)
+            validate_budget(settings, pixels, frames)
     _validate_film(spec.film, spec.fps)
     for name, value in (("width", spec.width), ("height", spec.height)):
         if value is not None and value * spec.scale % 2 and not spec.film.is_sound:

@@ -19,7 +19,7 @@ from fragdex.service.records import blobs, deletion
 from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.tables import render_slices, renders, uploads
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.renders.model import (
     NewRender,
     NewRenderBatch,
@@ -57,13 +57,13 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
     """
     validate_combination(new, context.settings)
     with context.database.read() as connection:
-        context.jobs.need_room(connection, tenant_id)
+        context.jobs.ensure_room(connection, tenant_id)
     if new.html is not None:
         return _queued(context, tenant_id, [new], new.html)[0]
     row = _row(tenant_id, new)
     with context.database.write() as connection:
         connection.execute(renders.insert().values(**row))
-        need_within_quota(connection, tenant_id)
+        ensure_within_quota(connection, tenant_id)
         return RENDERS.read(connection, tenant_id, row["id"])
 
 
@@ -75,7 +75,7 @@ def create_renders(
     for one in new:
         validate_combination(one, context.settings)
     with context.database.read() as connection:
-        context.jobs.need_room(connection, tenant_id, len(new))
+        context.jobs.ensure_room(connection, tenant_id, len(new))
     return _queued(context, tenant_id, new, batch.html)
 
 
@@ -110,7 +110,7 @@ def _queued(
             connection.execute(renders.insert().values(**row))
             blobs.keep(connection, tenant_id, *own, FAMILY, page_name(row["id"]), page.store_key)
             context.jobs.enqueue(connection, RENDER, row["id"], tenant_id=tenant_id)
-        need_within_quota(connection, tenant_id)
+        ensure_within_quota(connection, tenant_id)
         return [RENDERS.read(connection, tenant_id, row["id"]) for row in rows]
 
 

@@ -34,7 +34,13 @@ from fragdex.service.renders.records import FAMILY, RENDERS, progress
 from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.operations import receive
-from fragdex.service.uploads.receiving import BODY, REFUSALS, drain, need_complete, receive_request
+from fragdex.service.uploads.receiving import (
+    BODY,
+    REFUSALS,
+    drain,
+    ensure_complete,
+    receive_request,
+)
 from fragdex.service.uploads.upload_session import announced
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import content_length, in_thread
@@ -141,7 +147,7 @@ async def upload_render(
 @router.get("/renders/{id}/upload", responses=NOT_FOUND)
 def get_render_upload(id: RecordId, caller: Asking, context: InContext) -> RenderRecord:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    need_complete(operations.upload_of(context, caller.tenant_id, id))
+    ensure_complete(operations.upload_of(context, caller.tenant_id, id))
     return RENDERS.get(context, caller.tenant_id, id)
 
 

@@ -29,7 +29,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import render_parts, render_slices, renders
-from fragdex.service.renders.model import DEFAULT_SLICE_MS, need_budget
+from fragdex.service.renders.model import DEFAULT_SLICE_MS, validate_budget
 from fragdex.service.renders.records import OPEN, wanted_of
 from fragdex.service.renders.workspaces import RenderWorkspace, Workspaces
 
@@ -197,7 +197,7 @@ def part(
             else:
                 whole = plan(view, frames, slice_ms=slice_ms)
                 # what the request left open the page has decided
-                need_budget(context.settings, math.prod(view.pixels), whole.frames)
+                validate_budget(context.settings, math.prod(view.pixels), whole.frames)
             if _was_drawn_alone(context, row, workspace, whole):
                 whole = SlicePlan(view, (whole.borders[0], whole.borders[-1]))
         _write(context, row.id, whole, duration)

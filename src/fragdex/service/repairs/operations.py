@@ -16,10 +16,10 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.tables import files, repairs
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.repairs.worker import OPEN, REPAIR, good_bytes
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.unprocessed.operations import need_media
+from fragdex.service.unprocessed.operations import ensure_media
 from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED, event_of
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.web.events import Event
@@ -130,7 +130,7 @@ def repair_file(
     wanted = new.model_dump()
     with context.database.write() as connection:
         row = UNPROCESSED.row(connection, tenant_id, file_id, lock=True)
-        need_media(connection, row)
+        ensure_media(connection, row)
         if blobs.used_by(connection, tenant_id, FAMILY, file_id) is None:
             raise Conflict(
                 "only the tracks of this file were kept, and they cannot be repaired",
@@ -143,7 +143,7 @@ def repair_file(
         known = _known(connection, file_id, wanted)
         if known is not None:
             return REPAIRS.read(connection, tenant_id, known), False
-        context.jobs.need_room(connection, tenant_id)
+        context.jobs.ensure_room(connection, tenant_id)
         repair_id = new_id()
         values = {
             "id": repair_id,
@@ -155,7 +155,7 @@ def repair_file(
             "created_at": instant(),
         }
         connection.execute(repairs.insert().values(**values))
-        need_within_quota(connection, tenant_id)
+        ensure_within_quota(connection, tenant_id)
         context.jobs.enqueue(connection, REPAIR, repair_id, tenant_id=tenant_id)
         return REPAIRS.read(connection, tenant_id, repair_id), True
 

@@ -22,7 +22,7 @@ from fragdex.service.records import deletion
 from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import FileType, tus_uploads, uploads
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.uploads.model import Target
 from fragdex.service.uploads.operations import receive, state
 from fragdex.service.uploads.repository import FileRepository, facts
@@ -119,7 +119,7 @@ def begin(
         ) from error
     with context.database.write() as connection:
         # the sent bytes are stored next to the file, which is made in a transaction of its own
-        need_within_quota(connection, tenant_id, coming=len((metadata or "") + (concat or "")))
+        ensure_within_quota(connection, tenant_id, coming=len((metadata or "") + (concat or "")))
     record, is_new = files.create_file(context, tenant_id, new)
     values = {"id": record.id, "tenant_id": tenant_id, "filename": filename, "mime_type": PART}
     with context.database.write() as connection:

@@ -32,12 +32,12 @@ from fragdex.service.store.disk_files import (
     DirectFile,
     Modes,
     disk_errors,
+    ensure_room,
     file_size,
     flush_folder,
     lock,
     make_folders,
     make_private,
-    need_room,
     open_new,
     place,
     remove,
@@ -135,7 +135,7 @@ class DiskStore:
             lock(descriptor)  # held until the file has its place: nobody takes it for left behind
             for piece in pieces:
                 with disk_errors():
-                    need_room(descriptor, len(piece))
+                    ensure_room(descriptor, len(piece))
                     write_all(descriptor, piece, size)
                 size += len(piece)
             with disk_errors():
@@ -293,7 +293,7 @@ class DiskDraft:
             if start < end:
                 os.ftruncate(descriptor, start)
                 self._flushed = None if self._flushed is None else min(self._flushed, start)
-            need_room(descriptor, len(data))
+            ensure_room(descriptor, len(data))
             try:
                 self._direct.write(descriptor, data, start)
             except OSError:

@@ -148,7 +148,7 @@ def disk_reserve(disk: os.statvfs_result) -> int:
     return min(_KEPT_FREE, disk.f_blocks * disk.f_frsize // _KEPT_PART)
 
 
-def need_room(descriptor: int, size: int) -> None:
+def ensure_room(descriptor: int, size: int) -> None:
     """Refuse bytes that would take the last of a disk: OSError, as where there is none."""
     disk = os.fstatvfs(descriptor)
     if disk.f_blocks and disk.f_bavail * disk.f_frsize < size + disk_reserve(disk):

@@ -113,7 +113,7 @@ class ObjectStore:
 
     def write(self, key: str, pieces: Iterable[bytes]) -> int:
         """Write an object whole; returns its size."""
-        return put_whole(self.bucket, _place(key), pieces)
+        return upload_object(self.bucket, _place(key), pieces)
 
     def delete(self, key: str) -> None:
         """Delete the object."""
@@ -268,7 +268,7 @@ class ObjectDraft:
                     data = obstore.get_range(
                         self._bucket, self._place(start), start=0, end=size - start
                     )
-                put_whole(self._bucket, other._place(start), [memoryview(data)])
+                upload_object(self._bucket, other._place(start), [memoryview(data)])
         other._pieces = None
         return other
 
@@ -290,7 +290,7 @@ class ObjectDraft:
                 with object_errors():
                     obstore.copy(self._bucket, self._place(0), target)
             else:
-                put_whole(self._bucket, target, self.read())
+                upload_object(self._bucket, target, self.read())
         self.discard()
 
     def discard(self) -> None:
@@ -338,7 +338,7 @@ class ObjectDraft:
         start = self._durable()
         waiting = self._waiting
         self._wait([])
-        size = put_whole(self._bucket, self._place(start), waiting)
+        size = upload_object(self._bucket, self._place(start), waiting)
         self._listed().append((start, size))
 
     def _cut(self, end: int) -> None:
@@ -356,7 +356,7 @@ class ObjectDraft:
             start, _ = pieces[-1]
             with object_errors():
                 head = obstore.get_range(self._bucket, self._place(start), start=0, end=end - start)
-            put_whole(self._bucket, self._place(start), [memoryview(head)])
+            upload_object(self._bucket, self._place(start), [memoryview(head)])
             pieces[-1] = (start, end - start)
 
 
@@ -449,7 +449,7 @@ def listing(bucket: Bucket, prefix: str) -> list[tuple[str, int]]:
     return sorted(objects)
 
 
-def put_whole(bucket: Bucket, place: str, pieces: Iterable[bytes | memoryview]) -> int:
+def upload_object(bucket: Bucket, place: str, pieces: Iterable[bytes | memoryview]) -> int:
     """Put an object, in parts where it is large; returns its size. It is there once this returns.
 
     What `pieces` raises is raised as it is, and nothing is written.

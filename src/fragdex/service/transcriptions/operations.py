@@ -19,7 +19,7 @@ from fragdex.service.records import deletion
 from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.transcriptions.model import (
     DEFAULT_SLICE_MS,
     BegunTranscription,
@@ -37,15 +37,15 @@ from fragdex.service.transcriptions.records import (
     choice_of,
     end_ms,
     event_data,
-    need_sound_of,
     transcribed_slices,
     transcript_of,
+    validate_sound_of,
 )
 from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.events import Event
 from fragdex.speech.captions import FORMS, CaptionLayout, as_document
-from fragdex.speech.engines import make_engine, need_language
+from fragdex.speech.engines import make_engine, validate_language
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.words import merged
 
@@ -66,9 +66,9 @@ def create_transcription(
         TooManyRequests: too many jobs of the tenant are in progress.
     """
     choice = choice_of(context.settings, new.engine)
-    need_language(make_engine(choice), new.language)
+    validate_language(make_engine(choice), new.language)
     file_id = made_of(context, tenant_id, new.file_id)
-    track = need_sound_of(context, tenant_id, file_id, new.track_id)
+    track = validate_sound_of(context, tenant_id, file_id, new.track_id)
     row = _row(tenant_id, file_id, track, choice.name) | {
         "wanted_language": new.language,
         "work_slice_ms": new.work_slice_ms,
@@ -88,8 +88,8 @@ def begin_for(
     """
     engine = choice_of(context.settings, choice.engine)
     if choice.language is not None:
-        need_language(make_engine(engine), choice.language)
-    track = need_sound_of(context, tenant_id, file_id, choice.track_id, "trackId")
+        validate_language(make_engine(engine), choice.language)
+    track = validate_sound_of(context, tenant_id, file_id, choice.track_id, "trackId")
     row = _row(tenant_id, file_id, track, engine.name) | {"wanted_language": choice.language}
     complete = _ROW.status == TranscriptionStatus.COMPLETE
     alike = sa.select(_ROW.id).where(_ROW.file_id == file_id, _ROW.track_id == track.id)
@@ -144,9 +144,9 @@ def _begin(context: ServiceContext, connection: Connection, row: Mapping[str, An
     there = sa.select(isobmff_files.c.id).where(isobmff_files.c.id == row["file_id"])
     if connection.execute(there.with_for_update(key_share=True)).first() is None:
         raise RecordNotFound("there is no such ISOBMFF file")  # deleted meanwhile
-    context.jobs.need_room(connection, row["tenant_id"])
+    context.jobs.ensure_room(connection, row["tenant_id"])
     connection.execute(transcriptions.insert().values(**row))
-    need_within_quota(connection, row["tenant_id"])
+    ensure_within_quota(connection, row["tenant_id"])
     context.jobs.enqueue(connection, TRANSCRIBE, row["id"], tenant_id=row["tenant_id"])
 
 
@@ -276,7 +276,7 @@ def order_copy(
         _need_complete(row)
         there = row.copy_file_id is not None and _is_file(connection, row.copy_file_id)
         if row.copy_status != TranscriptionStatus.PENDING and not there:
-            context.jobs.need_room(connection, tenant_id)
+            context.jobs.ensure_room(connection, tenant_id)
             orders = row.copy_orders + 1
             values = {
                 "copy_status": TranscriptionStatus.PENDING,

@@ -189,7 +189,7 @@ class TrackSound:
     track_id: int
 
 
-def need_sound_of(
+def validate_sound_of(
     context: ServiceContext,
     tenant_id: str,
     file_id: str,

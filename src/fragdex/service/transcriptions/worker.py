@@ -48,7 +48,7 @@ from fragdex.service.transcriptions.records import (
     transcript_of,
 )
 from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, pieces_of_copy
-from fragdex.speech.engines import BUILT_IN, need_package
+from fragdex.speech.engines import BUILT_IN, required_package
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.process import EngineFacts, SpeechProcess
 from fragdex.speech.words import MissedSpan, SliceTranscript, merged
@@ -155,7 +155,7 @@ def engine_state(context: ServiceContext) -> str:
         return "not used here"
     choice = choice_of(context.settings)
     try:
-        version = need_package(choice.name)
+        version = required_package(choice.name)
     except EngineUnavailable:
         return f"{choice.name} not found"
     built_in = choice.name in BUILT_IN and choice.model is None
@@ -269,7 +269,7 @@ def _finish(
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
     }
     try:
-        plan.need_sound(transcript.missing)
+        plan.ensure_sound(transcript.missing)
     finally:
         with context.database.write() as connection:
             connection.execute(transcriptions.update().where(mine, OPEN).values(**values))

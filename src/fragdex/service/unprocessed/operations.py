@@ -69,12 +69,12 @@ def announce(
         Unprocessable: no bytes are announced, and an md5 that they do not have.
         TooManyRequests: it is to be processed, and too many jobs of the tenant are in progress.
     """
-    UNPROCESSED.need_within(context, byte_size)
+    UNPROCESSED.ensure_within(context, byte_size)
     how = arrival(context)
     new = UNPROCESSED.new(context, tenant_id, byte_size, md5, how)
     with context.database.write() as connection:
         if process:
-            context.jobs.need_room(connection, tenant_id)
+            context.jobs.ensure_room(connection, tenant_id)
         known = None if md5 is None else _same(connection, tenant_id, md5, byte_size)
         if known is None:
             values = {
@@ -225,7 +225,7 @@ def process_file(
     """
     with context.database.read() as connection:
         row = UNPROCESSED.row(connection, tenant_id, file_id)
-        need_media(connection, row)
+        ensure_media(connection, row)
         going = _going(connection, file_id)
         blob = blobs.used_by(connection, tenant_id, FAMILY, file_id)
         if going is None:
@@ -234,7 +234,7 @@ def process_file(
                     "only the tracks of this file were kept, and they were deleted",
                     advice="send the file again",
                 )
-            context.jobs.need_room(connection, tenant_id)
+            context.jobs.ensure_room(connection, tenant_id)
     if going is not None:
         return process_record(going), False
     track = None
@@ -381,7 +381,7 @@ def cancel_all(context: ServiceContext, connection: Connection, file_id: str) ->
         context.jobs.cancel(_job(process_id), connection)
 
 
-def need_media(connection: Connection, row: Row[Any]) -> None:
+def ensure_media(connection: Connection, row: Row[Any]) -> None:
     """Refuse a file whose bytes are missing (Conflict), or no media (Unprocessable)."""
     if row.completed_at is None:
         next_byte = connection.scalar(

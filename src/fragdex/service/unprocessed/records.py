@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.repairing import most_alike
+from fragdex.service.indexing.repairing import most_similar
 from fragdex.service.records.identifiers import md5_text, rfc3339
 from fragdex.service.records.tables import FileType, blob_uses, blobs, files, processes, uploads
 from fragdex.service.unprocessed.model import (
@@ -180,7 +180,7 @@ def file_alike(
         file_id, key, filename: of the broken file; `key` in the store.
         check: called now and then; what it raises ends the search.
 
-    Raises: as `most_alike`.
+    Raises: as `most_similar`.
     """
     row, use, blob = files.c, blob_uses.c, blobs.c
     its = (use.tenant_id == row.tenant_id) & (use.record_id == row.id) & (use.family == FAMILY)
@@ -196,7 +196,7 @@ def file_alike(
     with context.database.read() as connection:
         rows = connection.execute(query).all()
     most = sorted(rows, key=lambda one: -similarity(one.filename, filename))[:MOST_FILES]
-    best = most_alike(context, key, [one.store_key for one in most], check) if most else None
+    best = most_similar(context, key, [one.store_key for one in most], check) if most else None
     return most[best] if best is not None and best < len(most) else None
 
 

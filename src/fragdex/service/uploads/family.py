@@ -24,7 +24,7 @@ from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.uploads.model import Target
 from fragdex.service.uploads.operations import state
-from fragdex.service.uploads.receiving import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.uploads.receiving import BODY, REFUSALS, ensure_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.events import Batch, Event, LastEventId, Look, event_answers, progress_of
 from fragdex.service.web.fields import (
@@ -257,7 +257,7 @@ class Family:
 
         def get(id: RecordId, caller: Asking, context: InContext) -> Any:
             family = target(context, caller.tenant_id, id).family
-            need_complete(state(context, caller.tenant_id, family, id))
+            ensure_complete(state(context, caller.tenant_id, family, id))
             return find(context, caller.tenant_id, id)
 
         missing = {"model": record, "description": "Bytes are missing"}

@@ -24,7 +24,7 @@ from fragdex.errors import FragdexError, RecordNotFound, UploadBusy
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import new_id
 from fragdex.service.records.tables import uploads
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.uploads.model import Upload
 
 RENEWALS = 3
@@ -137,7 +137,7 @@ def take(
                 "new_lease_until": now + timedelta(seconds=seconds),
             },
         )
-        need_within_quota(connection, tenant_id)
+        ensure_within_quota(connection, tenant_id)
     return upload, lease
 
 

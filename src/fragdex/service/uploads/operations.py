@@ -29,7 +29,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, md5_text
 from fragdex.service.records.tables import uploads
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.store.contract import DirectParts
 from fragdex.service.uploads import completion, leases
 from fragdex.service.uploads.hashing import Hashes
@@ -63,7 +63,7 @@ def begin(
     """
     now = instant()
     upload = leases.insert(connection, tenant_id, family, record_id, byte_size, md5, now)
-    need_within_quota(connection, tenant_id)
+    ensure_within_quota(connection, tenant_id)
     if empty is None:
         if not byte_size:
             raise ValueError("where there are no bytes, `no_bytes` comes first")
@@ -225,7 +225,7 @@ def plan_parts(context: ServiceContext, tenant_id: str, family: str, record_id: 
     missing = [start for start, size in _grid(upload.byte_size) if here.get(start) != size]
     now = instant()
     with context.database.write() as connection:
-        need_within_quota(connection, tenant_id)
+        ensure_within_quota(connection, tenant_id)
         # an upload that is in use is not given up
         mine = (uploads.c.family == family) & (uploads.c.record_id == record_id)
         connection.execute(uploads.update().where(mine).values(written_at=now))

@@ -226,7 +226,7 @@ async def receive_body(
     return await receive_stream(opened, body)
 
 
-def need_complete(progress: Progress) -> None:
+def ensure_complete(progress: Progress) -> None:
     """Published clients ask before they upload: what is not complete is not found.
 
     Raises:

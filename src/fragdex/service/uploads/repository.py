@@ -212,9 +212,9 @@ class FileRepository(Repository[Record, Page]):
         """A record for a file to come, and whether it is a new one; `values` are its other columns.
 
         One of the same md5 and size is given again.
-        Raises as `need_within` and `begin`.
+        Raises as `ensure_within` and `begin`.
         """
-        self.need_within(context, byte_size)
+        self.ensure_within(context, byte_size)
         arrival = self.arrival(context)
         new = self.new(context, tenant_id, byte_size, md5, arrival)
         with context.database.write() as connection:
@@ -327,7 +327,7 @@ class FileRepository(Repository[Record, Page]):
 
         return Arrival(finished=finished, examine=look)
 
-    def need_within(self, context: ServiceContext, byte_size: int) -> None:
+    def ensure_within(self, context: ServiceContext, byte_size: int) -> None:
         """Refuse a file that is announced as larger than one may be.
 
         Raises:

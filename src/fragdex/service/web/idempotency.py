@@ -31,7 +31,7 @@ from starlette.responses import Response
 from fragdex.errors import Conflict, FragdexError, IdempotencyMismatch, InvalidRequest
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.tables import replays
-from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota
 
 MAX_KEY = 255
 LEASE = timedelta(seconds=10)
@@ -193,7 +193,7 @@ def _claim(
                     alive_until=now + LEASE,
                 )
             )
-            need_within_quota(connection, tenant_id)
+            ensure_within_quota(connection, tenant_id)
         own.running.add(claim.name)
         own.left.pop(claim.name, None)
         return claim

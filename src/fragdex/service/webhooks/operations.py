@@ -17,7 +17,7 @@ from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.pages import page
 from fragdex.service.records.tables import webhook_deliveries, webhooks
-from fragdex.service.records.tenant_limits import lock_tenant, need_within_quota
+from fragdex.service.records.tenant_limits import ensure_within_quota, lock_tenant
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.webhooks.model import (
     Delivery,
@@ -30,7 +30,7 @@ from fragdex.service.webhooks.model import (
     WebhookChange,
     WebhookList,
 )
-from fragdex.service.webhooks.worker import need_url, secret_of
+from fragdex.service.webhooks.worker import secret_of, validate_url
 from fragdex.webhook_signature import secret_text
 
 MOST_WEBHOOKS: Final = 20
@@ -140,7 +140,7 @@ def ping_webhook(context: ServiceContext, tenant_id: str, webhook_id: str) -> De
         row = _need_enabled(WEBHOOKS.row(connection, tenant_id, webhook_id, lock=True))
         data = {"webhook_id": webhook_id}
         delivery_id = outbox.add_delivery(context, connection, tenant_id, row, outbox.PING, data)
-        need_within_quota(connection, tenant_id)
+        ensure_within_quota(connection, tenant_id)
         return _delivery(_delivery_row(connection, tenant_id, webhook_id, delivery_id))
 
 
@@ -244,7 +244,7 @@ def _replay(context: ServiceContext, connection: Connection, rows: Sequence[Row[
 
 def _need_url(context: ServiceContext, url: str) -> None:
     try:
-        need_url(url, context.settings.webhook_networks)
+        validate_url(url, context.settings.webhook_networks)
     except ValueError as error:
         raise InvalidRequest(str(error), pointer="/url") from None
 

@@ -77,7 +77,7 @@ class ReceiverAnswer:
         return 200 <= self.status <= 299
 
 
-def need_url(url: str, networks: Sequence[str]) -> tuple[bool, str, int, str]:
+def validate_url(url: str, networks: Sequence[str]) -> tuple[bool, str, int, str]:
     """Whether a URL is of TLS, its host, its port and its request target.
 
     Args:
@@ -86,7 +86,7 @@ def need_url(url: str, networks: Sequence[str]) -> tuple[bool, str, int, str]:
     Raises:
         ValueError: no delivery may be sent there.
 
-    >>> need_url("https://example.org/hook?a=1", ())
+    >>> validate_url("https://example.org/hook?a=1", ())
     (True, 'example.org', 443, '/hook?a=1')
     """
     if len(url) > MAX_URL or any(ord(char) <= 32 or ord(char) > 126 for char in url):
@@ -129,7 +129,7 @@ class Sender:
         """
         deadline = time.monotonic() + self.seconds
         try:
-            is_tls, host, port, target = need_url(url, self.networks)
+            is_tls, host, port, target = validate_url(url, self.networks)
         except ValueError as error:
             raise NotSent(str(error)) from None
         try:
