@@ -64,7 +64,7 @@ def listed(heading: str) -> list[tuple[str, str]]:
 
 def members(kind: Any) -> list[tuple[str, str]]:
     """The same of a record."""
-    return [(one.name, _default(one.default)) for one in fields(kind)]
+    return [(one.name, _default(one.default)) for one in fields(kind) if one.compare]
 
 
 def _default(value: Any) -> str:

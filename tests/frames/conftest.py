@@ -12,7 +12,7 @@ def on_device(monkeypatch):
     monkeypatch.setattr(
         TrackCodec,
         "_on_device",
-        lambda self, av, _: (self._opened(av).streams[0].codec_context, ""),
+        lambda self, av, _: (self._opened().streams[0].codec_context, ""),
     )
     monkeypatch.setattr(frame_reader, "is_of_device", lambda picture, **_: True)
     monkeypatch.setattr(decoders, "_of_devices", {})

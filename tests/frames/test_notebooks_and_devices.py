@@ -88,7 +88,7 @@ def test_what_a_device_cannot_decode_the_processor_does_and_says_so_once(film, m
 
     def on_device(self, av, device):
         opened.append(device)
-        return self._opened(av).streams[0].codec_context, ""
+        return self._opened().streams[0].codec_context, ""
 
     monkeypatch.setattr(TrackCodec, "_on_device", on_device)
     for again in (1, 2):  # the next video may be one that it can decode

@@ -42,7 +42,9 @@ class GroupTable(Table):
         "i8", "sample", "number in the track of the first sample"
     )
     sample_count: npt.NDArray[np.int64] = column("i8", "sample", "samples in the run")
-    value: npt.NDArray[np.int64] = column("i8", "sample", "roll_distance or num_leading_samples")
+    value: npt.NDArray[np.int64] = column(
+        "i8", "sample", "roll_distance or num_leading_samples; of `stsd` sample_description_index"
+    )
 
     @classmethod
     def of_groups(cls, groups: Iterable[SampleGroup]) -> GroupTable:

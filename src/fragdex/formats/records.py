@@ -73,8 +73,8 @@ _VALUES: Final = frozenset((int, str, bool, float, NoneType))
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
-    """Name and default of each field of a dataclass."""
-    return tuple((field.name, field.default) for field in fields(kind))
+    """Name and default of each field of a dataclass that says something of the media."""
+    return tuple((field.name, field.default) for field in fields(kind) if field.compare)
 
 
 def from_plain(kind: type[T], value: Any, pointer: str = "") -> T:
@@ -143,6 +143,8 @@ def _dataclass_reader(kind: Any) -> Reader:
     hints = get_type_hints(kind)
     readers = []
     for field in fields(kind):
+        if not field.compare:
+            continue
         plain, bounds = _plain(hints[field.name]), _BOUNDS.get((kind, field.name), _COUNT)
         reader = _bounded(*bounds) if hints[field.name] is int else _reader(hints[field.name])
         readers.append((field.name, field.default is MISSING, reader, plain, *bounds))

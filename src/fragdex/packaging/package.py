@@ -345,7 +345,7 @@ def package(
         what_for = "captions of a file are" if texts else "a title that grows is"
         raise BuildError(
             f"{what_for} for one period, and there are {len(numbers)}",
-            advice=f"package one of them: period={numbers[-1]}",
+            advice=f"package one of them: period={numbers[0]}, or --period {numbers[0]}",
         )
     known = [
         # its size and time change with what comes

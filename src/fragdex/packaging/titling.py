@@ -133,7 +133,7 @@ def joined(titles: Sequence[Title], numbers: Sequence[int]) -> Title:
                 "cannot continue from one to the other",
                 expected=first.content,
                 found=title.content,
-                advice=f"package one of them: period={number}",
+                advice=f"package one of them: period={numbers[0]}, or --period {numbers[0]}",
             )
     return replace(first, later=tuple(later))
 
