@@ -108,7 +108,7 @@ def test_nothing_outside_of_its_root_is_opened(tmp_path, template):
 
 
 def test_what_is_wrong_with_a_set_is_told(tmp_path):
-    with pytest.raises(SourceNotFound, match="no set of episodes"):
+    with pytest.raises(SourceNotFound, match="not a set of episodes"):
         LeRobotSet(tmp_path)
     write_episodes(tmp_path / "old", FILM, codebase_version="v2.1")
     with pytest.raises(DamagedIndex, match="another version"):

@@ -70,7 +70,7 @@ def _size(header):
 
 @pytest.mark.parametrize("data", [b"\x1f\x8b" + bytes(600), b"x" * 1024, (b"a" + bytes(156)) * 9])
 def test_what_is_no_tar_file_is_told(data):
-    with pytest.raises(DamagedIndex, match="no tar file"):
+    with pytest.raises(DamagedIndex, match="not a tar file"):
         TarFilms(data)
 
 

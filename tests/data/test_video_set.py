@@ -306,7 +306,7 @@ def test_a_name_that_parquet_cannot_hold_is_told(folder):
     (folder / os.fsdecode(b"caf\xe9.mp4")).write_bytes((folder / "a.mp4").read_bytes())
     summary = write_set(folder, folder.parent / "set.parquet")
     assert summary.indexed == 4
-    assert "no UTF-8" in summary.broken["films/caf\\udce9.mp4"]
+    assert "not UTF-8" in summary.broken["films/caf\\udce9.mp4"]
 
 
 def test_row_groups_are_small(folder, monkeypatch):

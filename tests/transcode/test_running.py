@@ -69,7 +69,7 @@ def test_what_a_broken_child_names_is_looked_for_in_its_folder_alone(
         running.run(fixture_file("faststart.mp4"), folder)
     for link in (os.symlink, os.link):
         link(secret, folder / "secret")
-        with pytest.raises(Unprocessable, match="no file"):
+        with pytest.raises(Unprocessable, match="not a file"):
             running.run(fixture_file("faststart.mp4"), folder)
     assert secret.read_text() == "x"
 
