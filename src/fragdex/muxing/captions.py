@@ -37,11 +37,11 @@ from fragdex.muxing.embed import (
     Edit,
     Piece,
     Read,
+    brands,
     default_sizes,
     mended,
     moofs_of,
     obsolete,
-    relative,
     walked,
 )
 from fragdex.muxing.fragments import Fragments
@@ -128,8 +128,7 @@ def with_captions(
         return grown if part == place else read(part)
 
     edits: list[Edit] = [(ByteRange(place.stop, place.stop), media)]
-    if fragments:
-        edits += relative(read, outside)
+    edits += brands(read, outside, fragments)
     existing = ChangedFragments(read, moofs, default_sizes(index.periods[0]))
     if existing.grown:
         edits += obsolete(read, 0, size)

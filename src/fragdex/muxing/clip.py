@@ -88,7 +88,7 @@ class Clip:
     exact: bool = False
     left_out: tuple[str, ...] = ()
     encoded: int = 0
-    head: bytes = b""
+    head: tuple[bytes, ...] = ()
 
     def noting(self, tracks: Iterable[Track], findings: Iterable[str]) -> Clip:
         """The same, with these tracks in its `left_out` where it does not have them."""
@@ -117,7 +117,7 @@ class Clip:
         for kind in kept:
             made[kind] = max(made[kind], source.get(kind, 0))
         lost = boxes_left_out(source, made, why, tracks=self.tracks)
-        return replace(self, left_out=(*self.left_out, *lost))
+        return replace(self, left_out=(*self.left_out, *lost), head=())
 
     @property
     def pieces(self) -> Iterator[Piece]:
@@ -144,14 +144,15 @@ def _of_span(moov: Box, start: Fraction, stop: Fraction) -> Box:
     return moov.replace(children=children)
 
 
-def _head_boxes(head: bytes) -> Iterator[Box]:
+def _head_boxes(head: Iterable[bytes]) -> Iterator[Box]:
     """The boxes in front of the media data."""
-    at = 0
-    while (header := read_header(head, at)) is not None and header.type != b"mdat":
-        if not header.fits(len(head) - at):
-            return
-        yield parse_box(head[at : at + header.size])
-        at += header.size
+    for whole in head:
+        piece, at = memoryview(whole), 0
+        while (header := read_header(piece, at)) is not None and header.type != b"mdat":
+            if not header.fits(len(piece) - at):
+                return
+            yield parse_box(piece[at : at + header.size])
+            at += header.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +296,7 @@ def whole_fragments(
     fronts = fronts_of(period)
     head, body = _copied(copied, init, read, keep_times, default_sizes(period), last, fronts)
     ids = tuple(s.track.id for s in spans if s.track.id not in late)
-    whole = b"".join(head)
-    return Clip(chain(head, body), first, last, ids, True, left_out=left_out, head=whole)
+    return Clip(chain(head, body), first, last, ids, True, left_out=left_out, head=tuple(head))
 
 
 def _as_copied(spans: Sequence[ClipSpan]) -> list[ClipSpan]:
@@ -553,7 +553,7 @@ def _progressive(
     head, copied = clip_movie(parts, boxes, timescale, first)
     ids = tuple(part.track.id for part in parts)
     notes = (*notes, *lacks)
-    return Clip(iter((head, copied)), first, stop_at, ids, False, True, notes, encoded, head)
+    return Clip(iter((head, copied)), first, stop_at, ids, False, True, notes, encoded, (head,))
 
 
 def _without_hidden(
@@ -648,8 +648,7 @@ def _samples(
     by = Fraction(0) if span is None else -span[0]
     moved = [(event.arrives, event.moved(by).block) for event in besides.events]
     body = _sample_fragments(cuts, back, moved)
-    whole = b"".join(head)
-    made = Clip(chain(head, body), first, last, ids, False, left_out=left_out, head=whole)
+    made = Clip(chain(head, body), first, last, ids, False, left_out=left_out, head=tuple(head))
     kept = [kind for cut in cuts for kind in inside_fragments(cut)]
     return made.lacking(init, besides.everything, kept, "made fragments do not have it")
 

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from fragdex.boxes import Box, build, parse_box
 from fragdex.byterange import ByteRange
-from fragdex.errors import BuildError
+from fragdex.errors import BuildError, FormatError
+from fragdex.muxing.agreeing import agreeing
 from fragdex.muxing.captions import Cues, with_captions
+from fragdex.muxing.census import LeftOut
 from fragdex.muxing.clip import Clip, Read, clip
-from fragdex.muxing.embed import MENDING, Shifts, embed, joined, mended_box, walked, whole
+from fragdex.muxing.embed import (
+    MAX_MENDED,
+    MENDING,
+    Edit,
+    Shifts,
+    embed,
+    joined,
+    mended_box,
+    walked,
+    whole,
+)
 from fragdex.muxing.media import media_type
+from fragdex.muxing.movie import agreeing_brands
 from fragdex.muxing.view import Block, SourceRange, View
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike, exact_time
@@ -146,8 +160,10 @@ def _ahead(source: Source) -> Read:
     return read
 
 
-def faststart(index: Index, source: Source) -> View:
-    """The file with its moov in front of the media.
+def faststart(index: Index, source: Source) -> tuple[View, bool]:
+    """The file with its moov in front of the media, and whether its tables are true.
+
+    Brands, durations and the next track_ID that contradict the rest of it are made true.
 
     Raises:
         BuildError: there is no moov, or it stands after fragments.
@@ -155,19 +171,29 @@ def faststart(index: Index, source: Source) -> View:
     size = source.size if index.file.size is None else index.file.size
     if size is None:
         raise BuildError("the size of the source is not known")
-    return copied(index, joined(_moov_in_front(source, size), size), ["faststart"])
+    edits, end, has_gaps = _moov_in_front(source, size)
+    rest = f"what follows the last box ({size - end:,} bytes)"
+    gone = [LeftOut(rest, "it is no box")] if end < size else []
+    is_true = not has_gaps and not any("stbl" in (one.path or "") for one in index.findings)
+    return copied(index, joined(edits, end), ["faststart"], findings=gone), is_true
 
 
-def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
-    """The edits that put the moov in front of the media; none where it stands there."""
+def _has_empty_chunks(moov: Box) -> bool:
+    """Whether chunks have no samples: FFmpeg reads none of those after them."""
+    tables = (box.get("entries", ()) for box in moov.find_all("trak/mdia/minf/stbl/stsc"))
+    return any(len(rows) and not rows["samples_per_chunk"].all() for rows in tables)
+
+
+def _moov_in_front(source: Source, size: int) -> tuple[list[tuple[ByteRange, bytes]], int, bool]:
+    """What puts the moov in front; where the last box ends; whether chunks have no samples."""
     boxes = list(islice(walked(source.read, 0, size), _MOST_WALKED))
+    end = boxes[-1][1].stop if 0 < len(boxes) < _MOST_WALKED else size
     types = [code for code, _ in boxes]
     if "moov" not in types:
         raise BuildError("there is no moov, so that it could not be put in front", path="moov")
     moov = types.index("moov")
-    if not {"mdat", "moof"} & set(types[:moov]):
-        return []
-    if "moof" in types:
+    is_behind = bool({"mdat", "moof"} & set(types[:moov]))
+    if is_behind and "moof" in types:
         raise BuildError(
             "the moov comes after fragments; only a progressive file can be reordered",
             path="moov",
@@ -175,22 +201,95 @@ def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
             advice="make a fragmented view instead",
         )
     part = boxes[moov][1]
-    place = boxes[0][1].stop if types[0] == "ftyp" else 0
+    whole_moov = whole(source.read, part)
+    small, brands, has_gaps = _agreeing(whole_moov, part.start, boxes, source)
+    if not is_behind and not brands:
+        return small, end, has_gaps
+    given = _spliced(whole_moov, part.start, small)
+    place = (boxes[0][1].stop if types[0] == "ftyp" else 0) if is_behind else part.start
     others = [
         (MENDING[code], where, whole(source.read, where))
         for number, (code, where) in enumerate(boxes)
         if code in MENDING and number != moov
     ]
-    given = whole(source.read, part)
     rebuilt, made_others = given, [data for _, _, data in others]
     while True:
         edits = [(ByteRange(place, place), rebuilt), (part, b"")]
         edits += [(where, data) for (_, where, _), data in zip(others, made_others, strict=True)]
-        shifts = Shifts((where, len(data)) for where, data in edits)
+        shifts = Shifts((where, len(data)) for where, data in [*edits, *brands])
         before = [len(rebuilt), *map(len, made_others)]
         rebuilt = mended_box(given, part.start, shifts)
         made_others = [mend(data, where.start, shifts) for mend, where, data in others]
         if [len(rebuilt), *map(len, made_others)] == before:
             edits[0] = (edits[0][0], rebuilt)
             edits[2:] = [(w, d) for (_, w, _), d in zip(others, made_others, strict=True)]
-            return edits
+            return [*edits, *brands], end, has_gaps
+
+
+def _agreeing(
+    data: bytes, at: int, boxes: list[tuple[str, ByteRange]], source: Source
+) -> tuple[list[Edit], list[Edit], bool]:
+    """What makes a moov and a ftyp true.
+
+    Args:
+        data: the moov, which stands at byte `at`.
+        boxes: all at the top level.
+
+    Returns: edits of the moov, of a ftyp that lacks brands, and whether chunks have no samples.
+    """
+    moov = plain_box(data)
+    if moov is None:
+        return [], [], False
+    brands = []
+    code, place = boxes[0]
+    if code == "ftyp" and place.size < MAX_MENDED:
+        ftyp = parse_box(source.read(place))
+        told = agreeing_brands(ftyp, moov)
+        brands = [(place, build(told))] if told is not ftyp else []
+    small: list[Edit] = []
+    for before, after in _differing(moov, agreeing(moov)):
+        made = build(after)
+        if len(made) != before.size:
+            # a duration that takes 64 bits now: it stays as it is
+            continue
+        small.append((ByteRange.of(at + before.offset, before.size), made))
+    return small, brands, _has_empty_chunks(moov)
+
+
+def _spliced(data: bytes, at: int, edits: list[Edit]) -> bytes:
+    """The bytes of a box at byte `at` with edits that keep its size; it may have 100 MB."""
+    if not edits:
+        return data
+    parts: list[bytes | memoryview] = []
+    reached = 0
+    for place, made in edits:
+        parts += [memoryview(data)[reached : place.start - at], made]
+        reached = place.stop - at
+    return b"".join([*parts, memoryview(data)[reached:]])
+
+
+def _differing(old: Box, new: Box) -> Iterator[tuple[Box, Box]]:
+    """The boxes without children of two trees of one form that are not the same."""
+    for before, after in zip(old, new, strict=True):
+        if after is before:
+            continue
+        if before.children:
+            yield from _differing(before, after)
+        else:
+            yield before, after
+
+
+_LARGE: Final = frozenset(("free", "skip", "udta", "meta"))
+"""Boxes of a moov that may be large, and say nothing here."""
+
+
+def plain_box(data: bytes) -> Box | None:
+    r"""A box that is no container of a compressed one; None: it cannot be read.
+
+    >>> plain_box(b"\0\0\0\x09free")
+    """
+    try:
+        box = parse_box(data, leave=_LARGE)
+    except FormatError:
+        return None
+    return None if box.find("cmov") is not None else box

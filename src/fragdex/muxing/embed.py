@@ -24,11 +24,11 @@ from fragdex.formats.subsegments import Subsegments, period_of, reference_track,
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
 from fragdex.indexing.moov import entries_elsewhere, plain_init
 from fragdex.muxing.clip_fragments import check_runs, copied_parts, moved_moof, rebased, runs_of
-from fragdex.muxing.movie import with_next_id, with_relative
+from fragdex.muxing.movie import agreeing_brands, with_next_id, with_relative
 from fragdex.seeking.model import Index, Period, Track
 from fragdex.seeking.times import NO_SHIFT, TimeLike, exact_time, floor_ticks
 
-BASE_DATA_OFFSET = 0x1
+BASE_DATA_OFFSET, DEFAULT_BASE_IS_MOOF = 0x1, 0x020000
 """base-data-offset-present in tfhd's flags (ISO/IEC 14496-12, 8.8.7)."""
 
 
@@ -234,6 +234,15 @@ def needs_rebasing(moof: bytes, header: int) -> bool:
     )
 
 
+def _is_relative(moof: bytes, header: int) -> bool:
+    return any(
+        moof[body + 1] & DEFAULT_BASE_IS_MOOF >> 16
+        for traf, end in _inside(moof, header, len(moof), b"traf")
+        for body, stop in _inside(moof, traf, end, b"tfhd")
+        if stop - body >= 4
+    )
+
+
 def _inside(data: bytes, at: int, stop: int, code: bytes) -> list[tuple[int, int]]:
     """Bodies, as (start, stop), of the boxes of one type among the boxes from `at` to `stop`."""
     places: list[tuple[int, int]] = []
@@ -297,6 +306,7 @@ class ChangedFragments:
 
     Attributes:
         edits: the moofs that change; their new bytes are zeros of the right size.
+        relative: whether a moof declares default-base-is-moof, here or in the copy.
         grown: the moofs whose size changes, and the bytes that they gain.
 
     Raises:
@@ -309,9 +319,11 @@ class ChangedFragments:
         self._changing: list[tuple[ByteRange, bytes]] = []
         self.edits: list[Edit] = []
         self.grown: list[tuple[ByteRange, int]] = []
+        self.relative = False
         for at in moofs:
             part, header = _moof_at(read, at)
             data = whole(read, part)
+            self.relative |= _is_relative(data, header)
             stale = self._stale(at)
             if not stale and not needs_rebasing(data, header):
                 continue
@@ -320,6 +332,7 @@ class ChangedFragments:
             self.edits.append((part, bytes(size)))
             if size != part.size:
                 self.grown.append((part, size - part.size))
+            self.relative = True
 
     def _stale(self, moof: int) -> set[int]:
         return {track for track, (_, _, stale) in self._moofs[moof].items() if stale}
@@ -493,10 +506,20 @@ def embed(
                 segments.size[np.searchsorted(segments.offset, part.start, "right") - 1] += more
         indexes = build(boxes(segments, one.id, one.timescale, between + len(indexes))) + indexes
     edits: list[Edit] = [(ByteRange(place, place), indexes), *((part, b"") for part in gone)]
+    edits += brands(read, front, fragments.relative)
     if fragments.grown:
-        edits += [*relative(read, front), *obsolete(read, min(moofs), stop)]
-    shifts, boxes_mended = mended(read, [*front, *tail], [*edits, *fragments.edits])
+        edits += obsolete(read, min(moofs), stop)
+    lies = [part for code, part in tail if code == "mfra" and _is_lie(whole(read, part), moofs)]
+    edits += [(part, b"") for part in lies]
+    outside = [*front, *(one for one in tail if one[1] not in lies)]
+    shifts, boxes_mended = mended(read, outside, [*edits, *fragments.edits])
     return fragments.finished([*edits, *boxes_mended], shifts, size)
+
+
+def _is_lie(mfra: bytes, moofs: Moofs) -> bool:
+    """Whether an mfra names a moof where there is none."""
+    entries = [box.get("entries", ()) for box in parse_box(mfra).find_all("tfra")]
+    return any(int(at) not in moofs for rows in entries if len(rows) for at in rows["moof_offset"])
 
 
 def _refuse_data_in_front(moofs: Moofs) -> None:
@@ -514,14 +537,20 @@ def _refuse_data_in_front(moofs: Moofs) -> None:
                 )
 
 
-def relative(read: Read, outside: Iterable[tuple[str, ByteRange]]) -> list[Edit]:
-    """The ftyp, where its brands do not allow the default-base-is-moof of rewritten fragments."""
+def brands(read: Read, outside: Iterable[tuple[str, ByteRange]], is_relative: bool) -> list[Edit]:
+    """The ftyp, where it does not list the brands that hold.
+
+    Args:
+        outside: boxes at the top level.
+        is_relative: whether fragments have default-base-is-moof.
+    """
     edits: list[Edit] = []
     for code, part in outside:
         if code == "ftyp" and part.size < MAX_MENDED:
             box = parse_box(read(part))
-            if with_relative(box) is not box:
-                edits.append((part, build(with_relative(box))))
+            told = agreeing_brands(with_relative(box) if is_relative else box, None)
+            if told is not box:
+                edits.append((part, build(told)))
     return edits
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from math import inf
 from typing import Any, Final, Literal, TypeAlias
 
 from fragdex.boxes import parse
-from fragdex.errors import NoSyncSample
+from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.media_or_index import MediaOrIndex, index_and_media, is_one, lasting
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
@@ -264,7 +265,12 @@ def described(
     with Sources([index.file], source) as sources:
         opened = sources.source(0)
         if kind == "faststart" and not _has_fragments(index):
-            return faststart(index, opened)
+            copy, is_true = faststart(index, opened)
+            if not is_true:
+                # its tables name samples that are not there: it is made again of those that are
+                with suppress(BuildError, NoSyncSample):
+                    return clip_view(index, opened, ClipRequest(-inf, inf))[0]
+            return copy
         if kind == "faststart":
             kind, ids = "tracks", None
         if kind in ("clip", "tracks"):

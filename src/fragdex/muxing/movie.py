@@ -69,6 +69,27 @@ PROGRESSIVE = frozenset(
 """Brands that ask nothing of fragments."""
 
 
+SIGNED = ("iso4", "mp42", "qt  ", *(f"iso{letter}" for letter in "56789abc"))
+"""Brands that allow composition offsets below 0 (Annex E)."""
+
+
+def agreeing_brands(ftyp: Box, moov: Box | None) -> Box:
+    """The ftyp with its major brand among the compatible ones, and one for signed offsets.
+
+    >>> ftyp = make_box("ftyp", major_brand="M4A ", compatible_brands=("isom",))
+    >>> agreeing_brands(ftyp, None)["compatible_brands"]
+    ('isom', 'M4A ')
+    """
+    brands = ftyp.get("compatible_brands")
+    if not brands:
+        return ftyp
+    more = [ftyp["major_brand"]] if ftyp["major_brand"] not in brands else []
+    tables = moov.find_all("trak/mdia/minf/stbl/ctts") if moov is not None else ()
+    if any(box.get("version") for box in tables) and not set(SIGNED) & {*brands, *more}:
+        more.append(SIGNED[0])
+    return ftyp.replace(compatible_brands=(*brands, *more)) if more else ftyp
+
+
 def clip_init(
     init: bytes,
     tracks: set[int] | None,
@@ -112,8 +133,8 @@ def clip_init(
                 "ftyp", major_brand=BRANDS[0], minor_version=0, compatible_brands=tuple(compatible)
             )
             pieces.append(build(moov))
-        elif box.type == "ftyp" and with_relative(box) is not box:
-            pieces.append(build(with_relative(box)))
+        elif box.type == "ftyp" and (told := agreeing_brands(with_relative(box), None)) is not box:
+            pieces.append(build(told))
         else:
             pieces.append(init[box.offset : box.stop])
     return pieces
@@ -124,7 +145,7 @@ def movie_brands(boxes: Sequence[Box]) -> bytes:
     ftyp = find(boxes, "ftyp")
     fragmented = find(boxes, "moov/mvex") is not None
     if ftyp is None or not fragmented:
-        return b"" if ftyp is None else build(ftyp)
+        return b"" if ftyp is None else build(agreeing_brands(ftyp, find(boxes, "moov")))
     brands = [brand for brand in ftyp.get("compatible_brands", ()) if brand in PROGRESSIVE]
     major = "qt  " if ftyp.get("major_brand") == "qt  " else "isom"
     compatible = tuple(

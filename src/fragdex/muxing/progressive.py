@@ -196,7 +196,7 @@ def _check(head: bytes, moov: int, parts: Sequence[PlannedTrack], media: Scatter
     ends = len(head) + np.cumsum(media.size)
     copied = Places(ends - media.size, media.start)
     size = int(ends[-1]) if len(ends) else len(head)
-    tables = sample_tables(parse_box(head[moov:]))
+    tables = sample_tables(parse_box(memoryview(head)[moov:]))
     for part in parts:
         if part.unit:
             continue  # an hour of sound that is not coded has 170 million samples

@@ -42,7 +42,6 @@ CMAF = "cmfc"
 def init_segment(
     init: bytes,
     media: Sequence[PlannedTrack],
-    boxes: Sequence[Box] | None = None,
 ) -> bytes:
     """The initialization segment for some tracks.
 
@@ -50,7 +49,6 @@ def init_segment(
         init: the source's ftyp and moov.
         media: the tracks, with their timescales; an edit list of one entry says their
             `media_time`.
-        boxes: of `init`, where they are known.
 
     Raises:
         BuildError: there is no moov.
@@ -62,7 +60,6 @@ def init_segment(
         set(known),
         delays=False,
         from_samples=True,
-        boxes=boxes,
         groups={one.track.id: descriptions_of_groups(one.groups) for one in media},
     ):
         if piece[4:8] == b"moov":
@@ -230,13 +227,9 @@ class Segments:
         return len(self.fragments)
 
     @cached_property
-    def _source(self) -> tuple[Box, ...]:
-        return tuple(parse(self._source_init))
-
-    @cached_property
     def init(self) -> bytes:
         """The initialization segment; made when it is requested."""
-        return init_segment(self._source_init, self.media, self._source)
+        return init_segment(self._source_init, self.media)
 
     def left_out(self, besides: Mapping[BoxKind, int]) -> tuple[LeftOut, ...]:
         """What of these tracks, and of the file, is not in the segments.
@@ -245,7 +238,7 @@ class Segments:
             besides: what the source has elsewhere than in its initialization segment.
         """
         tracks = {one.track.id for one in self.media}
-        source = content(self._source, tracks) + Counter(besides)
+        source = content(parse(self._source_init), tracks) + Counter(besides)
         made = content(parse(self.init))
         for one in self.media:
             for kind in inside_fragments(one):
@@ -286,11 +279,12 @@ class Segments:
             media_type: None: that of the tracks.
             findings: of the view.
         """
-        head = self.init + self.sidx
-        sizes = np.concatenate([[len(head)], self.fragments.sizes])
+        # nothing else is needed by the view: a source's moov may have 100 MB
+        head, fragments = [self.init, self.sidx], self.fragments
+        sizes = np.concatenate([[sum(map(len, head))], fragments.sizes])
 
         def block(number: int) -> Sequence[Block]:
-            return self.fragments.parts(number - 1) if number else [head]
+            return fragments.parts(number - 1) if number else head
 
         return View(media_type or self.media_type, sources, recipe, sizes, block, findings)
 
