@@ -24,7 +24,7 @@ TAILS = {
     "a size of noise": b"\0\0\0\3\x9b\1\2\3" + NOISE[:40],
     "noise to the end": b"\0\0\0\0\x9b\1\2\3" + NOISE[:40],
     "zeros": bytes(500),
-    "a few zeros": bytes(3),
+    "a few zeros": bytes(4),
     "a line end": b"\r\n",
 }
 

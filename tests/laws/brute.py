@@ -12,6 +12,18 @@ def samples(table):
     return placed(TrueSample(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
 
 
+def samples_of_moovs(index):
+    """[{track id: samples}] of each moov: what follows a restarted clock has the same one."""
+    moovs, init = [], None
+    for period in index.periods:
+        if not moovs or period.init != init:
+            moovs.append({})
+            init = period.init
+        for track in period.tracks:
+            moovs[-1][track.id] = moovs[-1].get(track.id, []) + samples(track.samples)
+    return moovs
+
+
 def placed(samples):
     """Samples, those of no bytes without a place: they lie nowhere."""
     return [s if s.size else s._replace(offset=0) for s in samples]

@@ -26,7 +26,7 @@ REFUSED_OF_CORPUS = {"fq__size64", "mp4ff__init_truncated.mp4"}
 def ours(data, init=b"", *, strict=False):
     """The samples of each track of each period, of all that is there."""
     index = fragdex.index(data, exact=True, strict=strict, partial=True, init=init or None)
-    return [{t.id: brute.samples(t.samples) for t in p.tracks} for p in index.periods]
+    return brute.samples_of_moovs(index)
 
 
 def theirs(data, init=b"", *, strict=False):

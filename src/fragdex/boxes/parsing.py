@@ -265,11 +265,13 @@ class _Reader:
             fields["user_type"] = view[at + header - 16 : at + header].hex()
             layout = layout_of(fields["user_type"])
         else:
-            is_entry = parent == "stsd"
-            layout = layout_of_entry(code, self.handler) if is_entry else layout_of(code, parent)
             if code in self.leave:
                 layout = None
-            elif code == "mdia":
+            elif parent == "stsd":
+                layout = layout_of_entry(code, self.handler)
+            else:
+                layout = layout_of(code, parent)
+            if code == "mdia":
                 self.handler = _handler(view, at + header, at + size)
         body = view[at + header : at + size]
         misfit = ""

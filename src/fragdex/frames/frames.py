@@ -87,8 +87,7 @@ class Frames:
             If that fails, a RuntimeWarning says why, and the processor decodes.
         output: whose arrays the pixels are: `numpy`; or `torch`, `cupy`: with `device="cuda"` they
             stay on it, ordered before what the current stream of that library does next.
-        conversion: of colours and sizes: `swscale`, as FFmpeg's library on the processor (bicubic);
-            `integer`: the same on every device (bilinear; gray is the luma).
+        conversion: `swscale`, as FFmpeg (bicubic), or `integer`: equal on every device (bilinear).
         init: the initialization segment of a segment without moov.
         max_bytes, max_requests, options: as of `open_source`.
 

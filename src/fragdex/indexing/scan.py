@@ -602,8 +602,9 @@ class Scan(ScanState):
         if self.stopped is not None:
             head = bytes(4) + (self.stopped.path or "").encode("latin-1")
         if len(head) < 8:
-            # Sizes below 16 MiB begin with a zero; so does room that was reserved.
-            return self.position if head and (head[0] or not any(head)) else None
+            # Sizes below 16 MiB begin with zeros, up to three of them.
+            is_noise = head[:1] > b"\0" or (len(head) >= 4 and not any(head[:4]))
+            return self.position if is_noise else None
         return None if _printable(np.frombuffer(head, ">u4")[1:])[0] else self.position
 
     @property
