@@ -24,6 +24,11 @@ def samples_of_moovs(index):
     return moovs
 
 
+def restarts(index):
+    """Whether a clock begins again in it; tests/indexing/test_restarts.py has the law of those."""
+    return any(finding.code == "clock-restarts" for finding in index.findings)
+
+
 def placed(samples):
     """Samples, those of no bytes without a place: they lie nowhere."""
     return [s if s.size else s._replace(offset=0) for s in samples]

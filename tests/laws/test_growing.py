@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -53,6 +54,7 @@ def test_what_is_complete_is_there(cut_file):
     if moov_at and moov_at[0][1] > cut:
         return  # without the moov its defaults are unknown
     whole = fragdex.index(film.data, exact=True)
+    assume(not brute.restarts(whole))
     for track in index.tracks:
         kept, expected = real_rows(track), real_rows(whole.track(track.id))
         # An mdat in front of the next moof is taken for one more of the fragment before it.
@@ -65,9 +67,14 @@ def test_what_is_complete_is_there(cut_file):
 
 
 def real_rows(track):
-    """The rows of a track's table that stand for a moof, as dicts."""
+    """The rows of a track's table that stand for a moof, as dicts.
+
+    Without the marks of what stands behind a fragment or in later ones: that is still to come.
+    """
     table = track.fragments
     columns = table.rows((table.flags & FragmentFlags.VIRTUAL) == 0).columns()
+    marks = FragmentFlags.BETWEEN | FragmentFlags.BESIDE
+    columns["flags"] = columns["flags"] & ~np.uint32(marks)
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
