@@ -11,6 +11,7 @@ from typing import Any, Final
 from fragdex.boxes import Box, build, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FormatError
+from fragdex.indexing.moov import plain_moov
 from fragdex.muxing.agreeing import agreeing
 from fragdex.muxing.captions import Cues, with_captions
 from fragdex.muxing.census import LeftOut
@@ -201,11 +202,12 @@ def _moov_in_front(source: Source, size: int) -> tuple[list[tuple[ByteRange, byt
             advice="make a fragmented view instead",
         )
     part = boxes[moov][1]
-    whole_moov = whole(source.read, part)
-    small, brands, has_gaps = _agreeing(whole_moov, part.start, boxes, source)
-    if not is_behind and not brands:
+    stored = whole(source.read, part)
+    plain = plain_moov(stored) if b"cmov" in stored[:64] else stored
+    small, brands, has_gaps = _agreeing(plain, part.start, boxes, source)
+    if not is_behind and not brands and (plain is stored or not small):
         return small, end, has_gaps
-    given = _spliced(whole_moov, part.start, small)
+    given = _spliced(plain, part.start, small)
     place = (boxes[0][1].stop if types[0] == "ftyp" else 0) if is_behind else part.start
     others = [
         (MENDING[code], where, whole(source.read, where))
@@ -237,7 +239,7 @@ def _agreeing(
 
     Returns: edits of the moov, of a ftyp that lacks brands, and whether chunks have no samples.
     """
-    moov = plain_box(data)
+    moov = _readable(data)
     if moov is None:
         return [], [], False
     brands = []
@@ -283,13 +285,9 @@ _LARGE: Final = frozenset(("free", "skip", "udta", "meta"))
 """Boxes of a moov that may be large, and say nothing here."""
 
 
-def plain_box(data: bytes) -> Box | None:
-    r"""A box that is no container of a compressed one; None: it cannot be read.
-
-    >>> plain_box(b"\0\0\0\x09free")
-    """
+def _readable(data: bytes) -> Box | None:
+    """A moov as far as it is needed here; None: it cannot be read."""
     try:
-        box = parse_box(data, leave=_LARGE)
+        return parse_box(data, leave=_LARGE)
     except FormatError:
         return None
-    return None if box.find("cmov") is not None else box
