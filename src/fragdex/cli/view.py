@@ -458,6 +458,12 @@ def package(
             "--single-file", help="One file for each rendition; its segments are ranges of it."
         ),
     ] = False,
+    date_ranges: Annotated[
+        bool,
+        typer.Option(
+            "--date-ranges", help="Cues of SCTE 35 and ID3 tags as EXT-X-DATERANGE in playlists."
+        ),
+    ] = False,
     json: options.Json = False,
     *,
     opening: dict[str, Any],
@@ -485,6 +491,7 @@ def package(
         "tracks": tracks,
         "captions": texts,
         "single_file": single_file,
+        "date_ranges": date_ranges,
     }
     with ExitStack() as stack:
         packaged, sources = _packaged(names, wanted, opening, stack)

@@ -74,6 +74,7 @@ class Stretch:
         init_range: its size and offset; None: the whole file.
         keys: attributes of EXT-X-KEY.
         tags: other lines in front of each segment's address.
+        before: lines in front of some segments, by their numbers.
     """
 
     durations: Sequence[str]
@@ -83,6 +84,7 @@ class Stretch:
     init_range: tuple[int, int] | None = None
     keys: Sequence[str] = ()
     tags: Sequence[str] = ()
+    before: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """The lines of the stretch; players read what EXT-X-MAP names without the keys after it."""
@@ -96,7 +98,10 @@ class Stretch:
             columns.append([f"#EXT-X-BYTERANGE:{size}@{at}" for size, at in self.ranges])
         columns += [[tag] * len(self.uris) for tag in self.tags]
         rows = zip(*columns, self.uris, strict=True)
-        return [*head, *(line for row in rows for line in row)]
+        return [
+            *head,
+            *(line for n, row in enumerate(rows) for line in (*self.before.get(n, ()), *row)),
+        ]
 
 
 def media_playlist(

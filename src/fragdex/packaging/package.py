@@ -31,10 +31,13 @@ from fragdex.muxing.movie import init_of_track, traks_of
 from fragdex.muxing.protection import keys_of, protected
 from fragdex.muxing.segments import completed, seconds_of
 from fragdex.muxing.view import Sources, View, one_for_each
+from fragdex.packaging.date_ranges import DateRange
+from fragdex.packaging.date_ranges import date_ranges as ranges_of
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
 from fragdex.packaging.titling import (
     PACKAGED,
+    UNIX,
     Chosen,
     Title,
     creation,
@@ -288,6 +291,7 @@ def package(
     growing: bool | Literal["ended"] = False,
     began: datetime | None = None,
     period: int | None = None,
+    date_ranges: bool = False,
 ) -> Package:
     """A title in HLS (RFC 8216) and DASH (ISO/IEC 23009-1), with nothing stored.
 
@@ -308,11 +312,13 @@ def package(
             listed, the HLS playlists have the type EVENT, and the MPD is dynamic. Make another
             package after each `index.extend`, and pass "ended" for the last one. Only fragmented
             files can grow.
-        began: the time of day at time 0 of a growing title; None: the creation time in its moov,
-            or else 1970.
+        began: the time of day at time 0 of a growing title, or of one with `date_ranges`; None:
+            the creation time in its moov, or else 1970.
         period: number of the period of files with several (a recorder that began again, several
             movies); None: all, one after the other: EXT-X-DISCONTINUITY parts them, and each is a
             Period of the MPD. Each needs the same number of tracks of each kind.
+        date_ranges: whether playlists have the cues of SCTE 35 and the ID3 tags among the events
+            of the files as EXT-X-DATERANGE, and dates that count from `began`.
 
     Raises:
         ValueError: an invalid length, or single files for a growing title.
@@ -369,7 +375,9 @@ def package(
                     _chosen(chosen, init, moov, size, info, read, wanted, left_out, growing is True)
                 )
                 besides = between(chosen, read, size=size, remote=opened.remote)
-                tracks_of_period += _with(mine, besides)
+                told, lost = ranges_of(besides.events, read) if date_ranges else ((), ())
+                left_out += lost
+                tracks_of_period += _with(mine, besides, told)
             if not any(one.media.track.kind in PACKAGED for one in tracks_of_period):
                 where = f" in period {number}" if len(numbers) > 1 else ""
                 raise BuildError(f"there are no samples of video or audio to package{where}")
@@ -379,6 +387,8 @@ def package(
     title = joined(titles, numbers)
     if growing:
         title = replace(title, growth=growth(title, length, growing, began or made_at, given))
+    if date_ranges:
+        title = replace(title, zero=began or made_at or UNIX)
     if single_file:
         title = title.in_single_files()
     ids = [one.media.track.id for part in listed for one in part]
@@ -387,19 +397,23 @@ def package(
         recipe.append("single files")
     if any(len(index.periods) > 1 for index in given):
         recipe.append(["periods", *numbers])
+    if date_ranges:
+        recipe.append(["date ranges", str(title.zero)])
     if growing:
         # what is announced stays, however large the file is by now
         recipe.append([_beginning(one) for part in listed for one in part])
     return Package(title, known, recipe, left_out, kept)
 
 
-def _with(listed: Sequence[Chosen], besides: Between) -> list[Chosen]:
+def _with(listed: Sequence[Chosen], besides: Between, told: tuple[DateRange, ...]) -> list[Chosen]:
     """The tracks of a file, those of them with its events that players always read."""
     kinds = [one.media.track.kind for one in listed]
     carrier = next((kind for kind in (*PACKAGED, "text") if kind in kinds), None)
     events = tuple(besides.events)
     return [
-        replace(one, besides=besides, events=events if kind == carrier else ())
+        replace(one, besides=besides, events=events, date_ranges=told)
+        if kind == carrier
+        else replace(one, besides=besides)
         for one, kind in zip(listed, kinds, strict=True)
     ]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from math import prod
 
@@ -14,6 +15,7 @@ from fragdex.fragments.table import Int64
 from fragdex.muxing.between import schemes_of
 from fragdex.muxing.protection import Keys
 from fragdex.packaging import m3u8, mpd
+from fragdex.packaging.date_ranges import program_date
 from fragdex.packaging.m3u8 import INDEPENDENT, Rates, Stretch, Variant, bit_rates
 from fragdex.packaging.mpd import AdaptationSet, Representation, Segments, xml_duration
 from fragdex.packaging.renditions import Rendition
@@ -250,7 +252,34 @@ def media(rendition: Rendition, title: Title) -> bytes:
     """The media playlist of a rendition (4.3.3), as UTF-8 text."""
     parts = title.through(rendition)
     tags = [INDEPENDENT] if all(one.starts_with_sync for one in parts) else []
-    return _playlist(parts, title, tags, map(_stretch, parts))
+    stretches = map(_stretch, parts)
+    if title.zero is not None:
+        stretches = map(_dated, stretches, parts, _zeros(title, title.zero))
+    return _playlist(parts, title, tags, stretches)
+
+
+def _zeros(title: Title, zero: datetime) -> Iterator[datetime]:
+    """When the presentation time 0 of each period was; periods follow each other."""
+    reached: Fraction | None = None
+    for one in title.periods:
+        begins = one.renditions[0].begins
+        reached = begins if reached is None else reached
+        yield zero + timedelta(microseconds=int((reached - begins) * 10**6))
+        reached += one.seconds
+
+
+def _dated(stretch: Stretch, rendition: Rendition, zero: datetime) -> Stretch:
+    """With the date of its first segment, and the events in front of the segments they are in."""
+    scale, made = rendition.timescale, rendition.made
+    first = Fraction(int(rendition.edges[0]), scale)
+    before = {0: [f"#EXT-X-PROGRAM-DATE-TIME:{program_date(zero, first)}"]}
+    for one in rendition.date_ranges:
+        at = one.arrives * scale
+        if rendition.later and at >= int(rendition.edges[-1]):
+            continue  # its segment is not complete
+        number = max(int(np.searchsorted(made.time, int(at // 1), side="right")) - 1, 0)
+        before.setdefault(number, []).append(one.line(zero))
+    return replace(stretch, before=before)
 
 
 def subtitles(text: Subtitles, title: Title) -> bytes:

@@ -16,6 +16,7 @@ from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Keys
 from fragdex.muxing.segments import STYP, Segments
 from fragdex.muxing.view import View
+from fragdex.packaging.date_ranges import DateRange
 from fragdex.packaging.m3u8 import highest_rate, spoken
 from fragdex.seeking.model import Track
 from fragdex.seeking.origin import FileInfo
@@ -55,6 +56,7 @@ class Rendition:
         keys: which keys decrypt them; None: they are clear.
         events: of its file that its segments hold.
         later: whether more of it comes.
+        date_ranges: those of its events that playlists have tags for.
         besides: what else its file has between samples.
         single_file: whether its segments are ranges of one file, `NAME.mp4`, or files of their own.
     """
@@ -69,6 +71,7 @@ class Rendition:
     keys: Keys | None = None
     events: tuple[Event, ...] = ()
     later: bool = False
+    date_ranges: tuple[DateRange, ...] = ()
     besides: Between = field(default_factory=Between)
     single_file: bool = False
 

@@ -17,6 +17,7 @@ from fragdex.muxing.between import Between, Event
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.protection import Keys
 from fragdex.muxing.segmentation import cut, reference, settled
+from fragdex.packaging.date_ranges import DateRange
 from fragdex.packaging.m3u8 import spoken
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import (
@@ -62,12 +63,14 @@ class Title:
         subtitles: text, first of tracks, then of caption files.
         growth: how it grows; None: it does not.
         later: of the periods that follow; each has as many renditions of each kind.
+        zero: when time 0 of the first period was; None: playlists have no dates.
     """
 
     renditions: tuple[Rendition, ...]
     subtitles: tuple[Subtitles, ...] = ()
     growth: Growth | None = None
     later: tuple[Title, ...] = ()
+    zero: datetime | None = None
 
     @property
     def periods(self) -> tuple[Title, ...]:
@@ -164,7 +167,7 @@ def uneven(renditions: Sequence[Rendition]) -> tuple[str, ...]:
 PACKAGED: Final = ("video", "audio")
 _EPOCH: Final = datetime(1904, 1, 1, tzinfo=UTC)
 """Times in MP4 count from here (ISO/IEC 14496-12, 8.2.2.3)."""
-_UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
+UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +179,7 @@ class Chosen:
         init: ftyp and moov of its file, without other tracks.
         source: that file.
         trak: of the moov.
-        keys, events, besides: as of `Rendition`.
+        keys, events, date_ranges, besides: as of `Rendition`.
     """
 
     media: PlannedTrack
@@ -185,6 +188,7 @@ class Chosen:
     trak: Box
     keys: Keys | None = None
     events: tuple[Event, ...] = ()
+    date_ranges: tuple[DateRange, ...] = ()
     besides: Between = field(default_factory=Between)
 
 
@@ -295,7 +299,7 @@ def _rendition(
         media, edges = complete
     else:
         edges = np.unique(cut([pace] if pace is media else [pace, media], length, pace)[-1])
-    more = (one.keys, one.events, growing is True, one.besides)
+    more = (one.keys, one.events, growing is True, one.date_ranges, one.besides)
     return Rendition(name, title, one.source, media, one.init, edges, begins, *more)
 
 
@@ -313,7 +317,7 @@ def creation(boxes: Sequence[Box]) -> datetime | None:
     mvhd = find(boxes, "moov/mvhd")
     seconds = int(mvhd.get("creation_time", 0)) if mvhd is not None else 0
     instant = _EPOCH + timedelta(seconds=min(seconds, 1 << 34))
-    return instant if instant > _UNIX else None
+    return instant if instant > UNIX else None
 
 
 def growth(
@@ -327,8 +331,8 @@ def growth(
     first = max(one.segments[0].seconds for one in title.renditions)
     written = [index.file.mtime_ns for index in indexes]
     changed = max((stamp for stamp in written if stamp is not None), default=0)
-    began = began or _UNIX
+    began = began or UNIX
     long = max((one.seconds for one in title.renditions), default=Fraction(0))
     reached = began + timedelta(seconds=ceil(long))
-    last = _UNIX + timedelta(microseconds=changed // 1000) if changed else reached
+    last = UNIX + timedelta(microseconds=changed // 1000) if changed else reached
     return Growth(ceil(2 * max(first, length or Fraction(0))), growing == "ended", began, last)
