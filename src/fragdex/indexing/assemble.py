@@ -16,6 +16,7 @@ import numpy as np
 from fragdex.boxes import parse_box
 from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments.findings import Finding, Findings
+from fragdex.fragments.table import FAR
 from fragdex.indexing.beside import between
 from fragdex.indexing.fragment_batches import Section, last_place
 from fragdex.indexing.headers import ROW, Rows, code
@@ -181,7 +182,7 @@ def assemble(
     store = MoofStore(*scan.moofs(), scan.moof_bytes())
     rules = Rules(
         cache(lambda: lay_out(scan.tops())),
-        cache(lambda: between(scan.tops())),
+        cache(lambda: (odd := between(scan.tops()))[odd < (FAR if noise is None else noise)]),
         end.moofs,
         size,
         strict,
@@ -190,6 +191,7 @@ def assemble(
         stbls,
         Expansion.of(scan.whole_bytes),
         scan.shapes.known,
+        parts_clocks=scan.parts_clocks,
     )
     sections = [s for s in scan.sections if s.moov >= 0 or not s.empty] or [Section(-1)]
     if len(sections) > 1 and sections[0].moov < 0 and init is None:

@@ -16,6 +16,7 @@ from fragdex.fragments.table import FragmentTable, Int64
 from fragdex.fragments.track_info import DESCRIPTION, SampleGroup
 from fragdex.indexing import native
 from fragdex.indexing.batch import decode
+from fragdex.indexing.moov import plain_init
 
 if TYPE_CHECKING:
     from fragdex.indexing.samples import MoofBytes
@@ -34,7 +35,11 @@ def several_descriptions(moov: bytes, stbls: Mapping[int, Box]) -> dict[int, int
     >>> several_descriptions(b"", {})
     {}
     """
-    boxes = parse(moov) if moov and (not stbls or any(map(_several, stbls.values()))) else ()
+    boxes = (
+        parse(plain_init(moov))
+        if moov and (not stbls or any(map(_several, stbls.values())))
+        else ()
+    )
     traks = {
         trak.find("tkhd").get("track_ID"): trak  # type: ignore[union-attr]
         for trak in find_all(boxes, "moov/trak")

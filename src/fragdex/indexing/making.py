@@ -119,6 +119,7 @@ def index_source(
     strict: bool = False,
     partial: bool = False,
     head: Head | None = None,
+    parts_clocks: bool = True,
 ) -> Index:
     """`index` of an open source.
 
@@ -126,12 +127,14 @@ def index_source(
         init: the moov of an initialization segment.
         exact, strict, partial: as in `index`.
         head: remembers what is read of the start, and the first moov.
+        parts_clocks: whether a period begins where the clock of all tracks begins again.
     """
     defaults = None
     if init is not None:
         defaults = {t.id: t.defaults for t in init[1].tracks if t.defaults is not None}
     keep_freed()
     scan, head = Scan(defaults=defaults), Head() if head is None else head
+    scan.parts_clocks = parts_clocks
     is_quick = not exact and not strict
     if is_quick or source.remote:
         head.read(source, scan)

@@ -238,6 +238,7 @@ class Rules:
         tables: sample tables of all moovs.
         expansion: bounds what is written out of sync samples that overlap.
         shapes: of most moofs.
+        parts_clocks: whether a period begins where a clock begins again.
         short: set where a moov names samples past the end of the file.
         decoder: of moofs, for samples that are requested later.
     """
@@ -252,6 +253,7 @@ class Rules:
     tables: int = 1
     expansion: Expansion = field(default_factory=Expansion)
     shapes: KnownShapes | None = None
+    parts_clocks: bool = True
     short: bool = False
     decoder: MoofDecoder = field(init=False)
 
@@ -310,7 +312,8 @@ def periods(
     )
     made: list[Period] = []
     timescales = {track_id: info.timescale for track_id, info in infos.items()}
-    for part in parted(tables, timescales, rules.findings):
+    whole = [Part(dict(tables), {})]
+    for part in parted(tables, timescales, rules.findings) if rules.parts_clocks else whole:
         tracks = _tracks(number + len(made), part, section, infos, movie, heads, several, rules)
         made.append(Period(number + len(made), ranges, movie, tracks))
         heads = {}

@@ -67,6 +67,7 @@ class ScanState:
     Attributes:
         captured: ftyp, moov, sidx and mfra boxes, in file order.
         brands: those of them that are ftyp.
+        parts_clocks: whether a period begins where a clock begins again.
         movies: each moov as it was captured, and its values.
         moov: the first one and its place in the file, if it is neither compressed nor damaged.
         sections: fragments, grouped by the moov that governs them.
@@ -92,6 +93,7 @@ class ScanState:
         self.size: int | None = None
         self.captured: list[Captured] = []
         self.brands: list[Captured] = []
+        self.parts_clocks = True
         self.movies: list[tuple[Captured, Movie]] = []
         self.moov: tuple[int, Box] | None = None
         self.sections = [Section(-1, states or {})]

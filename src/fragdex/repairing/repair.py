@@ -15,7 +15,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, Unprocessable
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.codecs import RATES
-from fragdex.indexing.making import index
+from fragdex.indexing.making import index, index_source, read_init
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.movie import traks_of
 from fragdex.muxing.view import View
@@ -263,6 +263,12 @@ def _repair_in(
     return _by_walk(source, size, stretches, model, good or source, progress)
 
 
+def _index(source: Source, init: bytes | None = None) -> Index:
+    """All samples of a moov as one movie: where clocks begin again, repair goes on."""
+    moov = None if init is None else read_init(init)
+    return index_source(source, moov, exact=True, partial=True, parts_clocks=False)
+
+
 @dataclass(frozen=True, slots=True)
 class _Model:
     """A moov that says what tracks there are."""
@@ -273,7 +279,7 @@ class _Model:
 
     @classmethod
     def of(cls, source: Source) -> _Model:
-        reference = index(source, exact=True, partial=True)
+        reference = _index(source)
         if not reference.periods or not reference.periods[0].init:
             raise Unprocessable("the good file has no moov")
         init = plain_init(b"".join(source.read(part) for part in reference.periods[0].init))
@@ -299,7 +305,7 @@ class _Model:
         """This moov with the segments of a file that has none; None: they do not fit."""
         try:
             init = b"".join(good.read(part) for part in self.index.periods[0].init)
-            reference = index(source, exact=True, partial=True, init=init)
+            reference = _index(source, init)
         except FormatError:
             return None
         ids = set(traks_of(self.boxes))
