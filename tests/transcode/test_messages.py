@@ -243,6 +243,7 @@ def test_what_is_about_the_old_coding_is_named(codec: str, kind: Kind) -> None:
     (name,) = [name for name, one in NAMED.items() if one is kind]
     (finding,) = view.findings
     assert finding.startswith(f"{name} of {clip.encoded} encoded pictures of track ")
+    assert finding.code == "left-out"
 
 
 @pytest.mark.parametrize(("codec", "kind"), matrix(REFUSED))

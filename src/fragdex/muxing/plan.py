@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.muxing.groups import Grouping
@@ -48,6 +49,7 @@ class PlannedTrack:
             one that takes off a time.
         numbers: int64 number of each in the track of the source; None: all from the first one on.
         descriptions: int64 sample_description_index of each sample; None: 1 for all.
+        dependence: uint8 of each what the sdtp of its source says of it; None: there is none.
         protection: what decrypts samples, besides their keys; None: nothing, or not needed.
         groups: of samples, and what describes them.
         made: bytes of samples that are not copied, by their number here.
@@ -72,6 +74,7 @@ class PlannedTrack:
     edits: tuple[Edit, ...] = ()
     numbers: Int64 | None = None
     descriptions: Int64 | None = None
+    dependence: npt.NDArray[np.uint8] | None = None
     protection: Protected | None = None
     groups: tuple[Grouping, ...] = ()
     made: Mapping[int, bytes] = field(default_factory=dict)
@@ -135,7 +138,7 @@ class PlannedTrack:
 
     def rows(self, which: slice | Int64, **changes: Any) -> PlannedTrack:
         """Some of its rows, with other attributes besides."""
-        columns = ("source", "numbers", "descriptions")
+        columns = ("source", "numbers", "descriptions", "dependence")
         kept: dict[str, Any] = {
             name: value[which] for name in columns if (value := getattr(self, name)) is not None
         }

@@ -5,6 +5,7 @@ Edit lists of progressive files are what players agree on: they show exactly wha
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -245,6 +246,9 @@ def tables_of(part: PlannedTrack, chunks: Chunks, wide: bool) -> list[Box]:
     if not part.samples.sync.all():
         numbers = np.flatnonzero(part.samples.sync) + 1
         boxes.append(make_box("stss", entries=_rows(sample_number=numbers)))
+    if part.dependence is not None:
+        size = 12 + len(part.dependence)
+        boxes.append(parse_box(struct.pack(">I4sI", size, b"sdtp", 0) + part.dependence.tobytes()))
     many = np.add.reduceat(counts, chunks.first)
     changed = (np.diff(many) != 0) | (np.diff(chunks.description) != 0)
     heads = np.append(0, np.flatnonzero(changed) + 1)
@@ -312,10 +316,23 @@ def _rows(**columns: Int64) -> Rows:
 def _described(part: PlannedTrack, trak: Box) -> PlannedTrack:
     """With the groups that its samples are in, and their descriptions, where no others are made."""
     groups = groupings_of(part.track, trak, part.source_numbers)
+    part = replace(part, groups=groups, dependence=_dependence(part, trak))
     if part.descriptions is not None:
-        return replace(part, groups=groups)
-    numbers = described(part.track, trak, part.source_numbers)
-    return replace(part, groups=groups, descriptions=numbers)
+        return part
+    return replace(part, descriptions=described(part.track, trak, part.source_numbers))
+
+
+def _dependence(part: PlannedTrack, trak: Box) -> npt.NDArray[np.uint8] | None:
+    """What the sdtp says of the samples (ISO/IEC 14496-12, 8.6.4); of made ones nothing."""
+    sdtp, numbers = trak.find("mdia/minf/stbl/sdtp"), part.source_numbers
+    if sdtp is None or part.unit or not len(numbers):
+        return None
+    said = np.frombuffer(build(sdtp), np.uint8)[sdtp.header_size + 4 :]
+    if int(numbers.max()) >= len(said):
+        return None
+    dependence = said[numbers]
+    dependence[[*part.made]] = 0
+    return dependence
 
 
 def _groups(part: PlannedTrack) -> list[Box]:

@@ -264,7 +264,7 @@ def _repair_in(
 
 
 def _index(source: Source, init: bytes | None = None) -> Index:
-    """All samples of a moov as one movie: where clocks begin again, repair goes on."""
+    """All samples of a moov as one movie: where clocks begin again, repair continues."""
     moov = None if init is None else read_init(init)
     return index_source(source, moov, exact=True, partial=True, parts_clocks=False)
 

@@ -39,6 +39,7 @@ from fragdex.indexing.access import (
     every_sample,
     family_of,
 )
+from fragdex.muxing.census import LeftOut
 from fragdex.muxing.plan import PlannedTrack, one_source
 from fragdex.muxing.spans import Reader, last_until
 from fragdex.seeking.numbering import reorder_depth
@@ -121,7 +122,7 @@ def plan(samples: SampleTable, low: int, high: int, begins: Any) -> CutPlan:
 
 def seamed(
     part: PlannedTrack, trak: Box, init: bytes, timescale: int, source: Reader
-) -> tuple[PlannedTrack, Box, tuple[str, ...]]:
+) -> tuple[PlannedTrack, Box, tuple[LeftOut, ...]]:
     """The part of a clip that a track of pictures gives, without hidden pictures.
 
     Args:
@@ -132,7 +133,7 @@ def seamed(
         source: the media.
 
     Returns: the part, the trak with what describes its new pictures, and what these lack of what
-    their samples in the source had, as sentences.
+    their samples in the source had.
 
     Raises:
         BuildError: the track cannot be cut so; the message says why.
@@ -352,12 +353,15 @@ class _Film:
             raise self._not_encoded(f"sample {number} has {said.layers[0]}")
         self._messages[number] = said
 
-    def left_out(self) -> tuple[str, ...]:
-        """What the encoded pictures lack, as sentences."""
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What the encoded pictures lack."""
         counts = Counter(n for at in self._encoded for n in self._messages[at].of_coding)
+        of_track = f"of track {self.part.track.id}"
         return tuple(
-            f"{name} of {count} encoded picture{'s' * (count > 1)} of track {self.part.track.id} "
-            "left out: it is about how the source coded them"
+            LeftOut(
+                f"{name} of {count} encoded picture{'s' * (count > 1)} {of_track}",
+                "it is about how the source coded them",
+            )
             for name, count in counts.items()
         )
 
