@@ -137,7 +137,7 @@ def test_what_is_processed_after_its_upload_is_not_indexed_again(served, started
 
 def test_its_index_is_that_of_the_library(served):
     data = repeated_to("fragments", 2 * IN_THREAD)
-    record = uploaded(served.client, data, process_when_complete=False)
+    record = uploaded(served.client, data)
     key = [key for key in served.context.store.keys("indexes/") if key.endswith(".fidx")]
     with served.context.store.local(key[-1]) as path:
         index = fragdex.open_index(path)

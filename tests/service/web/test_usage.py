@@ -150,7 +150,8 @@ def row_maker(client, way):
         key = lambda: {"Idempotency-Key": next(md5)}  # noqa: E731
         return lambda: client.post(f"{API}/isobmff_files", json=body, headers=key())
     if way == "registered":
-        return lambda: client.post(f"{API}/isobmff_files", json={**video, "md5": next(md5)})
+        named = {"filename": NAME}
+        return lambda: client.post(f"{API}/isobmff_files", json={**named, "md5": next(md5)})
     if way == "announced":
         return lambda: client.post(f"{API}/unprocessed_files", json={**video, "md5": next(md5)})
     assert way == "tus"
