@@ -428,7 +428,7 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
         (["page.html", "-o", "a.ogg", "--audio-codec", "aac"], "--audio-codec: .ogg holds opus"),
         (
             ["page.html", "-o", "a.mp4", "--fps", "24", "--page-fps", "60"],
-            "no whole multiple of 24",
+            "not a whole multiple of 24",
         ),
         (["page.html", "-o", "a.mp4", "--page-fps", "0"], "--page-fps 0"),
         (["page.html", "-o", "a.mp4", "--crop", "1,2"], "X,Y,WIDTH,HEIGHT are expected"),

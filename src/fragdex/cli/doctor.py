@@ -190,7 +190,7 @@ def browser() -> list[Requirement]:
                 finding.ADVICE,
             )
         )
-    missing = [line for line in notes.browser if "frames on request" not in line]
+    missing = [line for line in notes.browser if "single frames" not in line]
     parts += [Requirement("sandbox", RequirementState.LIMITED, line) for line in missing]
     if not missing:
         parts.append(Requirement("sandbox", RequirementState.OK, "Chromium's own, and no network"))

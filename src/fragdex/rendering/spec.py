@@ -250,8 +250,8 @@ class RenderSpec:
         times = max(1, math.floor(self.page_fps / self.fps))
         near = [n * self.fps for n in (times, times + 1) if n * self.fps <= MAX_FPS]
         raise ValueError(
-            f"{float(self.page_fps):g} is no whole multiple of {float(self.fps):g} frames a second,"
-            f" such as {', '.join(f'{float(rate):g}' for rate in near)}"
+            f"{float(self.page_fps):g} is not a whole multiple of {float(self.fps):g} frames a "
+            f"second, such as {', '.join(f'{float(rate):g}' for rate in near)}"
         )
 
     def check_crop(self, width: int | None, height: int | None) -> None:

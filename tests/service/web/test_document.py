@@ -377,6 +377,10 @@ def fitting(schema, document):
             texts = TEXTS
         case "object":
             return objects(schema, document)
+        case "array":
+            items = fitting(schema.get("items", {}), document)
+            bounds = schema.get("minItems", 0), min(schema.get("maxItems", 4), 4)
+            return st.lists(items, min_size=bounds[0], max_size=max(bounds))
     size = schema.get("minLength", 0), schema.get("maxLength", 1 << 20)
     # half of a surrogate pair is no text that JSON could hold
     return texts.filter(
@@ -390,7 +394,7 @@ def objects(schema, document):
         anything = {"type": "string", "pattern": "^[^\0]*$"}
         names = fitting(schema.get("propertyNames", anything), document)
         values = fitting(anything if inner is True else inner, document)
-        return st.dictionaries(names, values, max_size=3)
+        return st.dictionaries(names, values, min_size=schema.get("minProperties", 0), max_size=3)
     members = {name: fitting(one, document) for name, one in schema["properties"].items()}
     needed = {name: members.pop(name) for name in schema.get("required", ())}
     return st.fixed_dictionaries(needed, optional=members)

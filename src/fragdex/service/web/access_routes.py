@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from fragdex.errors import Conflict, Forbidden, InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.config import MOST_TOKEN_SECONDS
@@ -301,6 +302,11 @@ token_router = api_router("url-token")
 
 
 ParamValue = Annotated[str, Field(max_length=auth.MAX_URL)]
+UrlParams = TypeAliasType(
+    "UrlParams",
+    Annotated[dict[str, ParamValue], Field(min_length=1, max_length=auth.MOST_PARAMS)],
+)
+"""A name of its own: generated clients name a type that has none by its place."""
 
 
 class WantedToken(RequestBody):
@@ -315,9 +321,7 @@ class WantedToken(RequestBody):
         examples=["/api/v1/isobmff_tracks/0192f0c1-0000-7000-8000-000000000000/1"],
     )
 
-    params: (
-        Annotated[dict[str, ParamValue], Field(min_length=1, max_length=auth.MOST_PARAMS)] | None
-    ) = Field(
+    params: UrlParams | None = Field(
         None,
         description="parameters that the query of each request must have, once each, with these "
         "values; other parameters are allowed",
