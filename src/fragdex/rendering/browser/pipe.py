@@ -234,8 +234,13 @@ class Pipe:
         self.last_call = method
         return self.answer(self.send(method, session, **params), method)
 
+    def has_answer(self, number: int) -> bool:
+        """Whether something that was sent is answered."""
+        return number in self._answers
+
     def answer(self, number: int, method: str = "") -> dict[str, Any]:
         """The answer to something that was sent."""
+        self.last_call = method or self.last_call
         self.until(lambda: number in self._answers)
         message = self._answers.pop(number)
         if "error" in message:
