@@ -197,6 +197,23 @@ def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> 
     return period_of(index, None) if len(shown) > 1 else next(iter(shown), index.periods[0])
 
 
+def _refuse_falling(track: Track, first: int) -> None:
+    """A span would lack what is decoded later, and stands before its first row."""
+    dts, begin = track.fragments.dts[:first], track.fragments.dts[first]
+    later = np.flatnonzero((dts != NULL) & (dts > begin) & (begin != NULL))
+    if len(later):
+        moof = int(track.fragments.moof_offset[first])
+        raise BuildError(
+            f"decode times of track {track.id} fall back, so that a span of time is not one "
+            "stretch of its samples",
+            path="moof/traf/tfdt",
+            offset=moof if moof != NULL else None,
+            expected=f"at least {int(dts[later].max())}",
+            found=int(begin),
+            advice="repair the file first (fragdex repair)",
+        )
+
+
 def spans_of(
     period: Period, start: Fraction | float, stop: Fraction | float, ids: set[int] | None
 ) -> list[ClipSpan]:
@@ -227,6 +244,7 @@ def spans_of(
         # A composition time before the limit is presented before `stop`.
         limit = -floor_ticks(-stop, track.timescale, -track.shift)
         hit = track.seek(start if track is pictures else begin)
+        _refuse_falling(track, hit.fragment)
         begins = track.fragments.cts_min[hit.fragment :]
         shown = np.flatnonzero((begins < limit) & (begins != NULL))
         if len(shown):
