@@ -7,7 +7,8 @@ import fragdex
 from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET
 from fragdex.errors import NotISOBMFF
 from fragdex.fragments.table import NULL, FragmentFlags
-from fragdex.testing.files import make_file
+from fragdex.fragments.track_info import Edit
+from fragdex.testing.files import Chunks, make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 from laws import brute
@@ -27,7 +28,18 @@ def known(period):
     return {*described, *period.samples}
 
 
+def cut_in_two(duration, *lasting):
+    """A film of pictures that last so long, whose edit begins one tick after the first."""
+    chunk = tuple(Sample(size=1, duration=ticks) for ticks in lasting)
+    track = Track(1, edits=(Edit(duration, 1),), chunks=(chunk,))
+    return make_file(Moov((track,), fragmented=False), Chunks(((1, 0),)))
+
+
 @given(files())
+@example(cut_in_two(0, 2, 2))
+@example(cut_in_two(9, 2, 2))
+@example(cut_in_two(1, 2, 2))
+@example(cut_in_two(9, 1, 0, 2))
 def test_samples_are_those_that_were_written(film):
     exact_index = index(film)
     assert len(exact_index.periods) == len(film.periods)

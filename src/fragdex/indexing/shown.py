@@ -24,8 +24,8 @@ def settled_shift(
 ) -> Fraction:
     """Ticks from composition to presentation time, as what is built on FFmpeg counts them.
 
-    Of a track without fragments, whose one edit begins inside a picture, that picture is no frame,
-    and the next one stands where the edit begins (docs/disagreements.md).
+    Of a track without fragments, whose one edit has a duration and begins inside a picture, that
+    picture is no frame, and the next one stands where the edit begins (docs/disagreements.md).
 
     Args:
         info, movie: what the moov says.
@@ -57,8 +57,8 @@ def settled_shift(
             "an edit lasts 0, though no fragments follow: all that follows is shown, and FFmpeg "
             "shows nothing",
         )
-    if len(shown) > 1 or not shown[0].rate:
-        return shift
+    if len(shown) > 1 or not shown[0].rate or stop is None:
+        return shift  # of what FFmpeg shows nothing, the standard counts
     if int(least.min()) >= begin:
         if int(least.min()) > begin:
             note(
@@ -67,14 +67,14 @@ def settled_shift(
                 "nothing is shown then; FFmpeg shows all pictures so much earlier",
             )
         return shift
-    around = np.flatnonzero((least <= begin) & (fragments.cts_end > begin))[:MOST_ROWS].tolist()
+    around = np.flatnonzero((least <= begin) & (fragments.cts_end >= begin))[:MOST_ROWS].tolist()
     after = [load(row, row + 1).cts for row in around]
     firsts = [int(cts[cts >= begin].min()) for cts in after if (cts >= begin).any()]
     firsts += least[least > begin][:1].tolist() and [int(least[least > begin].min())]
-    first = min(firsts, default=begin if stop is None else stop)
+    first = min(firsts, default=stop)
     if first == begin:
         return shift
-    if not firsts or (stop is not None and first >= stop):
+    if first >= stop:
         note(
             "other-frames",
             "the edit list shows nothing but a part of one picture, which is a frame here; FFmpeg "

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import floor
 from typing import NamedTuple
 
 from fragdex.box_header import SizeForm
@@ -427,8 +428,29 @@ class TruePeriod:
         """Ticks from composition to presentation time."""
         if self.moov is None:
             return Fraction(0)
-        shifts = (t.shift(self.moov.timescale) for t in self.moov.tracks if t.id == track)
-        return next(shifts, Fraction(0))
+        mine = next((t for t in self.moov.tracks if t.id == track), None)
+        if mine is None:
+            return Fraction(0)
+        return mine.shift(self.moov.timescale) - self._hidden(mine, self.moov.timescale)
+
+    def _hidden(self, track: Track, movie_timescale: int) -> int:
+        """Ticks from the start of an edit to the first picture that begins in it.
+
+        Other than 0 where a picture is cut in two, in a video track without fragments: what is
+        left of it is not shown (docs/disagreements.md).
+        """
+        cts = [sample.cts for sample in self.samples.get(track.id, [])]
+        shown = [edit for edit in track.edits if edit.media_time != -1]
+        if track.kind != "video" or len(shown) != 1 or len(cts) != self.in_moov.get(track.id, 0):
+            return 0
+        edit = shown[0]
+        if not (movie_timescale and edit.duration and edit.rate):
+            return 0
+        lasts = Fraction(edit.duration, movie_timescale) * track.timescale * Fraction(edit.rate)
+        after = [one - edit.media_time for one in cts if one >= edit.media_time]
+        is_cut = min(cts, default=edit.media_time) < edit.media_time
+        # a duration is rounded to ticks of the track, halves up
+        return min(after) if is_cut and after and min(after) < floor(lasts + Fraction(1, 2)) else 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
