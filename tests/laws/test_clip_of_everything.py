@@ -16,11 +16,10 @@ EVERYTHING = -float("inf"), float("inf")
 
 
 def is_one_film(index):
-    """Whether it has one moov, something to begin decoding at, and times that never run over."""
+    """Whether it has one moov, and something to begin decoding at."""
     if len(index.periods) != 1 or not index.periods[0].init:
         return False
-    wraps = any(finding.code == "tfdt-wrapped" for finding in index.findings)
-    return not wraps and any(len(track.sync_samples) for track in index.tracks)
+    return any(len(track.sync_samples) for track in index.tracks)
 
 
 def frames(data, track, samples):

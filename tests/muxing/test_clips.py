@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("av", exc_type=ImportError)
 
+import fragdex
+from fragdex.errors import NoSyncSample
 from fragdex.muxing.clip import clip
 from muxing.agreement import FIXTURES, PATHS, Comparison, compare, compare_one, source_of
 
@@ -70,6 +72,22 @@ def test_the_shortest_span_shows_what_is_on_show(name, at, ticks):
     compare_one(source, got, out, result)
     assert not result.wrong
     assert result.pictures
+
+
+@pytest.mark.parametrize("path", sorted((FIXTURES / "made").glob("*.mp4")), ids=lambda p: p.name)
+def test_a_clip_of_everything_has_every_picture(path):
+    """Also where decode times fall back, so that fragments stand before those shown earlier."""
+    data = path.read_bytes()
+    index = fragdex.index(data, exact=True)
+    held = {t.id: t.sample_count for t in index.tracks if t.kind == "video" and t.sample_count}
+    if len(index.periods) > 1 or not held:
+        return
+    if not all(len(index.track(number).sync_samples) for number in held):
+        with pytest.raises(NoSyncSample):
+            fragdex.clip(index, -float("inf"), float("inf"), source=data)
+        return
+    made = fragdex.index(fragdex.clip(index, -float("inf"), float("inf"), source=data).read())
+    assert {number: made.track(number).sample_count for number in held} == held
 
 
 def test_there_is_something_to_compare():

@@ -176,6 +176,12 @@ class ClipSpan:
         """Those rows of the track's table of fragments."""
         return self.track.fragments.rows(slice(self.first, self.last))
 
+    @property
+    def falls_back(self) -> bool:
+        """Whether a row is decoded before the one that stands before it."""
+        dts = self.rows.dts
+        return bool(((dts[1:] < dts[:-1]) & (dts[1:] != NULL)).any())
+
 
 def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> Period:
     """The period that shows something from `start` to `stop`; the first where none does.
@@ -195,23 +201,6 @@ def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> 
         )
     ]
     return period_of(index, None) if len(shown) > 1 else next(iter(shown), index.periods[0])
-
-
-def _refuse_falling(track: Track, first: int) -> None:
-    """A span would lack what is decoded later, and stands before its first row."""
-    dts, begin = track.fragments.dts[:first], track.fragments.dts[first]
-    later = np.flatnonzero((dts != NULL) & (dts > begin) & (begin != NULL))
-    if len(later):
-        moof = int(track.fragments.moof_offset[first])
-        raise BuildError(
-            f"decode times of track {track.id} fall back, so that a span of time is not one "
-            "stretch of its samples",
-            path="moof/traf/tfdt",
-            offset=moof if moof != NULL else None,
-            expected=f"at least {int(dts[later].max())}",
-            found=int(begin),
-            advice="repair the file first (fragdex repair)",
-        )
 
 
 def spans_of(
@@ -244,12 +233,15 @@ def spans_of(
         # A composition time before the limit is presented before `stop`.
         limit = -floor_ticks(-stop, track.timescale, -track.shift)
         hit = track.seek(start if track is pictures else begin)
-        _refuse_falling(track, hit.fragment)
-        begins = track.fragments.cts_min[hit.fragment :]
-        shown = np.flatnonzero((begins < limit) & (begins != NULL))
-        if len(shown):
-            last = hit.fragment + int(shown[-1]) + 1
-            spans.append(ClipSpan(track, hit.fragment, last, hit.sample, limit))
+        rows, here = track.fragments, hit.fragment
+        shown = (rows.cts_min < limit) & (rows.cts_min != NULL)
+        # Where decode times fall back, what stands before may be shown after.
+        shown[:here] &= (rows.dts[:here] > rows.dts[here]) & (rows.dts[here] != NULL)
+        places = np.flatnonzero(shown)
+        if len(places) and places[-1] >= here:
+            first = min(int(places[0]), here)
+            sample = hit.sample if first == here else int(rows.sample_start[first])
+            spans.append(ClipSpan(track, first, int(places[-1]) + 1, sample, limit))
     if not spans:
         end = "the end" if stop == float("inf") else f"{float(stop):g} s"
         stops = [track.stop.fraction for track in period.tracks if track.stop is not None]
@@ -470,7 +462,8 @@ def clip(
     besides = between(within, read, size=index.file.size, remote=remote, part=_bytes_of(chosen))
     whole = tracks is None and begin <= 0 and end == float("inf")
     unshown = within.tracks if whole else ()
-    if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
+    unfit_for_tables = any(s.track.info.encryption or s.falls_back for s in chosen)
+    if not (fragmented or keep_times or unfit_for_tables):
         played = [span.track for span in chosen]
         exact = _progressive(played, begin, end, init_boxes, source, smart=smart)
         if exact is not None:
@@ -709,14 +702,14 @@ def _cut(span: ClipSpan, source: Reader) -> PlannedTrack | None:
     Of a truncated file, those that are in it; None where that is not even the first.
     """
     samples = source.budget.take(span.track, span.first, span.last, span.first)
-    low = (span.sample or 0) - int(span.track.fragments.sample_start[span.first])
+    start = int(span.track.fragments.sample_start[span.first])
+    low = (span.sample or 0) - start
     shown = np.flatnonzero(samples.cts[low:] < span.limit)
     high = low + int(shown[-1]) + 1 if len(shown) else low + 1
     outside = np.flatnonzero((samples.offset + samples.size)[low:high] > (source.size or FAR))
     high = low + int(outside[0]) if len(outside) else high
     if high == low:
         return None
-    start = (span.sample or 0) - low
     samples, numbers = samples.rows(slice(low, high)), start + np.arange(low, high)
     sources = one_source(0, len(samples))
     planned = PlannedTrack(span.track, samples, span.track.timescale, sources, numbers=numbers)
@@ -770,7 +763,7 @@ def _sample_fragments(
         BuildError: a value does not fit into a fragment.
     """
     bounds = _bounds(cuts)
-    edges = [np.array([0, *np.searchsorted(_seconds(c), bounds).tolist(), len(c)]) for c in cuts]
+    edges = [np.array([0, *np.searchsorted(_seconds(c), bounds), len(c)]) for c in cuts]
     planned = []
     for cut in cuts:
         if int(cut.durations.min()) < 0:
@@ -804,5 +797,4 @@ def _bounds(cuts: Sequence[PlannedTrack]) -> list[float]:
 
 
 def _seconds(cut: PlannedTrack) -> npt.NDArray[np.float64]:
-    seconds: npt.NDArray[np.float64] = cut.decode / cut.timescale
-    return seconds
+    return np.asarray(cut.decode / cut.timescale)
