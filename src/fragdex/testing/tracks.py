@@ -441,7 +441,8 @@ class TruePeriod:
         """
         cts = [sample.cts for sample in self.samples.get(track.id, [])]
         shown = [edit for edit in track.edits if edit.media_time != -1]
-        if track.kind != "video" or len(shown) != 1 or len(cts) != self.in_moov.get(track.id, 0):
+        has_fragments = any(track.id in one.samples for one in self.fragments)
+        if track.kind != "video" or len(shown) != 1 or has_fragments:
             return 0
         edit = shown[0]
         if not (movie_timescale and edit.duration and edit.rate):
