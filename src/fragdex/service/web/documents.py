@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute
 
 from fragdex.service.web.auth import SECURITY_SCHEMES
 from fragdex.service.web.events import NAMES
+from fragdex.service.web.fields import VALIDATORS
 from fragdex.service.web.problems import HTTP, PROBLEMS
 from fragdex.service.web.routing import HeadRoute
 
@@ -53,8 +54,9 @@ def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
     """Let `app` describe itself as `document` does, its routes in this order."""
 
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = document(app, routes)
+        with VALIDATORS:  # pydantic cannot describe one model in two threads at once
+            if app.openapi_schema is None:
+                app.openapi_schema = document(app, routes)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
