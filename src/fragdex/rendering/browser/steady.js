@@ -388,6 +388,14 @@
   for (const [object, name] of [
     [HTMLCanvasElement.prototype, "captureStream"], [globalThis.MediaRecorder?.prototype, "start"],
   ]) telling(object, name, { refused: `the page's clock for ${name === "start" ? "MediaRecorder" : name}: the machine's is used` });
+  // Chromium paints what such a painter draws at once, or never until something else changes.
+  const { addModule } = globalThis.Worklet?.prototype ?? {};
+  if (addModule) put(Worklet.prototype, "addModule", { addModule(...given) {
+    if (this === CSS.paintWorklet && document.readyState === "complete") {
+      say({ refused: "a frame for a paint worklet that is added while the page runs: it is painted by chance" });
+    }
+    return addModule.apply(this, given);
+  } }.addModule);
   for (const name of ["MediaStreamTrackProcessor", "MediaStreamTrackGenerator", "VideoTrackGenerator"]) {
     if (!globalThis[name]) continue;
     put(globalThis, name, new Proxy(globalThis[name], { construct(real, given, as) {
